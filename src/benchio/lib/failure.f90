@@ -1,0 +1,111 @@
+!> What went wrong, where, and the agreement of all ranks on it.
+module benchio_failure
+    use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
+        MPI_Comm_size, MPI_Error_string, MPI_INTEGER8, MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
+    implicit none (type, external)
+    private
+
+    !> Exit codes of benchio.
+    integer, parameter, public :: exit_ok = 0, exit_internal = 1, exit_usage = 2, exit_io = 3, &
+        exit_verification = 4, exit_time_limit = 5, exit_not_built_in = 6
+
+    !> A failed call; nothing failed as long as status is exit_ok.
+    type, public :: failure
+        integer :: status = exit_ok                 !! exit code it leads to
+        integer :: rank = 0                         !! rank that met it, once agreed
+        character(:), allocatable :: call           !! the library's own name of the call
+        character(:), allocatable :: path           !! file or directory
+        character(:), allocatable :: message        !! what the library said
+    contains
+        procedure :: failed
+        procedure :: set
+        procedure :: line
+    end type failure
+
+    public :: agree, check_mpi
+
+    integer, parameter :: text_size = 4096
+
+contains
+
+    elemental logical function failed(self)
+        class(failure), intent(in) :: self
+
+        failed = self%status /= exit_ok
+    end function failed
+
+    !> Records a failure; the first one stays.
+    subroutine set(self, status, call, path, message)
+        class(failure), intent(inout) :: self
+        integer, intent(in) :: status
+        character(*), intent(in) :: call, path, message
+
+        if (self%failed()) return
+        self%status = status
+        self%call = call
+        self%path = path
+        self%message = message
+    end subroutine set
+
+    !> The failure as the one line a user reads.
+    function line(self) result(text)
+        class(failure), intent(in) :: self
+        character(:), allocatable :: text
+
+        character(12) :: rank
+
+        write (rank, '(i0)') self%rank
+        text = 'rank '//trim(rank)//': '//self%call//': '
+        if (len(self%path) > 0) text = text//self%path//': '
+        text = text//self%message
+    end function line
+
+    !> Records an unsuccessful return code of an MPI call.
+    subroutine check_mpi(error, code, call, path)
+        type(failure), intent(inout) :: error
+        integer, intent(in) :: code
+        character(*), intent(in) :: call, path
+
+        character(MPI_MAX_ERROR_STRING) :: text
+        integer :: length
+
+        if (code == MPI_SUCCESS) return
+        call MPI_Error_string(code, text, length)
+        call error%set(exit_io, call, path, text(:length))
+    end subroutine check_mpi
+
+    !> Collective: afterwards every rank holds the same failure, or none does.
+    !>
+    !> Of several, the lowest exit code counts (an I/O error explains a failed verification), and
+    !> of equal ones the lowest rank.
+    subroutine agree(error, comm)
+        type(failure), intent(inout) :: error
+        type(MPI_Comm), intent(in) :: comm
+
+        character(text_size) :: texts(3)
+        integer(int64) :: mine, first
+        integer :: rank, writers
+
+        call MPI_Comm_rank(comm, rank)
+        call MPI_Comm_size(comm, writers)
+        mine = huge(mine)
+        if (error%failed()) mine = int(error%status, int64)*writers + rank
+        call MPI_Allreduce(mine, first, 1, MPI_INTEGER8, MPI_MIN, comm)
+        if (first == huge(first)) return
+
+        error%status = int(first/writers)
+        error%rank = int(mod(first, int(writers, int64)))
+        texts = ''
+        if (rank == error%rank) then
+            texts(1) = error%call
+            texts(2) = error%path
+            texts(3) = error%message
+        end if
+        call MPI_Bcast(texts, 3*text_size, MPI_CHARACTER, error%rank, comm)
+        error%call = trim(texts(1))
+        error%path = trim(texts(2))
+        error%message = trim(texts(3))
+    end subroutine agree
+
+end module benchio_failure

@@ -1,0 +1,213 @@
+!> Writes JSON text (RFC 8259) piece by piece.
+!>
+!> A member of an object is given its key; an element of an array none. Nesting is the caller's:
+!> each open needs its close.
+module benchio_json_writer
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    implicit none (type, external)
+    private
+
+    type, public :: json_writer
+        private
+        character(:), allocatable :: buffer
+        integer(int64) :: used = 0
+        integer :: depth = 0
+        logical :: first = .true.
+    contains
+        procedure :: open_object
+        procedure :: close_object
+        procedure :: open_array
+        procedure :: close_array
+        procedure :: text
+        procedure :: null
+        generic :: add => add_string, add_integer, add_long, add_real, add_logical, add_longs
+        procedure, private :: add_string
+        procedure, private :: add_integer
+        procedure, private :: add_long
+        procedure, private :: add_real
+        procedure, private :: add_logical
+        procedure, private :: add_longs
+        procedure, private :: append
+        procedure, private :: begin
+        procedure, private :: close_with
+    end type json_writer
+
+contains
+
+    subroutine open_object(self, key)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in), optional :: key
+
+        call self%begin(key)
+        call self%append('{')
+        self%depth = self%depth + 1
+        self%first = .true.
+    end subroutine open_object
+
+    subroutine close_object(self)
+        class(json_writer), intent(inout) :: self
+
+        call self%close_with('}')
+    end subroutine close_object
+
+    subroutine open_array(self, key)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in), optional :: key
+
+        call self%begin(key)
+        call self%append('[')
+        self%depth = self%depth + 1
+        self%first = .true.
+    end subroutine open_array
+
+    subroutine close_array(self)
+        class(json_writer), intent(inout) :: self
+
+        call self%close_with(']')
+    end subroutine close_array
+
+    !> The whole text so far.
+    function text(self)
+        class(json_writer), intent(in) :: self
+        character(:), allocatable :: text
+
+        text = self%buffer(:self%used)//new_line('a')
+    end function text
+
+    subroutine null(self, key)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in), optional :: key
+
+        call self%begin(key)
+        call self%append('null')
+    end subroutine null
+
+    subroutine add_string(self, value, key)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: value
+        character(*), intent(in), optional :: key
+
+        call self%begin(key)
+        call self%append(quoted(value))
+    end subroutine add_string
+
+    subroutine add_integer(self, value, key)
+        class(json_writer), intent(inout) :: self
+        integer, intent(in) :: value
+        character(*), intent(in), optional :: key
+
+        call self%add_long(int(value, int64), key)
+    end subroutine add_integer
+
+    subroutine add_long(self, value, key)
+        class(json_writer), intent(inout) :: self
+        integer(int64), intent(in) :: value
+        character(*), intent(in), optional :: key
+
+        character(20) :: digits
+
+        write (digits, '(i0)') value
+        call self%begin(key)
+        call self%append(trim(digits))
+    end subroutine add_long
+
+    !> Finite reals only: JSON has no other; nine significant digits.
+    subroutine add_real(self, value, key)
+        class(json_writer), intent(inout) :: self
+        real(real64), intent(in) :: value
+        character(*), intent(in), optional :: key
+
+        character(24) :: digits
+
+        write (digits, '(es16.8e3)') value
+        call self%begin(key)
+        call self%append(trim(adjustl(digits)))
+    end subroutine add_real
+
+    subroutine add_logical(self, value, key)
+        class(json_writer), intent(inout) :: self
+        logical, intent(in) :: value
+        character(*), intent(in), optional :: key
+
+        call self%begin(key)
+        call self%append(trim(merge('true ', 'false', value)))
+    end subroutine add_logical
+
+    subroutine add_longs(self, values, key)
+        class(json_writer), intent(inout) :: self
+        integer(int64), intent(in) :: values(:)
+        character(*), intent(in), optional :: key
+
+        character(20) :: digits
+        integer :: i
+
+        call self%begin(key)
+        call self%append('[')
+        do i = 1, size(values)
+            write (digits, '(i0)') values(i)
+            if (i > 1) call self%append(', ')
+            call self%append(trim(digits))
+        end do
+        call self%append(']')
+    end subroutine add_longs
+
+    !> Separator, indentation and key of the next value.
+    subroutine begin(self, key)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in), optional :: key
+
+        if (.not. self%first) call self%append(',')
+        if (self%depth > 0) call self%append(new_line('a')//repeat('  ', self%depth))
+        if (present(key)) call self%append(quoted(key)//': ')
+        self%first = .false.
+    end subroutine begin
+
+    subroutine close_with(self, bracket)
+        class(json_writer), intent(inout) :: self
+        character(1), intent(in) :: bracket
+
+        self%depth = self%depth - 1
+        if (.not. self%first) call self%append(new_line('a')//repeat('  ', self%depth))
+        call self%append(bracket)
+        self%first = .false.
+    end subroutine close_with
+
+    subroutine append(self, piece)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: piece
+
+        character(:), allocatable :: larger
+
+        if (.not. allocated(self%buffer)) allocate (character(65536) :: self%buffer)
+        if (self%used + len(piece) > len(self%buffer)) then
+            allocate (character(2*(len(self%buffer) + len(piece))) :: larger)
+            larger(:self%used) = self%buffer(:self%used)
+            call move_alloc(larger, self%buffer)
+        end if
+        self%buffer(self%used + 1:self%used + len(piece)) = piece
+        self%used = self%used + len(piece)
+    end subroutine append
+
+    pure function quoted(value)
+        character(*), intent(in) :: value
+        character(:), allocatable :: quoted
+
+        character(6) :: escape
+        integer :: i
+
+        quoted = '"'
+        do i = 1, len(value)
+            select case (value(i:i))
+            case ('"', '\')
+                quoted = quoted//'\'//value(i:i)
+            case (:achar(31), achar(127))
+                write (escape, '("\u",z4.4)') iachar(value(i:i))
+                quoted = quoted//escape
+            case default
+                quoted = quoted//value(i:i)
+            end select
+        end do
+        quoted = quoted//'"'
+    end function quoted
+
+end module benchio_json_writer

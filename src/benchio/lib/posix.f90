@@ -1,0 +1,201 @@
+!> POSIX facts through posix.c: sizes, removal, filesystem, memory, whole-file writes.
+!>
+!> Every procedure that can fail returns an error text, empty on success.
+module benchio_posix
+    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_null_char
+    use, intrinsic :: iso_fortran_env, only: int64
+    implicit none (type, external)
+    private
+
+    public :: environment_entry, exit_process, file_size, filesystem_facts, peak_rss
+    public :: probe_file, real_path, remove_file, utc_now, write_file
+
+    integer, parameter :: text_size = 4096
+
+    interface
+        integer(c_int) function c_statfs(path, magic, free_bytes) bind(C, name='benchio_statfs')
+            import :: c_char, c_int, c_int64_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int64_t), intent(out) :: magic, free_bytes
+        end function c_statfs
+
+        integer(c_int) function c_file_size(path, bytes) bind(C, name='benchio_file_size')
+            import :: c_char, c_int, c_int64_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int64_t), intent(out) :: bytes
+        end function c_file_size
+
+        integer(c_int) function c_remove(path) bind(C, name='benchio_remove')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_remove
+
+        integer(c_int) function c_realpath(path, resolved, size) bind(C, name='benchio_realpath')
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            character(kind=c_char), intent(out) :: resolved(*)
+            integer(c_int32_t), value :: size
+        end function c_realpath
+
+        subroutine c_strerror(error, text, size) bind(C, name='benchio_strerror')
+            import :: c_char, c_int, c_int32_t
+            integer(c_int), value :: error
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int32_t), value :: size
+        end subroutine c_strerror
+
+        integer(c_int) function c_environment(index, text, size) &
+            bind(C, name='benchio_environment')
+            import :: c_char, c_int, c_int32_t
+            integer(c_int32_t), value :: index, size
+            character(kind=c_char), intent(out) :: text(*)
+        end function c_environment
+
+        integer(c_int64_t) function c_peak_rss() bind(C, name='benchio_peak_rss')
+            import :: c_int64_t
+        end function c_peak_rss
+
+        subroutine c_utc_now(text, size) bind(C, name='benchio_utc_now')
+            import :: c_char, c_int32_t
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int32_t), value :: size
+        end subroutine c_utc_now
+
+        integer(c_int) function c_write_file(path, text, bytes) bind(C, name='benchio_write_file')
+            import :: c_char, c_int, c_int64_t
+            character(kind=c_char), intent(in) :: path(*), text(*)
+            integer(c_int64_t), value :: bytes
+        end function c_write_file
+
+        integer(c_int) function c_probe_file(path) bind(C, name='benchio_probe_file')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_probe_file
+
+        subroutine c_exit(status) bind(C, name='benchio_exit')
+            import :: c_int
+            integer(c_int), value :: status
+        end subroutine c_exit
+    end interface
+
+contains
+
+    !> Statfs of a path: magic number and free space in bytes for this user.
+    subroutine filesystem_facts(path, magic, free_bytes, error)
+        character(*), intent(in) :: path
+        integer(int64), intent(out) :: magic, free_bytes
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_statfs(path//c_null_char, magic, free_bytes))
+    end subroutine filesystem_facts
+
+    !> Size of a file in bytes.
+    subroutine file_size(path, bytes, error)
+        character(*), intent(in) :: path
+        integer(int64), intent(out) :: bytes
+        character(:), allocatable, intent(out) :: error
+
+        bytes = 0
+        error = text_of(c_file_size(path//c_null_char, bytes))
+    end subroutine file_size
+
+    subroutine remove_file(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_remove(path//c_null_char))
+    end subroutine remove_file
+
+    !> Absolute path without symbolic links.
+    subroutine real_path(path, resolved, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: resolved
+        character(:), allocatable, intent(out) :: error
+
+        character(kind=c_char) :: buffer(text_size)
+
+        buffer = c_null_char
+        error = text_of(c_realpath(path//c_null_char, buffer, int(text_size, c_int32_t)))
+        resolved = fortran_text(buffer)
+    end subroutine real_path
+
+    !> Writes a whole text file at once: a reader sees all of it or nothing.
+    subroutine write_file(path, text, error)
+        character(*), intent(in) :: path, text
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_write_file(path//c_null_char, text, len(text, int64)))
+    end subroutine write_file
+
+    !> Whether write_file could write at this path; leaves nothing behind.
+    subroutine probe_file(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_probe_file(path//c_null_char))
+    end subroutine probe_file
+
+    !> The index-th "NAME=value" of the environment, index from 0; empty past the last.
+    function environment_entry(index) result(entry)
+        integer, intent(in) :: index
+        character(:), allocatable :: entry
+
+        character(kind=c_char) :: buffer(text_size)
+
+        entry = ''
+        if (c_environment(int(index, c_int32_t), buffer, int(text_size, c_int32_t)) == 1) then
+            entry = fortran_text(buffer)
+        end if
+    end function environment_entry
+
+    !> High-water mark of this process's resident set in bytes.
+    integer(int64) function peak_rss() result(bytes)
+        bytes = c_peak_rss()
+    end function peak_rss
+
+    !> Date and time in UTC, ISO 8601.
+    function utc_now() result(text)
+        character(:), allocatable :: text
+
+        character(kind=c_char) :: buffer(32)
+
+        call c_utc_now(buffer, int(size(buffer), c_int32_t))
+        text = fortran_text(buffer)
+    end function utc_now
+
+    !> Ends the process without the notes that STOP prints about floating-point flags.
+    subroutine exit_process(status)
+        integer, intent(in) :: status
+
+        flush (unit=6)
+        flush (unit=0)
+        call c_exit(int(status, c_int))
+    end subroutine exit_process
+
+    function text_of(error) result(text)
+        integer(c_int), intent(in) :: error
+        character(:), allocatable :: text
+
+        character(kind=c_char) :: buffer(256)
+
+        text = ''
+        if (error /= 0) then
+            call c_strerror(error, buffer, int(size(buffer), c_int32_t))
+            text = fortran_text(buffer)
+        end if
+    end function text_of
+
+    pure function fortran_text(buffer) result(text)
+        character(kind=c_char), intent(in) :: buffer(:)
+        character(:), allocatable :: text
+
+        integer :: i
+
+        text = ''
+        do i = 1, size(buffer)
+            if (buffer(i) == c_null_char) exit
+            text = text//buffer(i)
+        end do
+    end function fortran_text
+
+end module benchio_posix

@@ -1,0 +1,87 @@
+!> The backends this build has. A new backend is one file plus its lines here.
+module benchio_registry
+    use mpi_f08, only: MPI_Get_library_version, MPI_MAX_LIBRARY_VERSION_STRING
+    use benchio_backend, only: backend
+    use benchio_mpiio_backend, only: mpiio_backend
+#ifdef BENCHIO_HDF5
+    use benchio_hdf5_backend, only: hdf5_backend, hdf5_version, start_hdf5
+#endif
+#ifdef BENCHIO_NETCDF
+    use benchio_netcdf_backend, only: netcdf_backend, netcdf_version
+#endif
+    implicit none (type, external)
+    private
+
+    public :: built_in, library_version, new_backend
+
+    character(*), parameter, public :: backend_names(3) = [character(6) :: &
+        'mpiio', 'hdf5', 'netcdf']
+
+    !> One backend of a list.
+    type, public :: backend_item
+        class(backend), allocatable :: it
+    end type backend_item
+
+contains
+
+    !> A backend by its name; not allocated if this build lacks it.
+    function new_backend(name) result(item)
+        character(*), intent(in) :: name
+        type(backend_item) :: item
+
+        select case (name)
+        case ('mpiio')
+            allocate (mpiio_backend :: item%it)
+            item%it%extension = 'dat'
+#ifdef BENCHIO_HDF5
+        case ('hdf5')
+            call start_hdf5()
+            allocate (hdf5_backend :: item%it)
+            item%it%extension = 'h5'
+#endif
+#ifdef BENCHIO_NETCDF
+        case ('netcdf')
+            allocate (netcdf_backend :: item%it)
+            item%it%extension = 'nc'
+#endif
+        case default
+            return
+        end select
+        item%it%name = name
+    end function new_backend
+
+    logical function built_in(name)
+        character(*), intent(in) :: name
+
+        built_in = library_version(name) /= ''
+    end function built_in
+
+    !> What a backend's library says of its version at run time; empty if not built in.
+    function library_version(name) result(text)
+        character(*), intent(in) :: name
+        character(:), allocatable :: text
+
+        character(MPI_MAX_LIBRARY_VERSION_STRING) :: buffer
+        integer :: length, i
+
+        text = ''
+        select case (name)
+        case ('mpiio')
+            call MPI_Get_library_version(buffer, length)
+            text = buffer(:length)
+            do i = 1, length    ! some libraries end with a line feed or NUL
+                if (iachar(text(i:i)) < 32) text(i:i) = ' '
+            end do
+            text = trim(text)
+#ifdef BENCHIO_HDF5
+        case ('hdf5')
+            text = hdf5_version()
+#endif
+#ifdef BENCHIO_NETCDF
+        case ('netcdf')
+            text = netcdf_version()
+#endif
+        end select
+    end function library_version
+
+end module benchio_registry

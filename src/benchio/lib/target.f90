@@ -1,0 +1,85 @@
+!> The directory benchio writes to, looked at before anything is written.
+module benchio_target
+    use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_Comm, MPI_Comm_rank
+    use benchio_failure, only: agree, exit_io, failure
+    use benchio_filesystem, only: filesystem_name, magic_text, name_listed
+    use benchio_posix, only: file_size, filesystem_facts, real_path
+    implicit none (type, external)
+    private
+
+    public :: check_room, inspect_target
+
+    type, public :: target_directory
+        character(:), allocatable :: path           !! absolute, without links
+        character(:), allocatable :: filesystem     !! type by its name
+        character(:), allocatable :: magic          !! the same as statfs says it
+        integer(int64) :: free_bytes = 0            !! for this user, seen by this rank
+    end type target_directory
+
+    !> Room for a library's headers beside the data.
+    integer(int64), parameter :: header_bytes = 2_int64**20
+
+contains
+
+    !> Collective: the directory must exist and be of an allowed type on every rank's own node,
+    !> where a mount may be missing and the directory below it be another filesystem.
+    subroutine inspect_target(directory, allowed, comm, place, error)
+        character(*), intent(in) :: directory
+        character(*), intent(in) :: allowed         !! comma list of filesystem names; empty: any
+        type(MPI_Comm), intent(in) :: comm
+        type(target_directory), intent(out) :: place
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        integer(int64) :: magic
+
+        call real_path(directory, place%path, message)
+        if (message /= '') then
+            place%path = directory
+            call error%set(exit_io, 'realpath', directory, message)
+        end if
+        magic = 0
+        call filesystem_facts(directory, magic, place%free_bytes, message)
+        if (message /= '') call error%set(exit_io, 'statfs', directory, message)
+        place%filesystem = filesystem_name(magic)
+        place%magic = magic_text(magic)
+        if (allowed /= '' .and. .not. name_listed(place%filesystem, allowed)) then
+            call error%set(exit_io, 'statfs', place%path, 'filesystem is '//place%filesystem// &
+                ' ('//place%magic//'), not '//allowed)
+        end if
+        call agree(error, comm)
+    end subroutine inspect_target
+
+    !> Collective: none of the files may exist, and the bytes must fit, as rank 0 sees it.
+    subroutine check_room(place, files, bytes, comm, error)
+        type(target_directory), intent(in) :: place
+        character(*), intent(in) :: files(:)        !! paths
+        integer(int64), intent(in) :: bytes         !! needed at one time
+        type(MPI_Comm), intent(in) :: comm
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        character(80) :: text
+        integer(int64) :: ignored
+        integer :: i, rank
+
+        call MPI_Comm_rank(comm, rank)
+        if (rank == 0) then
+            do i = 1, size(files)
+                call file_size(trim(files(i)), ignored, message)
+                if (message == '') then
+                    call error%set(exit_io, 'stat', trim(files(i)), &
+                        'exists already; benchio overwrites nothing')
+                end if
+            end do
+            if (bytes + header_bytes > place%free_bytes) then
+                write (text, '(i0,a,i0,a)') bytes + header_bytes, ' bytes needed, ', &
+                    place%free_bytes, ' free'
+                call error%set(exit_io, 'statfs', place%path, trim(text))
+            end if
+        end if
+        call agree(error, comm)
+    end subroutine check_room
+
+end module benchio_target
