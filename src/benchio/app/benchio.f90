@@ -1,7 +1,7 @@
 !> benchio: writes a 3D block-distributed array through MPI-IO, HDF5 and NetCDF, reads it back,
 !> and reports a bandwidth only for what was verified.
 program benchio
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, MPI_Comm_size, MPI_COMM_WORLD, &
         MPI_CHARACTER, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, MPI_Init, &
         MPI_MAX_PROCESSOR_NAME
@@ -9,11 +9,11 @@ program benchio
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_options, only: help_text, parse_command_line, plan_array
     use benchio_posix, only: exit_process, probe_file, remove_file, utc_now, write_file
-    use benchio_registry, only: backend_item, backend_names, built_in, library_version, new_backend
-    use benchio_result, only: gather_memory, result_json, result_table, run_result
+    use benchio_registry, only: backend_item, backend_names, built_in, new_backend
+    use benchio_report, only: plan_text, table_text, version_text
+    use benchio_result, only: gather_memory, result_json, run_result
     use benchio_runner, only: run_rounds
     use benchio_target, only: check_room, inspect_target
-    use benchio_version, only: version
     implicit none (type, external)
 
     type(run_result) :: run
@@ -40,10 +40,11 @@ program benchio
     run%block = new_decomposition(run%choice%global_size, run%choice%grid, int(rank, int64), &
         run%choice%halo)
     call gather_hosts()
-    if (run%choice%json /= '' .and. .not. run%choice%dry_run) call prepare_result_file()
+    if (run%choice%dry_run) run%choice%json = ''
+    if (run%choice%json /= '') call prepare_result_file()
     call inspect_target(run%choice%directory, run%choice%filesystems, comm, run%place, run%error)
     if (.not. run%error%failed()) call name_files()
-    if (run%choice%dry_run) call leave(run%error%status, plan_text())
+    if (run%choice%dry_run .and. .not. run%error%failed()) call leave(exit_ok, plan_text(run))
     if (.not. run%error%failed()) then
         call run_rounds(run%choice, methods, paths, run%block, comm, run%records, run%error)
     end if
@@ -123,56 +124,11 @@ contains
             if (run%error%failed()) then
                 write (error_unit, '(a)') 'benchio: error: '//run%error%line()
             else
-                write (output_unit, '(a)', advance='no') result_table(run)
+                write (output_unit, '(a)', advance='no') table_text(run)
             end if
         end if
         call agree(run%error, comm)
     end subroutine report
-
-    !> What --dry-run says; the error of a run that could not start comes with it.
-    function plan_text() result(text)
-        character(:), allocatable :: text
-
-        character(:), allocatable :: lf
-        character(120) :: line
-        real(real64), parameter :: mib = 2.0_real64**20
-
-        lf = new_line('a')
-        if (run%error%failed()) then
-            text = 'benchio: error: '//run%error%line()
-            return
-        end if
-        write (line, '(i0,a,2(i0,"x"),i0)') writers, ' on a grid of ', run%choice%grid
-        text = 'nothing is written (--dry-run)'//lf//'writers          '//trim(line)//lf
-        write (line, '(2(i0,"x"),i0,a,i0,a,f0.1,a)') run%choice%global_size, ' elements, ', &
-            run%block%global_bytes(), ' bytes (', real(run%block%global_bytes(), real64)/mib, ' MiB)'
-        text = text//'each file        '//trim(line)//lf
-        write (line, '(i0,a,i0,a)') size(methods), ' in each of ', &
-            run%choice%warmup + run%choice%repeats, ' rounds, '// &
-            trim(merge('those of the last round kept', 'each removed before the next', &
-            run%choice%keep))
-        text = text//'files            '//trim(line)//lf
-        write (line, '(f0.1,a)') real(run%block%field_bytes(), real64)/mib, &
-            ' MiB for the array on rank 0, plus the libraries'' buffers'
-        text = text//'memory per rank  '//trim(line)//lf
-        write (line, '(f0.1,a)') real(run%place%free_bytes, real64)/mib, ' MiB in '
-        text = text//'free             '//trim(line)//' '//run%place%path//' ('// &
-            run%place%filesystem//')'//lf
-    end function plan_text
-
-    function version_text() result(text)
-        character(:), allocatable :: text
-
-        character(:), allocatable :: library
-        integer :: i
-
-        text = 'benchio '//version//new_line('a')
-        do i = 1, size(backend_names)
-            library = library_version(trim(backend_names(i)))
-            if (library == '') library = 'not built in'
-            text = text//backend_names(i)//'  '//library//new_line('a')
-        end do
-    end function version_text
 
     !> Ends all ranks alike; rank 0 says the text, on standard error if something failed.
     subroutine leave(status, text)

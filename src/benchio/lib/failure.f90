@@ -3,6 +3,7 @@ module benchio_failure
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
         MPI_Comm_size, MPI_Error_string, MPI_INTEGER8, MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
@@ -53,10 +54,7 @@ contains
         class(failure), intent(in) :: self
         character(:), allocatable :: text
 
-        character(12) :: rank
-
-        write (rank, '(i0)') self%rank
-        text = 'rank '//trim(rank)//': '//self%call//': '
+        text = 'rank '//decimal(self%rank)//': '//self%call//': '
         if (len(self%path) > 0) text = text//self%path//': '
         text = text//self%message
     end function line

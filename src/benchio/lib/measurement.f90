@@ -12,6 +12,7 @@ module benchio_measurement
     use benchio_failure, only: agree, exit_io, exit_verification, failure
     use benchio_pattern, only: count_mismatches, halo_intact, poison
     use benchio_posix, only: file_size
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
@@ -109,7 +110,6 @@ contains
 
         type(failure) :: ignored
         integer(int64) :: mismatches, first(3)
-        character(160) :: text
 
         call check_size(path, block%global_bytes(), comm, error)
         if (error%failed()) return
@@ -127,9 +127,10 @@ contains
 
         call count_mismatches(field, block, key, mismatches, first)
         if (mismatches > 0) then
-            write (text, '(i0,a,i0,a,3(i0,:,","))') mismatches, ' of ', block%elements(), &
-                ' elements differ from what was written, the first at x,y,z = ', first
-            call error%set(exit_verification, 'verify', path, trim(text))
+            call error%set(exit_verification, 'verify', path, decimal(mismatches)//' of ' &
+                //decimal(block%elements())//' elements differ from what was written, the first' &
+                //' at x,y,z = '//decimal(first(1))//','//decimal(first(2))//',' &
+                //decimal(first(3)))
         else if (.not. halo_intact(field, block)) then
             call error%set(exit_verification, 'verify', path, 'the halo was overwritten')
         end if
@@ -172,7 +173,6 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
-        character(80) :: text
         integer(int64) :: bytes
         integer :: rank
 
@@ -182,9 +182,8 @@ contains
             if (message /= '') then
                 call error%set(exit_io, 'stat', path, message)
             else if (bytes < expected) then
-                write (text, '(a,i0,a,i0,a)') 'file has ', bytes, ' bytes, ', expected, &
-                    ' bytes of data were written'
-                call error%set(exit_io, 'stat', path, trim(text))
+                call error%set(exit_io, 'stat', path, 'file has '//decimal(bytes)//' bytes, ' &
+                    //decimal(expected)//' bytes of data were written')
             end if
         end if
         call agree(error, comm)

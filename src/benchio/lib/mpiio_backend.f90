@@ -12,6 +12,7 @@ module benchio_mpiio_backend
     use benchio_backend, only: backend
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: check_mpi, exit_io, failure
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
@@ -146,14 +147,12 @@ contains
         type(failure), intent(inout) :: error
 
         integer(MPI_COUNT_KIND) :: moved
-        character(80) :: text
 
         if (error%failed()) return
         call MPI_Get_elements_x(status, MPI_REAL8, moved)
         if (moved /= self%block%elements()) then
-            write (text, '(a,i0,a,i0,a)') 'short transfer: ', moved, ' of ', &
-                self%block%elements(), ' elements'
-            call error%set(exit_io, call, self%path, trim(text))
+            call error%set(exit_io, call, self%path, 'short transfer: ' &
+                //decimal(int(moved, int64))//' of '//decimal(self%block%elements())//' elements')
         end if
     end subroutine check_count
 

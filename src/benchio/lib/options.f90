@@ -2,6 +2,7 @@
 module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
+    use benchio_text, only: decimal, extents
     implicit none (type, external)
     private
 
@@ -323,22 +324,5 @@ contains
             number = least
         end if
     end subroutine parse_number
-
-    pure function extents(numbers) result(text)
-        integer(int64), intent(in) :: numbers(3)
-        character(:), allocatable :: text
-
-        text = decimal(numbers(1))//'x'//decimal(numbers(2))//'x'//decimal(numbers(3))
-    end function extents
-
-    pure function decimal(number) result(text)
-        integer(int64), intent(in) :: number
-        character(:), allocatable :: text
-
-        character(20) :: buffer
-
-        write (buffer, '(i0)') number
-        text = trim(buffer)
-    end function decimal
 
 end module benchio_options

@@ -1,4 +1,4 @@
-!> The result of a run as benchio.result/1 (JSON) and as a short table.
+!> The result of a run, and its form as benchio.result/1 (JSON).
 !>
 !> The law is kept here: a rate leaves benchio only from a run in which nothing failed and the
 !> data were read back.
@@ -8,17 +8,17 @@ module benchio_result
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_json_writer, only: json_writer
-    use benchio_measurement, only: phase_names, phases, rate_names, rate_total, rates, repetition
+    use benchio_measurement, only: phase_names, phases, rate_names, rates, repetition
     use benchio_options, only: options
     use benchio_posix, only: environment_entry, peak_rss
     use benchio_registry, only: library_version
-    use benchio_statistics, only: median, statistics, summarise
+    use benchio_statistics, only: statistics, summarise
     use benchio_target, only: target_directory
     use benchio_version, only: version
     implicit none (type, external)
     private
 
-    public :: gather_memory, result_json, result_table
+    public :: gather_memory, result_json, summary, verified
 
     real(real64), parameter :: mib = 2.0_real64**20
 
@@ -325,56 +325,5 @@ contains
         end do
         of = summarise(values)
     end function summary
-
-    !> What a person reads: a line per backend.
-    function result_table(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        character(160) :: line
-        character(1), parameter :: lf = new_line('a')
-        type(statistics) :: total
-        integer :: i, j
-        real(real64) :: seconds(phases)
-
-        associate (choice => run%choice, first => run%choice%warmup + 1)
-            text = 'benchio '//version//': '//run%place%path//' ('//run%place%filesystem//')'//lf
-            write (line, '(i0,a,2(i0,"x"),i0,a,2(i0,"x"),i0,a,f0.1,a)') size(run%host_of_rank), &
-                ' writers on a grid of ', choice%grid, ', array ', choice%global_size, ' = ', &
-                real(run%block%global_bytes(), real64)/mib, ' MiB a round'
-            text = text//trim(line)//lf
-            write (line, '(i0,a)') choice%repeats, ' rounds, sync '//choice%sync//', verify '// &
-                choice%verify
-            text = text//trim(line)//lf//lf
-            text = text//'            total MiB/s, open to close           median seconds'//lf
-            text = text//'backend      min   median      max     mean'
-            do j = 1, phases
-                text = text//repeat(' ', 9 - len_trim(phase_names(j)))//trim(phase_names(j))
-            end do
-            text = text//lf
-            do i = 1, size(choice%backends)
-                if (verified(run)) then
-                    total = summary(run, i, rate_total)
-                    write (line, '(a,4f9.1)') choice%backends(i), total%min, total%median, &
-                        total%max, total%mean
-                else
-                    write (line, '(a,4a9)') choice%backends(i), '-', '-', '-', '-'
-                end if
-                text = text//trim(line)
-                do j = 1, phases
-                    seconds(j) = median(run%records(i, first:)%times(j)%max)
-                end do
-                write (line, '(6f9.4)') seconds
-                text = text//trim(line)//lf
-            end do
-            if (.not. verified(run)) then
-                text = text//lf//'not verified: no bandwidth without a verified write'//lf
-            else if (choice%verify == 'all') then
-                text = text//lf//'every round was read back and is as written'//lf
-            else
-                text = text//lf//'the last round was read back and is as written'//lf
-            end if
-        end associate
-    end function result_table
 
 end module benchio_result

@@ -12,6 +12,7 @@ module benchio_runner
     use benchio_pattern, only: fill, pattern_key
     use benchio_posix, only: remove_file
     use benchio_registry, only: backend_item
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
@@ -101,15 +102,13 @@ contains
         type(failure), intent(inout) :: error
 
         integer(int64) :: extent(3)
-        character(80) :: text
         integer :: code
 
         extent = block%extent + 2*block%halo
         allocate (field(extent(1), extent(2), extent(3)), stat=code)
         if (code /= 0) then
-            write (text, '(a,i0,a)') 'no memory for the local array of ', block%field_bytes(), &
-                ' bytes'
-            call error%set(exit_internal, 'allocate', '', trim(text))
+            call error%set(exit_internal, 'allocate', '', 'no memory for the local array of ' &
+                //decimal(block%field_bytes())//' bytes')
         end if
     end subroutine allocate_field
 
@@ -121,8 +120,8 @@ contains
 
         integer :: i
 
-        write (error_unit, '(a,i0,a,i0,a)', advance='no') 'benchio: round ', records(1)%round, &
-            '/', last_round, trim(merge(' (warm-up)', '          ', records(1)%warmup))
+        write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(records(1)%round)//'/' &
+            //decimal(last_round)//trim(merge(' (warm-up)', '          ', records(1)%warmup))
         do i = 1, size(methods)
             write (error_unit, '(2x,a,f9.3,a)', advance='no') methods(i)%it%name, &
                 records(i)%times(phase_total)%max, ' s'

@@ -5,6 +5,7 @@ module benchio_target
     use benchio_failure, only: agree, exit_io, failure
     use benchio_filesystem, only: filesystem_name, magic_text, name_listed
     use benchio_posix, only: file_size, filesystem_facts, real_path
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
@@ -60,7 +61,6 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
-        character(80) :: text
         integer(int64) :: ignored
         integer :: i, rank
 
@@ -74,9 +74,8 @@ contains
                 end if
             end do
             if (bytes + header_bytes > place%free_bytes) then
-                write (text, '(i0,a,i0,a)') bytes + header_bytes, ' bytes needed, ', &
-                    place%free_bytes, ' free'
-                call error%set(exit_io, 'statfs', place%path, trim(text))
+                call error%set(exit_io, 'statfs', place%path, decimal(bytes + header_bytes) &
+                    //' bytes needed, '//decimal(place%free_bytes)//' free')
             end if
         end if
         call agree(error, comm)

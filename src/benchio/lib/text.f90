@@ -1,0 +1,41 @@
+!> Numbers as a person reads them.
+module benchio_text
+    use, intrinsic :: iso_fortran_env, only: int64
+    implicit none (type, external)
+    private
+
+    public :: decimal, extents
+
+    !> An integer without blanks.
+    interface decimal
+        module procedure decimal_int, decimal_int64
+    end interface decimal
+
+contains
+
+    pure function decimal_int(number) result(text)
+        integer, intent(in) :: number
+        character(:), allocatable :: text
+
+        text = decimal_int64(int(number, int64))
+    end function decimal_int
+
+    pure function decimal_int64(number) result(text)
+        integer(int64), intent(in) :: number
+        character(:), allocatable :: text
+
+        character(20) :: buffer
+
+        write (buffer, '(i0)') number
+        text = trim(buffer)
+    end function decimal_int64
+
+    !> As 128x64x64.
+    pure function extents(numbers) result(text)
+        integer(int64), intent(in) :: numbers(3)
+        character(:), allocatable :: text
+
+        text = decimal(numbers(1))//'x'//decimal(numbers(2))//'x'//decimal(numbers(3))
+    end function extents
+
+end module benchio_text

@@ -1,0 +1,40 @@
+!> Nesting, separators and escapes.
+program test_json_writer
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_json_writer, only: json_writer
+    use check, only: expect
+    implicit none (type, external)
+
+    character(1), parameter :: lf = new_line('a')
+    type(json_writer) :: json
+    integer :: i
+
+    call json%open_object()
+    call json%add('a "quoted" \ '//achar(10)//achar(1)//'name', 'text')
+    call json%add([1_int64, huge(1_int64)], 'sizes')
+    call json%open_array('empty')
+    call json%close_array()
+    call json%open_array('list')
+    call json%null()
+    call json%add(.true.)
+    call json%add(-0.5_real64)
+    call json%close_array()
+    call json%close_object()
+    call expect(json%text() == '{'//lf &
+        //'  "text": "a \"quoted\" \\ \u000A\u0001name",'//lf &
+        //'  "sizes": [1, 9223372036854775807],'//lf &
+        //'  "empty": [],'//lf &
+        //'  "list": ['//lf &
+        //'    null,'//lf &
+        //'    true,'//lf &
+        //'    -5.00000000E-001'//lf &
+        //'  ]'//lf &
+        //'}'//lf, 'the text as written')
+
+    call json%open_array()
+    do i = 1, 20000     ! past the first buffer
+        call json%add('0123456789')
+    end do
+    call json%close_array()
+    call expect(len(json%text()) > 20000*12, 'a long text is whole')
+end program test_json_writer
