@@ -160,7 +160,7 @@ contains
         character(:), allocatable, intent(out) :: error
 
         integer(int64) :: shape(3)
-        logical :: weak
+        logical :: grid_fits, weak
 
         error = ''
         weak = all(choice%local_size > 0)
@@ -172,7 +172,9 @@ contains
                 extents(choice%global_size)//' elements can use'
             return
         end if
-        if (.not. fits_in_int64(choice%grid) .or. product(choice%grid) /= writers) then
+        grid_fits = fits_in_int64(choice%grid)      ! .and. need not stop at the first operand
+        if (grid_fits) grid_fits = product(choice%grid) == writers
+        if (.not. grid_fits) then
             error = '--grid '//extents(choice%grid)//' does not multiply to '//decimal(writers)// &
                 ' writers'
             return
