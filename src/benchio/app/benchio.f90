@@ -44,8 +44,9 @@ program benchio
     if (run%choice%json /= '') call prepare_result_file()
     call inspect_target(run%choice%directory, run%choice%filesystems, comm, run%place, run%error)
     if (.not. run%error%failed()) call name_files()
-    if (run%choice%dry_run .and. .not. run%error%failed()) call leave(exit_ok, plan_text(run))
-    if (.not. run%error%failed()) then
+    if (run%choice%dry_run) then
+        if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
+    else if (.not. run%error%failed()) then
         call run_rounds(run%choice, methods, paths, run%block, comm, run%records, run%error)
     end if
     call gather_memory(run, comm)
@@ -123,7 +124,7 @@ contains
             end if
             if (run%error%failed()) then
                 write (error_unit, '(a)') 'benchio: error: '//run%error%line()
-            else
+            else if (.not. run%choice%dry_run) then
                 write (output_unit, '(a)', advance='no') table_text(run)
             end if
         end if

@@ -13,6 +13,7 @@ module benchio_measurement
     use benchio_pattern, only: count_mismatches, halo_intact, poison
     use benchio_posix, only: file_size
     use benchio_text, only: decimal
+    use benchio_watchdog, only: watchdog
     implicit none (type, external)
     private
 
@@ -45,39 +46,47 @@ module benchio_measurement
 contains
 
     !> Collective: writes the block by one backend; seconds of each phase on this rank.
-    subroutine measure_write(method, path, block, field, sync, comm, seconds, error)
+    subroutine measure_write(method, path, block, field, sync, dog, comm, seconds, created, error)
         class(backend), intent(inout) :: method
         character(*), intent(in) :: path
         type(decomposition), intent(in) :: block
         real(real64), intent(in), contiguous, target :: field(:, :, :)
         logical, intent(in) :: sync                 !! force the data to stable storage
+        type(watchdog), intent(in) :: dog
         type(MPI_Comm), intent(in) :: comm
         real(real64), intent(out) :: seconds(phases)
+        logical, intent(out) :: created             !! the file is ours: this rank has made it
         type(failure), intent(inout) :: error
 
         type(failure) :: ignored
-        real(real64) :: start, last
+        real(real64) :: start
 
         seconds = 0
         call MPI_Barrier(comm)
         start = now()
-        last = start
+        call begin(phase_open)
         call method%create(path, block, comm, error)
+        created = .not. error%failed()
         call finish(phase_open)
         if (error%failed()) return
 
+        call begin(phase_define)
         call method%define(error)
         call finish(phase_define)
         if (.not. error%failed()) then
+            call begin(phase_write)
             call method%write(field, error)
             call finish(phase_write)
         end if
         if (sync .and. .not. error%failed()) then
+            call begin(phase_sync)
             call method%sync(error)
             call finish(phase_sync)
         end if
+        call begin(phase_close)
         if (error%failed()) then
             call method%close(ignored)      ! the library must let go of the file
+            call dog%rest()
             return
         end if
         call method%close(error)
@@ -86,12 +95,18 @@ contains
 
     contains
 
+        subroutine begin(phase)
+            integer, intent(in) :: phase
+
+            call dog%watch(trim(phase_names(phase)))
+            seconds(phase) = -now()
+        end subroutine begin
+
         subroutine finish(phase)
             integer, intent(in) :: phase
 
-            seconds(phase) = now() - last
-            call agree(error, comm)
-            last = now()
+            seconds(phase) = seconds(phase) + now()
+            call meet(dog, int(seconds(phase)), comm, error)
         end subroutine finish
 
     end subroutine measure_write
@@ -99,31 +114,51 @@ contains
     !> Collective: reads the file back into the field, through new handles, and compares every bit.
     !>
     !> The size comes first: a read past the end of a short file reports success.
-    subroutine verify_file(method, path, block, field, key, comm, error)
+    subroutine verify_file(method, path, block, field, key, dog, comm, error)
         class(backend), intent(inout) :: method
         character(*), intent(in) :: path
         type(decomposition), intent(in) :: block
         real(real64), intent(inout), contiguous, target :: field(:, :, :)
         integer(int64), intent(in) :: key           !! of the pattern written
+        type(watchdog), intent(in) :: dog
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
         type(failure) :: ignored
-        integer(int64) :: mismatches, first(3)
+        real(real64) :: start
 
         call check_size(path, block%global_bytes(), comm, error)
         if (error%failed()) return
         call poison(field)
+        start = now()
+        call dog%watch('verify')
         call method%open(path, block, comm, error)
-        call agree(error, comm)
+        call meet(dog, int(now() - start), comm, error)
         if (error%failed()) return
+
+        call dog%watch('verify')
         call method%read(field, error)
-        call agree(error, comm)
+        call meet(dog, int(now() - start), comm, error)
+        call dog%watch('verify')
         if (error%failed()) then
             call method%close(ignored)
-            return
+        else
+            call method%close(error)
         end if
-        call method%close(error)
+        call dog%rest()
+        if (.not. error%failed()) call compare(path, block, field, key, error)
+        call agree(error, comm)
+    end subroutine verify_file
+
+    !> Whether the field holds the pattern and its halo what it held before.
+    subroutine compare(path, block, field, key, error)
+        character(*), intent(in) :: path
+        type(decomposition), intent(in) :: block
+        real(real64), intent(in), contiguous :: field(:, :, :)
+        integer(int64), intent(in) :: key
+        type(failure), intent(inout) :: error
+
+        integer(int64) :: mismatches, first(3)
 
         call count_mismatches(field, block, key, mismatches, first)
         if (mismatches > 0) then
@@ -134,8 +169,19 @@ contains
         else if (.not. halo_intact(field, block)) then
             call error%set(exit_verification, 'verify', path, 'the halo was overwritten')
         end if
+    end subroutine compare
+
+    !> Collective: the agreement that ends a phase, watched.
+    subroutine meet(dog, seconds, comm, error)
+        type(watchdog), intent(in) :: dog
+        integer, intent(in) :: seconds              !! since the phase began
+        type(MPI_Comm), intent(in) :: comm
+        type(failure), intent(inout) :: error
+
+        if (error%failed()) call dog%watch_failed(error, seconds)
         call agree(error, comm)
-    end subroutine verify_file
+        call dog%rest()
+    end subroutine meet
 
     !> Collective: on rank 0 the times of all ranks in brief, and the rates they give.
     subroutine reduce_times(seconds, bytes, comm, record)

@@ -22,6 +22,7 @@ module benchio_options
         integer(int64) :: seed = 1
         integer :: repeats = 10
         integer :: warmup = 1
+        integer :: phase_limit = 1800               !! seconds
         character(:), allocatable :: sync           !! none or data
         character(:), allocatable :: verify         !! all, last or none
         character(:), allocatable :: directory
@@ -40,7 +41,7 @@ module benchio_options
         'byte, and only then reports a bandwidth (MiB/s, MiB = 2^20 bytes).', &
         '', &
         'What is written', &
-        '  --backend LIST        mpiio, hdf5, netcdf; a comma list runs in rotated rounds (mpiio)', &
+        '  --backend LIST        mpiio, hdf5, netcdf; a comma list in rotated rounds (mpiio)', &
         '  --local-size N|NxNxN  elements per writer along x, y, z: weak scaling (128)', &
         '  --global-size N|NxNxN elements of the whole array: strong scaling', &
         '  --grid PxQxR          writers along x, y, z (automatic)', &
@@ -52,6 +53,7 @@ module benchio_options
         '  --warmup N            rounds before them, marked and not counted (1)', &
         '  --sync none|data      data: force it to stable storage, timed as its own phase (data)', &
         '  --verify all|last|none  rounds read back; none: times but no bandwidth (all)', &
+        '  --phase-limit SECONDS a phase that takes longer is a hang and ends the run (1800)', &
         '', &
         'Where', &
         '  --dir DIR             existing directory for the files (.)', &
@@ -130,7 +132,8 @@ contains
                 if (has_value) error = name//' takes no value'
                 call set_switch(choice, name)
             case ('--backend', '--local-size', '--global-size', '--grid', '--halo', '--seed', &
-                    '--repeats', '--warmup', '--sync', '--verify', '--dir', '--fs-type', '--json')
+                    '--repeats', '--warmup', '--phase-limit', '--sync', '--verify', '--dir', &
+                    '--fs-type', '--json')
                 if (.not. has_value) then
                     i = i + 1
                     if (i <= size(arguments)) value = arguments(i)%text
@@ -234,6 +237,9 @@ contains
         case ('--warmup')
             call parse_number(name, value, 0_int64, max_count, number, error)
             choice%warmup = int(number)
+        case ('--phase-limit')
+            call parse_number(name, value, 1_int64, max_count, number, error)
+            choice%phase_limit = int(number)
         case ('--sync')
             choice%sync = value
             if (all(value /= [character(4) :: 'none', 'data'])) then
@@ -248,7 +254,7 @@ contains
             choice%directory = value
         case ('--fs-type')
             choice%filesystems = value
-        case ('--json')
+        case default    ! --json
             choice%json = value
         end select
     end subroutine set_value

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,4 +154,41 @@ int benchio_probe_file(const char *path)
 void benchio_exit(int status)
 {
     exit(status);
+}
+
+static struct {
+    char path[PATH_MAX], message[PATH_MAX + 256];
+    size_t length;
+    int status;
+} watched;
+
+/* Calls nothing but what a signal handler may. */
+static void end_hang(int signal)
+{
+    ssize_t written;
+
+    (void)signal;
+    written = write(STDERR_FILENO, watched.message, watched.length);
+    (void)written;
+    unlink(watched.path);
+    _exit(watched.status);
+}
+
+/* Unless called again within so many seconds, say message, remove path and end this process;
+ * 0 seconds: never. */
+void benchio_watch(int32_t seconds, const char *path, const char *message, int32_t status)
+{
+    struct sigaction action;
+
+    alarm(0);
+    if (seconds == 0)
+        return;
+    snprintf(watched.path, sizeof watched.path, "%s", path);
+    snprintf(watched.message, sizeof watched.message, "%s", message);
+    watched.length = strlen(watched.message);
+    watched.status = status;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = end_hang;
+    sigaction(SIGALRM, &action, NULL);
+    alarm((unsigned)seconds);
 }

@@ -81,6 +81,8 @@ contains
         case ('netcdf')
             text = netcdf_version()
 #endif
+        case default
+            return
         end select
     end function library_version
 

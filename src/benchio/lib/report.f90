@@ -29,7 +29,7 @@ contains
             //decimal(size(run%host_of_rank))//' writers on a grid of '//extents(run%choice%grid) &
             //', array '//extents(run%choice%global_size)//' = ' &
             //mib_text(run%block%global_bytes())//' a round'//lf &
-            //decimal(run%choice%repeats)//' rounds, sync '//run%choice%sync//', verify ' &
+            //'repeats '//decimal(run%choice%repeats)//', sync '//run%choice%sync//', verify ' &
             //run%choice%verify//lf//lf &
             //'            total MiB/s, open to close           median seconds'//lf &
             //'backend      min   median      max     mean'

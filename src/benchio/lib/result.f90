@@ -37,8 +37,9 @@ module benchio_result
 
     !> Variables that change what parallel I/O does. Not all of OMPI_MCA_*: the launcher puts its
     !> own there, different in every run.
-    character(*), parameter :: telling(*) = [character(16) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
-        'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
+    character(*), parameter :: telling(*) = [character(21) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
+        'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_sharedfp', 'OMPI_MCA_common_ompio', &
+        'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
         'MPICH_', 'I_MPI_', 'HDF5_', 'NETCDF_', 'LD_PRELOAD', 'DARSHAN_']
 
 contains

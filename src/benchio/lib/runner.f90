@@ -13,6 +13,7 @@ module benchio_runner
     use benchio_posix, only: remove_file
     use benchio_registry, only: backend_item
     use benchio_text, only: decimal
+    use benchio_watchdog, only: watchdog
     implicit none (type, external)
     private
 
@@ -78,18 +79,22 @@ contains
 
         real(real64) :: seconds(phases)
         character(:), allocatable :: message
+        type(watchdog) :: dog
         integer :: rank
+        logical :: created
 
         call MPI_Comm_rank(comm, rank)
-        call measure_write(method%it, path, block, field, choice%sync == 'data', comm, seconds, &
-            error)
+        dog = watchdog(choice%phase_limit, rank, path)
+        call measure_write(method%it, path, block, field, choice%sync == 'data', dog, comm, &
+            seconds, created, error)
         if (.not. error%failed()) call reduce_times(seconds, block%global_bytes(), comm, record)
         if (verify .and. .not. error%failed()) then
-            call verify_file(method%it, path, block, field, key, comm, error)
+            call verify_file(method%it, path, block, field, key, dog, comm, error)
             record%verified = .not. error%failed()
         end if
 
-        if (rank == 0 .and. (error%failed() .or. .not. keep)) then
+        ! What benchio has not made, it does not remove.
+        if (rank == 0 .and. created .and. (error%failed() .or. .not. keep)) then
             call remove_file(path, message)
             if (message /= '') call error%set(exit_io, 'unlink', path, message)
         end if

@@ -1,0 +1,7 @@
+"""What iowatch measures, as ReFrame tests. How a result is judged is in the package iowatch."""
+
+from importlib.util import find_spec
+
+if find_spec("iowatch") is None:
+    # With an ImportError, ReFrame would skip the checks and exit with 0.
+    raise RuntimeError("the package iowatch is not importable: source env.sh first")

@@ -1,0 +1,12 @@
+"""Writing a single shared file."""
+
+import reframe as rfm
+
+from .base import BenchioCheck
+
+
+@rfm.simple_test
+class SharedFileWrite(BenchioCheck):
+    """All writers write their blocks of one 3D array into one file, and sync it."""
+
+    descr = "Parallel write of a single shared file"

@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Makes .venv and build/bin/benchio from a clean clone. Run again, it redoes only what has changed.
+# PYTHON names the interpreter for .venv; otherwise the first one found that is new enough is taken.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+PATH=${PATH//$PWD\/.venv\/bin:/} # never build .venv with itself
+
+packages=(
+    gfortran cmake ninja-build
+    openmpi-bin libopenmpi-dev libhdf5-openmpi-dev
+    libnetcdf-mpi-dev libnetcdff-dev patchelf # see netcdf_fortran
+    python3-venv
+    strace # a test watches benchio's fsync calls
+)
+
+die() {
+    printf 'set-up: %s\n' "$@" >&2
+    exit 1
+}
+
+site_advice="Without Debian's packages, as on a site with modules or Spack:
+  1. load MPI, parallel HDF5 and parallel NetCDF-Fortran, all with their Fortran interfaces
+     (module load ..., or: spack load openmpi hdf5 netcdf-fortran)
+  2. cmake -S src/benchio -B build/benchio && cmake --build build/benchio
+  3. name the path of that benchio as 'benchio' in the extras of the environment, in the site's
+     file in site_configs/"
+
+# run NAME COMMAND: one line when it is done; when it fails, the end of what it said.
+step=
+run() {
+    local start=$SECONDS
+    step=$1 log=build/logs/$1.log
+    ("$2") >"$log" 2>&1 </dev/null # not in a condition: that would switch off set -e inside
+    echo "set-up: $1: done in $((SECONDS - start)) s"
+    step=
+}
+
+# once NAME FOLDER KEY COMMAND: run COMMAND, which makes FOLDER, unless this very COMMAND has done so
+# for this KEY. The stamp is in FOLDER and written last: it goes with what it stands for, and an
+# interrupted run leaves none.
+once() {
+    local stamp=$2/.stamp key
+    key="$3 $(declare -f "$4")"
+    if [[ -f $stamp && $(<"$stamp") == "$key" ]]; then
+        echo "set-up: $1: up to date"
+    else
+        rm -f "$stamp"
+        run "$1" "$4"
+        echo "$key" >"$stamp"
+    fi
+}
+
+report_failure() {
+    local status=$?
+    [[ $status != 0 && -n $step ]] || return 0
+    tail -n 20 "$log" >&2
+    printf 'set-up: %s failed; the whole log is %s\n' "$step" "$PWD/$log" >&2
+    [[ $step != configure || -n $debian ]] || printf '%s\n' "$site_advice" >&2
+}
+trap report_failure EXIT
+
+missing_packages() {
+    local installed package
+    # dpkg-query exits 1 if it knows nothing of one of them
+    installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>&1 || true)
+    for package in "${packages[@]}"; do
+        grep -qx "installed $package" <<<"$installed" || echo "$package"
+    done
+}
+
+install_packages() {
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
+    [[ $(id -u) == 0 ]] || apt=(sudo -n "${apt[@]}")
+    "${apt[@]}" update || echo "The package lists are as old as they were."
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
+}
+
+# Debian has no parallel NetCDF-Fortran: its libnetcdff asks for the serial netCDF, whose
+# nc_create_par only returns an error. netCDF for MPI has the same interface under another name, so
+# a copy that asks for that one is all it takes: nothing is fetched or compiled, and no serial
+# library is loaded beside the parallel one. The copy has a name of its own, so that no search path
+# can put the original in its place.
+netcdf_fortran() {
+    local root=build/netcdf-fortran-mpi soname serial parallel
+    soname=$(patchelf --print-soname "$libnetcdff" | sed 's/^libnetcdff/&_mpi/')
+    serial=$(patchelf --print-needed "$libnetcdff" | grep -x 'libnetcdf\.so\.[0-9]*') ||
+        die "$libnetcdff does not need libnetcdf.so.N: nothing to replace"
+    parallel=${serial/libnetcdf/libnetcdf_mpi}
+    [[ -e $libraries/$parallel ]] || die "no $libraries/$parallel to put in the place of $serial"
+
+    rm -rf "$root"
+    mkdir -p "$root/lib" "$root/include"
+    cp -L "$libnetcdff" "$root/lib/$soname"
+    # two calls: asked for both at once, patchelf 0.14 gives it the name of what it needs
+    patchelf --set-soname "$soname" "$root/lib/$soname"
+    patchelf --replace-needed "$serial" "$parallel" "$root/lib/$soname"
+    ln -s "$soname" "$root/lib/libnetcdff.so"
+    dpkg -L libnetcdff-dev | grep -E '^/usr/include/.*\.(mod|inc)$' | xargs ln -s -t "$root/include"
+}
+
+find_python() {
+    local candidates=${PYTHON:-python3 /usr/bin/python3} candidate
+    local suits='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'
+    for candidate in $candidates; do
+        "$candidate" -c "$suits" &>/dev/null && command -v "$candidate" && return
+    done
+    die "no Python 3.10 or later with venv among: $candidates"
+}
+
+python_environment() {
+    "$python" -m venv --clear .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+}
+
+configure() { cmake --fresh -S src/benchio -B build/benchio "${options[@]}"; }
+build() { cmake --build build/benchio; }
+
+mkdir -p build/logs
+exec 9>build/setup.lock
+flock 9 # one set-up at a time in this clone
+
+options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=$PWD/build/bin")
+debian=$(command -v dpkg-query || true)
+if [[ -n $debian ]]; then
+    mapfile -t missing < <(missing_packages)
+    if [[ ${#missing[@]} -gt 0 ]]; then
+        [[ $(id -u) == 0 ]] || sudo -n true 2>/dev/null ||
+            die "these Debian packages are missing, and there is no root or sudo to install them:" \
+                "  ${missing[*]}" "$site_advice"
+        run packages install_packages
+    else
+        echo "set-up: packages: up to date"
+    fi
+    libraries=/usr/lib/$(gfortran -print-multiarch)
+    libnetcdff=$libraries/libnetcdff.so
+    once netcdf-fortran build/netcdf-fortran-mpi "$(sha256sum "$libnetcdff")" netcdf_fortran
+    # Debian's compiler is known, so a warning is an error there; a site's may warn of other things
+    options+=(
+        -G Ninja -DBENCHIO_WERROR=ON
+        "-DHDF5_ROOT=$libraries/hdf5/openmpi" "-DNetCDF_Fortran_ROOT=$PWD/build/netcdf-fortran-mpi"
+    )
+fi
+
+python=$(find_python)
+once python .venv "$PWD $("$python" -VV) $(sha256sum pyproject.toml)" python_environment
+
+versions=$([[ -z $debian ]] || dpkg-query -W "${packages[@]}")
+once configure build/benchio "${options[*]} ${FC:-} ${FFLAGS:-} $versions" configure
+run build build

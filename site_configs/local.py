@@ -1,0 +1,71 @@
+"""Any one machine, to try things out: a disk directory and memory.
+
+It is never chosen by host name (`--system local` must be typed), so that it can't hide another
+system.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MIB = 2**20
+
+FILESYSTEMS = [
+    {
+        "filesystem": "disk",
+        "path": str(ROOT / "build" / "scratch"),
+        "type": ["ext4", "xfs", "btrfs", "overlay", "zfs"],
+        # A PCIe 5.0 x4 link, as of the fastest NVMe drives: 32 GT/s x 4 lanes x 128/130 / 8.
+        "peak": 15.75e9 / MIB,
+    },
+    {
+        "filesystem": "tmpfs",
+        "path": "/dev/shm/iowatch",
+        "type": "tmpfs",
+        # Twelve channels of DDR5-4800, 8 bytes each.
+        "peak": 460.8e9 / MIB,
+    },
+]
+
+SETTINGS = {
+    "stripe_counts": [None],
+    "stripe_sizes": [None],
+    "backends": ["mpiio", "hdf5", "netcdf"],
+    "local_sizes": [64, 128],
+    "nodes": [1],
+    "writers_per_node": 4,
+}
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "local",
+            "descr": "One machine: a disk and memory",
+            "hostnames": [],
+            "prefix": str(ROOT / "results"),
+            "partitions": [
+                {
+                    "name": filesystem["filesystem"],
+                    "scheduler": "local",
+                    "launcher": "mpirun",
+                    "environs": ["gnu"],
+                    "max_jobs": 1,
+                    "time_limit": "5m",
+                    # Both are in one machine: its jobs take turns, or they would share its cores.
+                    "prepare_cmds": [f'exec 9<"{ROOT}" && flock 9'],
+                    "env_vars": [
+                        # Containers and CI run as root, often with fewer cores than writers.
+                        ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
+                        ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
+                        ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
+                        # Open MPI 4.1's own component, OMPIO, loses data on a full filesystem and
+                        # reports success.
+                        ["OMPI_MCA_io", "romio321"],
+                    ],
+                    "extras": {**filesystem, **SETTINGS},
+                }
+                for filesystem in FILESYSTEMS
+            ],
+        }
+    ],
+    "environments": [{"name": "gnu", "target_systems": ["local"]}],
+}

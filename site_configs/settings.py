@@ -1,0 +1,42 @@
+"""ReFrame settings that all systems share. RFM_PREFIX moves everything that is written."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PREFIX = Path(os.environ.get("RFM_PREFIX", ROOT / "results"))
+PREFIX.mkdir(parents=True, exist_ok=True)  # ReFrame does not make the log file's directory
+
+site_configuration = {
+    "general": [{"report_file": str(PREFIX / "reports" / "run-report-{sessionid}.json")}],
+    # Every night ends up here. A site puts it where it is backed up, with RFM_SQLITE_DB_FILE.
+    "storage": [{"enable": True, "sqlite_db_file": str(PREFIX / "results.db")}],
+    "modes": [
+        # A new site's first nights: cases without reference values are not errors.
+        {"name": "record", "options": ["-S record=1"]},
+    ],
+    "logging": [
+        {
+            "handlers": [
+                {
+                    "type": "file",
+                    "name": str(PREFIX / "reframe.log"),
+                    "level": "debug2",
+                    "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                }
+            ],
+            "handlers_perflog": [
+                {
+                    "type": "filelog",
+                    "basedir": str(PREFIX / "perflogs"),
+                    "prefix": "%(check_system)s/%(check_partition)s",
+                    "level": "info",
+                    "format": "%(check_job_completion_time)s|%(check_result)s|%(check_case_id)s|"
+                    "%(check_verdict)s|%(check_perfvalues)s",
+                    "format_perfvars": "%(check_perf_value)s|%(check_perf_lower_thres)s|"
+                    "%(check_perf_upper_thres)s|",
+                }
+            ],
+        }
+    ],
+}

@@ -1,0 +1,1 @@
+"""iowatch judges what benchio measured: no figure without a verified write."""

@@ -1,0 +1,5 @@
+"""`python -m iowatch`: the command line where the entry point is not installed."""
+
+from iowatch.cli import app
+
+app(prog_name="iowatch")

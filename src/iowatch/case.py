@@ -1,0 +1,89 @@
+"""The identity of a case: the key of every figure, reference value and plot."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+#: Elements of 8 bytes in x, y, z.
+Size = tuple[int, int, int]
+
+_SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
+_NAME = r"[A-Za-z0-9_.-]+"
+_CASE = re.compile(
+    rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<operation>{_NAME})"
+    rf"/(?P<files>{_NAME})/(?P<backend>{_NAME})"
+    r"/count=(?P<stripe_count>none|-1|[1-9]\d*)/size=(?P<stripe_size>none|[1-9]\d*)"
+    r"/local=(?P<local_size>\d+x\d+x\d+)/writers=(?P<writers>[1-9]\d*)",
+    re.ASCII,
+)
+
+
+def parse_size(text: str | int) -> Size:
+    """The size written as `128` (a cube) or `128x128x256`, as benchio's command line has it."""
+    if isinstance(text, bool) or not _SIZE.fullmatch(str(text)):
+        raise ValueError(f"is not a size such as 128 or 128x128x256: {text!r}")
+    edges = [int(edge) for edge in str(text).split("x")]
+    x, y, z = edges if len(edges) == 3 else edges * 3
+    return x, y, z
+
+
+def format_size(size: Size) -> str:
+    """The inverse of `parse_size`, always with three edges."""
+    return "x".join(str(edge) for edge in size)
+
+
+def parse_stripe(text: str) -> int | None:
+    """A stripe count or stripe size; `none` means that the filesystem is not striped."""
+    return None if text == "none" else int(text)
+
+
+def format_stripe(value: int | None) -> str:
+    """The inverse of `parse_stripe`."""
+    return "none" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What was measured and where.
+
+    The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
+    expressions that reference files use as keys).
+    """
+
+    system: str
+    partition: str  # a node type seen with one filesystem
+    environ: str
+    operation: str  # write
+    files: str  # shared
+    backend: str  # mpiio, hdf5, netcdf
+    stripe_count: int | None  # OSTs; -1: all of them; None: not striped
+    stripe_size: int | None  # MiB; None: not striped
+    local_size: Size  # of one writer
+    writers: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.system}:{self.partition}/{self.environ}/{self.operation}/{self.files}"
+            f"/{self.backend}/count={format_stripe(self.stripe_count)}"
+            f"/size={format_stripe(self.stripe_size)}/local={format_size(self.local_size)}"
+            f"/writers={self.writers}"
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Case:
+        """The case with this string form; ValueError if it is not one."""
+        match = _CASE.fullmatch(text)
+        if not match:
+            raise ValueError(f"not a case: {text!r}")
+        fields: dict[str, Any] = match.groupdict()
+        return cls(
+            **{
+                **fields,
+                "stripe_count": parse_stripe(fields["stripe_count"]),
+                "stripe_size": parse_stripe(fields["stripe_size"]),
+                "local_size": parse_size(fields["local_size"]),
+                "writers": int(fields["writers"]),
+            }
+        )

@@ -1,0 +1,72 @@
+"""The command line: `iowatch nightly --system local`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iowatch import nightly as nights
+from iowatch.case import format_size
+from iowatch.site import SiteConfigError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def iowatch() -> None:
+    """Guard the parallel I/O of an HPC centre."""
+
+
+@app.command()
+def nightly(
+    system: Annotated[str, typer.Option(help="System of site_configs/ to measure.")],
+    name: Annotated[
+        list[str] | None,
+        typer.Option("-n", "--name", help="Only checks that match (ReFrame's -n)."),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Accept cases that have no reference values yet.")
+    ] = False,
+) -> None:
+    """Run every check of a system and judge the night: 0 green, 1 red, 2 wrong usage or site."""
+    try:
+        night = nights.run(system, name or [], record)
+    except (nights.UsageError, SiteConfigError) as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        raise typer.Exit(2) from None
+    show(night, Console(width=100, highlight=False))
+    raise typer.Exit(1 if night.is_red else 0)
+
+
+def show(night: nights.Night, console: Console) -> None:
+    """Print the verdict table, under each red verdict its sentence, and a line on the night."""
+    console.print(
+        f"\n{'partition':<16}{'backend':<9}{'local size':<13}{'writers':>8} {'max MiB/s':>10}"
+        f" {'ratio':>6} {'close %':>8}  verdict",
+        style="bold",
+    )
+    for row in night.rows:
+        case, figures = row.case, row.figures
+        console.print(
+            f"{case.partition:<16}{case.backend:<9}{format_size(case.local_size):<13}"
+            f"{case.writers:>8} {_number(figures.get('total_max'), '.0f'):>10}"
+            f" {_number(figures.get('ratio'), '.2f'):>6}"
+            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>8}  {row.kind}",
+            style="red" if row.red else None,
+        )
+        if row.red:
+            console.print(f"    {row.sentence}", soft_wrap=True, markup=False)
+    for problem in night.problems:
+        console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
+    colour = "red" if night.is_red else "green"
+    console.print(
+        f"\n{colour}: {len(night.rows)} case(s) measured, {len(night.red_rows)} with a red verdict,"
+        f" {len(night.problems)} problem(s) with the night",
+        style=colour,
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

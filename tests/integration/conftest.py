@@ -1,0 +1,138 @@
+"""A site made up for one test: one filesystem in memory, small sizes, all in temporary folders."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAND_IN = Path(__file__).with_name("stand_in.py")
+
+REFERENCES = """\
+SharedFileWrite:
+  $index: [case_id]
+  small:.*:
+    close_fraction: [0, null, 1, '1']
+"""
+
+
+@dataclass
+class Site:
+    """The system `small`. Change its fields before a run."""
+
+    folder: Path
+    scratch: Path  # the filesystem's path: in memory, so that its type is known
+    benchio: Path
+    extras: dict[str, Any] = field(default_factory=dict)
+    partition: dict[str, Any] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)  # environment -> fault of the stand-in
+    references: str | None = REFERENCES
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.extras = {
+            "filesystem": "memory",
+            "path": str(self.scratch),
+            "type": "tmpfs",
+            "peak": 1e6,
+            "stripe_counts": [None],
+            "stripe_sizes": [None],
+            "backends": ["mpiio"],
+            "local_sizes": [8],
+            "nodes": [1],
+            "writers_per_node": 2,
+        }
+
+    def reframe(self, *options, system="small"):
+        return self._run("reframe", "-c", ROOT / "reframe_checks", "--system", system, *options)
+
+    def iowatch(self, *options, system="small"):
+        return self._run(sys.executable, "-m", "iowatch", "nightly", "--system", system, *options)
+
+    def report(self):
+        """The checks, not the fixture, of the run that came last; their figures without prefix."""
+        files = sorted((self.folder / "run" / "reports").glob("*.json"))
+        run = json.loads(files[-1].read_text())["runs"][-1]
+        tests = [test for test in run["testcases"] if not test["fixture"]]
+        for test in tests:
+            test["figures"] = {k.split(":")[-1]: v for k, v in test["perfvalues"].items()}
+        return tests
+
+    def _run(self, *command):
+        self._write()
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{ROOT}/site_configs/local.py"
+            f":{self.folder}/small.py",
+            "RFM_PREFIX": str(self.folder / "run"),
+            "RFM_REFERENCE_PREFIX": str(self.folder),
+            **self.environment,
+        }
+        return subprocess.run(
+            [str(word) for word in command],
+            env=environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
+
+    def _write(self):
+        if self.references is not None:
+            (self.folder / "small.yaml").write_text(self.references)
+        programs = {"real": self.benchio}
+        for name, fault in self.faults.items():
+            programs[name] = self.folder / name
+            programs[name].write_text(
+                f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "{fault}" "$@"\n'
+            )
+            programs[name].chmod(0o755)
+        config = {
+            "systems": [
+                {
+                    "name": "small",
+                    "hostnames": [],
+                    "partitions": [
+                        {
+                            "name": "memory",
+                            "scheduler": "local",
+                            "launcher": "mpirun",
+                            "environs": list(self.faults) or ["real"],
+                            "max_jobs": 1,
+                            "time_limit": "2m",
+                            "env_vars": [
+                                ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
+                                ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
+                                ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
+                                ["OMPI_MCA_io", "romio321"],
+                            ],
+                            "extras": self.extras,
+                            **self.partition,
+                        }
+                    ],
+                }
+            ],
+            "environments": [
+                {"name": name, "target_systems": ["small"], "extras": {"benchio": str(program)}}
+                for name, program in programs.items()
+            ],
+        }
+        (self.folder / "small.py").write_text(f"site_configuration = {config!r}\n")
+
+
+@pytest.fixture
+def site(tmp_path, benchio):
+    scratch = Path(tempfile.mkdtemp(prefix="iowatch-test.", dir="/dev/shm"))
+    yield Site(tmp_path, scratch, benchio)
+    shutil.rmtree(scratch)

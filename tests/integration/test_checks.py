@@ -1,0 +1,197 @@
+"""The checks under the real ReFrame: what runs, what is refused, and what is said about it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_number_of_checks_of_local(site):
+    listed = site.reframe("-l", system="local")
+    assert "Found 6 check(s)" in listed.stdout, listed.stdout
+    concretised = site.reframe("-lC", system="local")
+    cases = re.findall(r"SharedFileWrite .* @local:(disk|tmpfs)\+gnu", concretised.stdout)
+    assert sorted(cases) == ["disk"] * 6 + ["tmpfs"] * 6
+
+
+def test_dry_run_of_local(site):
+    site.environment["RFM_REFERENCE_PREFIX"] = str(ROOT / "reference_values")
+    done = site.reframe("--dry-run", system="local")
+    assert done.returncode == 0, done.stdout
+    assert "Ran 14/14 test case(s)" in done.stdout
+    assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
+    assert "WARNING" not in done.stdout
+
+
+def test_unknown_host_is_not_taken_for_local(site):
+    done = site._run("reframe", "-c", ROOT / "reframe_checks", "-r")
+    assert done.returncode == 1, done.stdout
+    assert "generic:default: the partition's extras have no 'filesystem'" in done.stdout
+
+
+def test_measured_case_is_recorded_with_its_bounds(site):
+    site.extras["backends"] = ["hdf5"]
+    site.references = """
+SharedFileWrite:
+  $index: [case_id]
+  small:memory/real/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2:
+    total_max: [1, -1, 1.0e+9, MiB/s]
+    close_fraction: [0, null, 1, '1']
+"""
+    done = site.reframe("-r")
+    assert done.returncode == 0, done.stdout
+    (test,) = site.report()
+    case = "small:memory/real/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2"
+    assert (test["case_id"], test["verdict"]) == (case, "ok")
+    assert test["sentence"] == f"{case}: 2 figure(s) within {site.folder.name}/small.yaml"
+    figures = test["figures"]
+    assert figures["total_max"][1:] == [1, -1, 1.0e9, "MiB/s", "pass"]
+    assert figures["close_fraction"][1:] == [0, None, 1, "1", "pass"]
+    assert all(entry[0] > 0 for name, entry in figures.items() if name != "close_s")
+    (log,) = (site.folder / "run" / "perflogs").rglob("SharedFileWrite.log")
+    assert f"|pass|{case}|ok|" in log.read_text()
+    assert not list(site.scratch.iterdir())
+
+
+def test_parameters_can_be_set_on_the_command_line(site):
+    site.extras.update(backends=["mpiio", "hdf5"], local_sizes=[8, 16])
+    options = ["-P", "backend=hdf5", "-P", "local_size=16", "-P", "stripe_count=none"]
+    done = site.reframe("-l", *options)
+    assert "Found 1 check(s)" in done.stdout, done.stdout
+    (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
+    assert "backend=hdf5" in test
+    assert "local_size=16x16x16" in test
+
+
+def test_missing_key_ends_reframe_with_its_name(site):
+    del site.extras["peak"]
+    done = site.reframe("-r")
+    assert done.returncode == 1
+    sentence = "small:memory: the partition's extras have no 'peak': add it in "
+    assert f"{sentence}{site.folder}/small.py" in done.stdout
+
+
+def assert_one_failure(site, *sentences):
+    """The only check is invalid and ReFrame's message, that of the report, holds the sentences."""
+    done = site.reframe("-r")
+    assert done.returncode == 1, done.stdout
+    (test,) = site.report()
+    assert (test["result"], test["verdict"]) == ("fail", "invalid")
+    for sentence in sentences:
+        assert sentence in test["sentence"]
+    assert f"Reason: sanity error: {test['sentence']}" in done.stdout
+    assert not [value for value, *_ in test["figures"].values() if value is not None]
+    assert not site.scratch.exists() or not list(site.scratch.iterdir())
+
+
+def test_wrong_filesystem_is_not_measured(site):
+    site.extras["type"] = ["lustre", "gpfs"]
+    assert_one_failure(site, "io_error", "rank 0", "tmpfs", str(site.scratch))
+
+
+def test_path_on_a_filesystem_that_is_not_mounted(site):
+    site.extras["path"] = f"{site.scratch}/not/there"
+    assert_one_failure(site, "mktemp: failed to create directory", "not/there")
+    assert not (site.scratch / "not").exists()
+
+
+def test_path_is_made_where_its_parent_exists(site):
+    site.extras["path"] = f"{site.scratch}/iowatch"
+    assert site.reframe("-r").returncode == 0
+    assert not list((site.scratch / "iowatch").iterdir())
+
+
+REGRESSION_ONLY = """
+SharedFileWrite:
+  $index: [case_id]
+  .*:
+    ratio: [0.9, -0.5, null]
+"""
+
+
+FAULTS = {
+    "cut_off": ("cut off", "invalid", "result.json is not readable JSON"),
+    "no_rate": ("no rate", "invalid", "'total' is a required property"),
+    "no_result": ("no result", "invalid", "benchio: error: stand-in: wrote nothing"),
+    "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its result"),
+    "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s"),
+    "slow_hdf5": ("slow hdf5", "regression", "ratio is 0.1, below its bound 0.45"),
+    "none": ("none", "ok", "1 figure(s) within"),
+}
+
+
+def test_every_fault_has_its_verdict_and_sentence(site):
+    site.faults = {name: fault for name, (fault, *_) in FAULTS.items()}
+    site.extras["backends"] = ["hdf5"]
+    site.references = REGRESSION_ONLY
+    done = site.reframe("-r")
+    assert done.returncode == 1, done.stdout
+    found = {test["environ"]: test for test in site.report()}
+    assert set(found) == set(FAULTS)
+    for name, (_, verdict, sentence) in FAULTS.items():
+        test = found[name]
+        assert test["verdict"] == verdict
+        assert sentence in test["sentence"]
+        assert (test["result"] == "pass") == (verdict == "ok")
+        if verdict != "ok":
+            assert test["sentence"] in test["fail_reason"]
+    assert found["slow_hdf5"]["figures"]["ratio"] == [
+        pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",
+    ]  # fmt: skip
+    assert not list(site.scratch.iterdir())
+
+
+def test_case_without_reference_is_red_until_recording_is_asked_for(site):
+    site.references = REGRESSION_ONLY.replace(".*:", "another:.*:")
+    done = site.reframe("-r")
+    assert done.returncode == 1, done.stdout
+    (test,) = site.report()
+    assert (test["result"], test["verdict"]) == ("fail", "no_baseline")
+    assert test["figures"]["total_max"][0] > 0, "the night's figures are kept"
+    for option in ("--mode=record", "-Srecord=1"):
+        done = site.reframe("-r", option)
+        assert done.returncode == 0, done.stdout
+        (test,) = site.report()
+        assert (test["result"], test["verdict"]) == ("pass", "no_baseline")
+    assert site.reframe("-r", "-Srecord=0").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("references", "sentence"),
+    [
+        (None, "No such file or directory"),
+        ("", "cannot be used"),
+        ("SharedFileWrite: [", "while parsing"),
+        ("SharedFileWrite: 5", "cannot be used"),
+        (REGRESSION_ONLY.replace("  $index: [case_id]\n", ""), "cannot be used"),
+        (REGRESSION_ONLY.replace("case_id", "backend"), "'$index: [case_id]' is missing"),
+        (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "0.9"), "invalid reference entry"),
+        (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[0.9]"), "does not match type"),
+        (REGRESSION_ONLY.replace("-0.5", "null"), "ratio: has no bound"),
+        (REGRESSION_ONLY.replace("ratio", "rato"), "rato: hdf5 has no such figure"),
+    ],
+)
+def test_unusable_reference_file_is_named_before_anything_is_measured(site, references, sentence):
+    site.extras["backends"] = ["hdf5"]
+    site.references = references
+    done = site.reframe("-r", "--mode=record")
+    assert done.returncode == 1, done.stdout
+    (test,) = site.report()
+    assert (test["result"], test["fail_phase"]) == ("fail", "setup")
+    assert f"{site.folder}/small.yaml cannot be used as reference values" in test["fail_reason"]
+    assert sentence in test["fail_reason"]
+
+
+def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):
+    site.partition.update(scheduler="slurm", launcher="srun")
+    site.extras["nodes"] = [3]
+    done = site.reframe("--dry-run", "--keep-stage-files")
+    assert done.returncode == 0, done.stdout
+    scripts = (site.folder / "run" / "stage").rglob("SharedFileWrite*/rfm_job.sh")
+    (script,) = [path.read_text() for path in scripts]
+    assert "#SBATCH --dependency=singleton" in script
+    assert "#SBATCH --job-name=iowatch_memory" in script
+    assert "#SBATCH --ntasks=6" in script
+    assert "#SBATCH --ntasks-per-node=2" in script

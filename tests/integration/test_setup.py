@@ -1,0 +1,158 @@
+"""Set-up: the libraries benchio got, and scripts/setup.sh run again or where it cannot work."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import BACKENDS, FILES, OPEN_MPI, ROOT, Run, kill_session, run, session_of
+
+PARALLEL = {"libnetcdff_mpi", "libnetcdf_mpi", "libhdf5_openmpi"}
+SERIAL = {"libnetcdff", "libnetcdf", "libhdf5_serial"}
+
+
+def names(text: str) -> set[str]:
+    """The libraries named in a text: libnetcdf_mpi for /usr/lib/libnetcdf_mpi.so.19."""
+    return set(re.findall(r"\b(lib[\w-]+)(?:[.-][\d.]+)?\.so\b", text))
+
+
+def test_benchio_is_linked_with_the_parallel_libraries(benchio: Path) -> None:
+    linked = names(run(["ldd", benchio]).out)
+    assert linked >= PARALLEL
+    assert not linked & SERIAL
+
+
+def test_running_benchio_maps_only_the_parallel_libraries(benchio: Path, tmp_path: Path) -> None:
+    """ldd does not see what is loaded later; the memory map of a rank that is writing does."""
+    process = subprocess.Popen(
+        ["mpirun", "-n", "2", benchio, "--backend", ",".join(BACKENDS), "--local-size", "16",
+         "--repeats", "100000", "--dir", tmp_path],
+        env={**os.environ, **OPEN_MPI}, text=True, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 30
+        seen: set[str] = set()
+        while seen < set(FILES.values()):
+            assert time.monotonic() < deadline, f"no rank wrote all of {FILES}"
+            assert process.poll() is None, process.stderr and process.stderr.read()
+            seen |= {file.name for file in tmp_path.iterdir()}
+        ranks = [
+            Path(f"/proc/{member}")
+            for member in session_of(process)
+            if Path(f"/proc/{member}/exe").resolve() == benchio
+        ]
+        mapped = [names((rank / "maps").read_text()) for rank in ranks]
+    finally:
+        kill_session(process)
+    assert len(mapped) == 2
+    for libraries in mapped:
+        assert libraries >= PARALLEL
+        assert not libraries & SERIAL
+
+
+def test_set_up_again_changes_nothing(benchio: Path) -> None:
+    assert run([ROOT / "scripts/setup.sh"]).code == 0  # the sources may have changed meanwhile
+    products = [benchio, *(ROOT / "build").glob("*/.stamp"), ROOT / ".venv/.stamp"]
+    before = {product: product.stat().st_mtime_ns for product in products}
+    assert len(before) >= 3
+    done = run([ROOT / "scripts/setup.sh"])
+    assert done.code == 0, done.err
+    assert {product: product.stat().st_mtime_ns for product in products} == before
+    assert [line for line in done.out.splitlines() if "up to date" not in line] == [
+        line for line in done.out.splitlines() if line.startswith("set-up: build: ")
+    ]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Callable[..., Run]:
+    """elsewhere(hidden, fakes): runs set-up in a copy of the project on a machine that lacks the
+    hidden commands and whose fakes (name: shell text) stand before the real ones."""
+    copy = tmp_path / "project"
+    for name in ("scripts", "src", "pyproject.toml"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name)
+        else:
+            shutil.copy(source, copy / name)
+
+    def start(hidden: set[str], fakes: dict[str, str]) -> Run:
+        commands = tmp_path / "commands"
+        commands.mkdir()
+        for folder in ("/bin", "/usr/bin"):
+            for command in Path(folder).iterdir():
+                link = commands / command.name
+                if command.name not in hidden | set(fakes) and not link.is_symlink():
+                    link.symlink_to(command)
+        for name, text in fakes.items():
+            (commands / name).write_text(f"#!/bin/sh\n{text}\n")
+            (commands / name).chmod(0o755)
+        return run([copy / "scripts/setup.sh"], env={"PATH": str(commands)})
+
+    return start
+
+
+def test_missing_packages_without_root_are_named(elsewhere: Callable[..., Run]) -> None:
+    done = elsewhere(
+        hidden={"sudo"},
+        fakes={
+            "dpkg-query": 'echo "installed gfortran"; echo "config-files patchelf"; exit 1',
+            "id": "echo 1000",
+            "apt-get": "echo apt-get was called",
+        },
+    )
+    assert done.code == 1
+    assert "apt-get was called" not in done.out + done.err
+    missing = next(line for line in done.err.splitlines() if "libopenmpi-dev" in line).split()
+    assert {"cmake", "libhdf5-openmpi-dev", "libnetcdf-mpi-dev", "patchelf"} <= set(missing)
+    assert "gfortran" not in missing
+    assert "module load" in done.err
+    assert "spack load" in done.err
+    assert "BENCHIO" in done.err
+
+
+def test_missing_packages_are_installed_with_sudo(elsewhere: Callable[..., Run]) -> None:
+    done = elsewhere(
+        hidden=set(),
+        fakes={
+            "dpkg-query": 'echo "installed gfortran"; exit 1',
+            "id": "echo 1000",
+            "sudo": 'test "$1" = -n && shift && exec "$@"',
+            "apt-get": 'case "$*" in *install*) echo "asked for: $*"; exit 100;; esac',
+        },
+    )
+    assert done.code != 0
+    assert re.search("asked for: .*install -y .*libopenmpi-dev.*libnetcdf-mpi-dev", done.err)
+    assert "packages failed" in done.err
+
+
+def test_machine_without_debian_or_compiler(elsewhere: Callable[..., Run]) -> None:
+    done = elsewhere(
+        hidden={"dpkg-query", "apt-get"},
+        fakes={"cmake": "echo there is no MPI here; exit 1", "python3": python_stand_in()},
+    )
+    assert done.code == 1
+    assert "there is no MPI here" in done.err
+    assert "module load" in done.err
+
+
+def python_stand_in() -> str:
+    """Makes .venv without a package index: what is tested comes after."""
+    return 'case "$*" in "-m venv"*) mkdir -p .venv/bin; ln -sf /bin/true .venv/bin/python;; esac'
+
+
+@pytest.mark.slow
+def test_clean_clone_with_half_a_venv(elsewhere: Callable[..., Run], tmp_path: Path) -> None:
+    """An interrupted set-up is repaired by the next one."""
+    half = tmp_path / "project/.venv/bin"
+    half.mkdir(parents=True)
+    (half / "python").symlink_to("/nowhere/python3")
+    commands = tmp_path / "project"
+    done = run([commands / "scripts/setup.sh"], timeout=600)
+    assert done.code == 0, done.err
+    assert "iowatch" in run([half / "iowatch", "--help"]).out
+    assert (commands / "build/bin/benchio").stat().st_mode & 0o111

@@ -1,0 +1,59 @@
+"""What `--sync` promises, watched from outside with strace."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import BACKENDS, FILES, Run
+
+RANKS, ROUNDS = 2, 3
+SUPERBLOCK = 512  # HDF5 marks the file as closed there, after any sync
+
+
+def calls(traces: Path, name: str) -> list[list[tuple[str, int]]]:
+    """For each process that touched the file: its system calls on it and what they returned."""
+    pattern = re.compile(rf"^(\w+)\(\d+<[^>]*{re.escape(name)}>.* = (\d+)$", re.MULTILINE)
+    found = [pattern.findall(trace.read_text()) for trace in sorted(traces.iterdir())]
+    return [[(call, int(value)) for call, value in process] for process in found if process]
+
+
+@pytest.mark.usefixtures("io_component")
+@pytest.mark.parametrize("sync", ["data", "none"])
+def test_sync_reaches_the_filesystem(
+    need: Callable[[str], str], mpirun: Callable[..., Run], tmp_path: Path, sync: str
+) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    strace = [
+        need("strace"), "-ff", "-y", "-e", "trace=write,pwrite64,writev,pwritev,fsync,fdatasync",
+        "-o", str(traces / "rank"),
+    ]  # fmt: skip
+    done = mpirun(
+        RANKS, "--backend", ",".join(BACKENDS), "--local-size", 16, "--sync", sync,
+        "--warmup", 1, "--repeats", ROUNDS - 1, "--dir", tmp_path, launcher=strace,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+
+    for backend in BACKENDS:
+        processes = calls(traces, FILES[backend])
+        syncs = sum("sync" in call for process in processes for call, _ in process)
+        written = sum(n for process in processes for call, n in process if "write" in call)
+        assert written >= ROUNDS * RANKS * 16**3 * 8, backend
+        if sync == "data":
+            assert syncs >= ROUNDS * RANKS, backend
+            for process in processes:
+                assert not unsynced(process), f"{backend}: {process[-5:]}"
+        elif backend != "netcdf":  # nf90_enddef and nf90_close sync, asked or not
+            assert syncs == 0, backend
+
+
+def unsynced(process: list[tuple[str, int]]) -> list[int]:
+    """Sizes of a process's writes of data after its last sync."""
+    sizes: list[int] = []
+    for call, value in process:
+        if "sync" in call:
+            sizes.clear()
+        elif value > SUPERBLOCK:
+            sizes.append(value)
+    return sizes

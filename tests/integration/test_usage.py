@@ -1,0 +1,156 @@
+"""benchio's command line: clear errors, and what the informative options print."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Run, run
+
+# ranks, options, what the one error line must name
+WRONG = [
+    (1, "--backend mpiio,nosuch", "nosuch"),
+    (1, "--backend mpiio,", "--backend"),
+    (1, "--backend mpiio,mpiio", "mpiio"),
+    (1, "--local-size 0", "0"),
+    (1, "--local-size -4", "-4"),
+    (1, "--local-size 4x0x4", "4x0x4"),
+    (1, "--local-size 4x4", "4x4"),
+    (1, "--local-size 4x4x4x4", "4x4x4x4"),
+    (1, "--local-size 1e3", "1e3"),
+    (1, "--local-size 99999999999999999999", "99999999999999999999"),
+    (1, "--global-size 3000000x3000000x3000000", "3000000x3000000x3000000"),
+    (2, "--local-size 1500000000x1500000000x4", "3000000000x1500000000x4"),
+    (1, "--local-size 4 --global-size 4", "--global-size"),
+    (3, "--global-size 1x1x2", "1x1x2"),
+    (3, "--global-size 2x2x2", "2x2x2"),
+    (2, "--global-size 4 --grid 2x2x1", "2x2x1"),
+    (2, "--global-size 4 --grid 2x1", "2x1"),
+    (2, "--global-size 4 --grid 2x0x1", "2x0x1"),
+    (2, "--global-size 1x4x4 --grid 2x1x1", "2x1x1"),
+    (1, "--halo -1", "-1"),
+    (1, "--halo wide", "wide"),
+    (1, "--halo 4000000000000000000", "4000000000000000000"),
+    (1, "--repeats 0", "0"),
+    (1, "--repeats ten", "ten"),
+    (1, "--warmup -1", "-1"),
+    (1, "--sync always", "always"),
+    (1, "--verify some", "some"),
+    (1, "--seed x", "x"),
+    (1, "--nosuch 1", "--nosuch"),
+    (1, "--repeats", "--repeats"),
+    (1, "stray", "stray"),
+]
+
+
+@pytest.mark.parametrize(("ranks", "options", "named"), WRONG, ids=[case[1] for case in WRONG])
+def test_wrong_usage(
+    mpirun: Callable[..., Run], tmp_path: Path, ranks: int, options: str, named: str
+) -> None:
+    files, json = tmp_path / "files", tmp_path / "result.json"
+    files.mkdir()
+    # the option under test comes last, so that a missing value is really missing
+    done = mpirun(ranks, "--dir", files, "--json", json, *options.split(), timeout=20)
+    assert done.code == 2, done.err
+    assert len(done.errors) == 1, done.err
+    assert named in done.errors[0]
+    assert not json.exists()
+    assert list(files.iterdir()) == []
+
+
+def test_result_path_that_cannot_be_written(mpirun: Callable[..., Run], tmp_path: Path) -> None:
+    """Found before the first write, not after hours of it."""
+    json = tmp_path / "nosuch" / "result.json"
+    done = mpirun(2, "--local-size", 8, "--dir", tmp_path, "--json", json)
+    assert done.code == 3
+    assert len(done.errors) == 1
+    assert str(json) in done.errors[0]
+    assert "round" not in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_result_does_not_outlive_a_failed_run(
+    mpirun: Callable[..., Run], tmp_path: Path
+) -> None:
+    json = tmp_path / "result.json"
+    json.write_text('{"status": "ok"}')
+    assert mpirun(1, "--json", json, "--dir", tmp_path / "nosuch").code == 3
+    assert '"io_error"' in json.read_text()
+
+
+def test_odd_names_survive_in_the_result(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    odd = 'a "quoted" \\ bäckslash'
+    files = tmp_path / odd
+    files.mkdir()
+    done = mpirun(
+        1, "--local-size", 4, "--dir", files, "--json", files / "result.json",
+        env={"ROMIO_NOSUCH": odd + "\ttab"},
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    result = read_result(files / "result.json")
+    assert result["run"]["directory"] == str(files)
+    assert result["environment"]["ROMIO_NOSUCH"] == odd + "\ttab"
+
+
+def test_backend_not_built_in(mpirun: Callable[..., Run], tmp_path: Path) -> None:
+    """Asked for, it is an error, and not a run with nothing to measure."""
+    build, json = tmp_path / "build", tmp_path / "result.json"
+    options = ["-DBENCHIO_HDF5=OFF", "-DBENCHIO_NETCDF=OFF", "-DBUILD_TESTING=OFF"]
+    for command in (
+        ["cmake", "-S", ROOT / "src/benchio", "-B", build, *options],
+        ["cmake", "--build", build, "--parallel", "2"],
+    ):
+        made = run(command)
+        assert made.code == 0, made.out + made.err
+    for backend in ("hdf5", "netcdf"):
+        command = ["mpirun", "-n", "2", build / "benchio", "--backend", f"mpiio,{backend}"]
+        done = run([*command, "--dir", tmp_path, "--json", json])
+        assert done.code == 6
+        assert len(done.errors) == 1
+        assert backend in done.errors[0]
+        assert not json.exists()
+    assert (
+        run(["mpirun", "-n", "2", build / "benchio", "--local-size", "4", "--dir", tmp_path]).code
+        == 0
+    )
+
+
+def test_help_names_every_option(mpirun: Callable[..., Run]) -> None:
+    done = mpirun(2, "--help")
+    assert done.code == 0
+    # once, although both ranks were asked
+    assert done.out.count("--backend LIST") == 1
+    assert set(re.findall(r"--[a-z-]+", done.out)) >= {
+        "--backend", "--local-size", "--global-size", "--grid", "--halo", "--repeats", "--warmup",
+        "--sync", "--verify", "--seed", "--dir", "--fs-type", "--json", "--keep", "--dry-run",
+        "--help", "--version",
+    }  # fmt: skip
+
+
+def test_version_names_the_libraries(mpirun: Callable[..., Run]) -> None:
+    done = mpirun(1, "--version")
+    assert done.code == 0
+    assert re.match(r"benchio \d+\.\d+\.\d+\n", done.out)
+    assert re.search(r"Open MPI.* v?\d+\.\d+", done.out)
+    assert re.search(r"(?i)hdf5\W+\d+\.\d+\.\d+", done.out)
+    assert re.search(r"(?i)netcdf\W+\d+\.\d+\.\d+", done.out)
+
+
+def test_dry_run_writes_nothing(mpirun: Callable[..., Run], tmp_path: Path) -> None:
+    done = mpirun(
+        4, "--local-size", "256x128x64", "--halo", 1, "--dry-run", "--dir", tmp_path,
+        "--json", tmp_path / "result.json",
+    )  # fmt: skip
+    assert done.code == 0
+    assert str(4 * 256 * 128 * 64 * 8) in done.out  # bytes
+    assert f"{258 * 130 * 66 * 8 / 2**20:.1f}" in done.out  # MiB of a rank's array with its halo
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_of_more_than_fits(mpirun: Callable[..., Run], tmp_path: Path) -> None:
+    """The plan is what one asks for: it is said whether or not this machine has the room."""
+    done = mpirun(2, "--global-size", "16384x16384x4096", "--dry-run", "--dir", tmp_path)
+    assert str(2**40 * 8) in done.out

@@ -1,0 +1,54 @@
+"""What benchio writes, from its documented formula, and readers that share no code with it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import netCDF4
+import numpy as np
+from numpy.typing import NDArray
+
+M = np.uint64(2**31 - 1)
+
+
+def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    y = ((x ^ (x >> np.uint64(15))) * np.uint64(739982445)) & M
+    y = ((y ^ (y >> np.uint64(12))) * np.uint64(695872825)) & M
+    return y ^ (y >> np.uint64(15))
+
+
+def values(index: NDArray[np.uint64], seed: int, round_: int) -> NDArray[np.float64]:
+    """The elements of these global indices in a round, which counts from 1 and warm-up too."""
+    key = mix(np.array([seed + 1013904223 * round_], dtype=np.uint64) & M)
+    low, high = index & M, (index >> np.uint64(31)) & M
+    a = mix(low ^ key)
+    b = mix(a ^ mix(high ^ ((key + np.uint64(1013904223)) & M)))
+    return 1.0 + ((b << np.uint64(21)) | (a & np.uint64(2**21 - 1))).astype(np.float64) * 2.0**-52
+
+
+def array(size: tuple[int, int, int], seed: int, round_: int) -> NDArray[np.float64]:
+    """The whole array as C readers see it: size is (nx, ny, nz), the shape (nz, ny, nx)."""
+    index = np.arange(np.prod(size), dtype=np.uint64)
+    return values(index, seed, round_).reshape(size[::-1])
+
+
+def read_raw(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
+    return np.fromfile(path, dtype=np.float64).reshape(size[::-1])
+
+
+def read_hdf5(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
+    with h5py.File(path) as file:
+        return np.asarray(file["data"])
+
+
+def read_netcdf(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_mask(False)
+        return np.asarray(file["data"][:])
+
+
+READERS: dict[str, Callable[[Path, tuple[int, int, int]], NDArray[np.float64]]] = {
+    "mpiio": read_raw,
+    "hdf5": read_hdf5,
+    "netcdf": read_netcdf,
+}

@@ -1,0 +1,224 @@
+import json
+
+import pytest
+from unit.result_file import make_result
+
+from iowatch.case import Case
+from iowatch.results import FIGURES, InvalidResult, figure_names, figures, load, require
+
+CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
+MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
+
+
+@pytest.fixture
+def spoil(tmp_path):
+    """Load a valid result of CASE after `change` has spoilt it."""
+
+    def run(change=lambda result: None, **options):
+        result = make_result(**{"backends": ["mpiio", "hdf5"], **options})
+        change(result)
+        path = tmp_path / "result.json"
+        path.write_text(json.dumps(result))
+        return load(path)
+
+    return run
+
+
+def timed(result, backend=1):
+    return [rep for rep in result["cases"][backend]["repetitions"] if not rep["warmup"]]
+
+
+def test_figures_of_the_stand_in(spoil):
+    result = spoil(slowdown={"hdf5": 2.0})
+    require(result, CASE, 10, ["tmpfs"])
+    assert figures(result, "hdf5") == pytest.approx(
+        {
+            "total_max": MIB / 2,
+            "total_median": MIB / 2,
+            "total_mean": MIB / 2,
+            "total_min": MIB / 2,
+            "stable_median": MIB / 1.6,
+            "data_median": MIB,
+            "open_s": 0.02,
+            "write_s": 1.0,
+            "sync_s": 0.6,
+            "close_s": 0.16,
+            "close_fraction": 0.08,
+            "ratio": 0.5,
+        }
+    )
+
+
+def test_figures_tell_the_repetitions_apart(spoil):
+    def change(result):
+        for number, rep in enumerate(timed(result), start=1):
+            rep["rates"]["total"] = float(number)
+
+    values = figures(spoil(change), "hdf5")
+    assert (values["total_min"], values["total_max"]) == (1.0, 10.0)
+    assert (values["total_median"], values["total_mean"]) == (5.5, 5.5)
+    assert values["ratio"] == pytest.approx(5.5 / MIB)
+
+
+def test_ratio_is_paired_by_round(spoil):
+    """Contention that halves both in some rounds leaves the ratio alone."""
+
+    def change(result):
+        for backend, factor in ((0, 1.0), (1, 0.9)):
+            for rep in timed(result, backend):
+                rep["rates"]["total"] = factor * (50.0 if rep["round"] % 3 else 100.0)
+        result["cases"][1]["repetitions"].reverse()
+        result["cases"][0]["repetitions"].reverse()
+
+    assert figures(spoil(change), "hdf5")["ratio"] == pytest.approx(0.9)
+
+
+def test_every_figure_has_its_name_and_the_control_no_ratio(spoil):
+    result = spoil()
+    assert list(figures(result, "hdf5")) == figure_names("hdf5") == list(FIGURES)
+    assert list(figures(result, "mpiio")) == figure_names("mpiio") == list(FIGURES)[:-1]
+
+
+def test_last_verified_is_enough_if_it_is_the_last(spoil):
+    def change(result):
+        result["run"]["verify"] = "last"
+        for backend in (0, 1):
+            for rep in timed(result, backend)[:-1]:
+                rep["verification"] = "skipped"
+
+    require(spoil(change), CASE, 10, ["tmpfs"])
+
+
+def set_run(**values):
+    return lambda result: result["run"].update(values)
+
+
+def drop_last_round(result):
+    del result["cases"][1]["repetitions"][-1]
+
+
+def skip_one_verification(result):
+    timed(result)[3]["verification"] = "skipped"
+
+
+def skip_last_verification(result):
+    result["run"]["verify"] = "last"
+    timed(result)[-1]["verification"] = "skipped"
+
+
+def repeat_a_round(result):
+    timed(result)[3]["round"] = timed(result)[4]["round"]
+
+
+def shift_rounds(result):
+    for rep in timed(result):
+        rep["round"] += 1
+
+
+def lose_control(result):
+    del result["cases"][0]
+
+
+def take_no_time(result):
+    timed(result)[0]["phases"]["total"]["max"] = 0
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (set_run(writers=8), "writers: 8, where 4"),
+        (set_run(local_size=[64, 64, 32]), "local size: 64x64x32, where 64x64x64"),
+        (set_run(local_size=None), "local size: None, where 64x64x64"),
+        (set_run(bytes=8), "bytes: 8, where 8388608"),
+        (set_run(sync="none"), "sync: none, where data"),
+        (
+            lambda result: result["run"]["filesystem"].update(type="ext4"),
+            "filesystem: ext4, where tmpfs or lustre",
+        ),
+        (lose_control, r"backends: \['hdf5'\]"),
+        (drop_last_round, "repetitions of hdf5: 9, where 10"),
+        (repeat_a_round, "repetitions of hdf5: 9, where 10"),
+        (shift_rounds, "rounds of hdf5"),
+        (skip_one_verification, "unverified repetitions of hdf5: 1"),
+        (skip_last_verification, "unverified repetitions of hdf5: 1"),
+        (take_no_time, "repetitions of hdf5 with a rate or time that is no number: 1"),
+    ],
+)
+def test_law_is_enforced(spoil, change, sentence):
+    with pytest.raises(InvalidResult, match=f"^{sentence}"):
+        require(spoil(change), CASE, 10, ["tmpfs", "lustre"])
+
+
+def test_striping_that_nobody_saw_is_invalid(spoil):
+    striped = Case("archer", "fs3", "gnu", "write", "shared", "hdf5", 4, 1, (64, 64, 64), 4)
+    with pytest.raises(InvalidResult, match="striping was asked for"):
+        require(spoil(), striped, 10, ["tmpfs"])
+
+
+def fail(status, **error):
+    def change(result):
+        result.update(status=status, cases=[], error=error)
+
+    return change
+
+
+def unverified(result):
+    result["status"], result["run"]["verify"] = "unverified", "none"
+    for case in result["cases"]:
+        case["summary"] = None
+        for rep in case["repetitions"]:
+            rep["rates"] = None
+
+
+def lose_rate(result):
+    del timed(result)[0]["rates"]["total"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            fail("io_error", rank=2, call="MPI_File_open", path="/x/y", message="No such file"),
+            "benchio: io_error: rank 2: MPI_File_open: /x/y: No such file",
+        ),
+        (
+            fail("time_limit", rank=0, call="close", path="", message="60 s"),
+            "benchio: time_limit: rank 0: close: 60 s",
+        ),
+        (unverified, "benchio: the run is unverified"),
+        (lose_rate, "result.json is not a benchio.result/1: .*'total' is a required property"),
+        (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/1"),
+        (lambda r: timed(r)[0]["rates"].update(total=None), "result.json is not a benchio"),
+        (lambda r: timed(r)[0].update(rates=None), "result.json is not a benchio.result/1"),
+        (lambda r: r.update(cases=[]), "result.json is not a benchio.result/1"),
+        (lambda r: r.update(schema="benchio.result/2"), "result.json is not a benchio.result/1"),
+        (
+            lambda r: timed(r)[0]["rates"].update(total=float("nan")),
+            "result.json is not readable JSON: NaN is not a number",
+        ),
+    ],
+)
+def test_result_without_figures_says_why(spoil, change, sentence):
+    with pytest.raises(InvalidResult, match=f"^{sentence}"):
+        spoil(change)
+
+
+def test_number_too_large_for_a_double_is_no_rate(tmp_path):
+    text = json.dumps(make_result(["mpiio", "hdf5"]))
+    path = tmp_path / "result.json"
+    path.write_text(text.replace('"total": 8.0', '"total": 1e999'))
+    with pytest.raises(InvalidResult, match="rate or time that is no number"):
+        require(load(path), CASE, 10, ["tmpfs"])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"ok"', "\udcff"])
+def test_what_is_no_result_file_is_refused(tmp_path, text):
+    path = tmp_path / "result.json"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InvalidResult, match=r"^result.json is not"):
+        load(path)
+
+
+def test_missing_result_file_is_refused(tmp_path):
+    with pytest.raises(InvalidResult, match="No such file"):
+        load(tmp_path / "result.json")

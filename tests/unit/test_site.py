@@ -1,0 +1,92 @@
+import pytest
+
+from iowatch.case import Case
+from iowatch.site import SiteConfigError, read_filesystem
+
+EXTRAS = {
+    "filesystem": "fs3",
+    "path": "/fs3/iowatch",
+    "type": "lustre",
+    "peak": 1e5,
+    "stripe_counts": [1, -1],
+    "stripe_sizes": [1],
+    "backends": ["mpiio", "hdf5"],
+    "local_sizes": [128, "64x64x128"],
+    "nodes": [1, 4],
+    "writers_per_node": 24,
+    "scheduler": "slurm",  # ReFrame's own
+}
+
+
+def read(**changes):
+    extras = {key: value for key, value in {**EXTRAS, **changes}.items() if value != "missing"}
+    return read_filesystem("archer", "fs3", ["cray", "gnu"], extras, ["settings.py", "archer.py"])
+
+
+def test_facts_are_read():
+    filesystem = read(type=["ext4", "xfs"])
+    assert filesystem.types == ("ext4", "xfs")
+    assert filesystem.peak == 1e5
+    assert filesystem.local_sizes == ((128, 128, 128), (64, 64, 128))
+
+
+def test_cases_are_the_whole_product():
+    cases = read().cases()
+    assert len(cases) == 2 * 2 * 1 * 2 * 2 * 2  # environs, counts, sizes, backends, sizes, nodes
+    assert (
+        Case("archer", "fs3", "gnu", "write", "shared", "hdf5", -1, 1, (64, 64, 128), 96) in cases
+    )
+
+
+def test_settings_agree_with_cases():
+    filesystem = read()
+    made = {
+        filesystem.case(environ, *s) for environ in ("cray", "gnu") for s in filesystem.settings()
+    }
+    assert made == filesystem.cases()
+
+
+@pytest.mark.parametrize("key", set(EXTRAS) - {"scheduler"})
+def test_missing_key_is_named_with_partition_and_file(key):
+    with pytest.raises(SiteConfigError) as error:
+        read(**{key: "missing"})
+    assert f"archer:fs3: the partition's extras have no '{key}': add it in archer.py" in str(error)
+    assert "settings.py" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("filesystem", ""),
+        ("path", "scratch/iowatch"),
+        ("type", []),
+        ("type", 5),
+        ("peak", 0),
+        ("peak", "1 GB/s"),
+        ("peak", True),
+        ("peak", float("nan")),
+        ("stripe_counts", [0]),
+        ("stripe_counts", None),
+        ("stripe_sizes", [-1]),
+        ("stripe_sizes", ["1M"]),
+        ("backends", "mpiio"),
+        ("backends", ["mpiio", "mpiio"]),
+        ("local_sizes", [0]),
+        ("local_sizes", ["2x2"]),
+        ("nodes", [1.5]),
+        ("nodes", [True]),
+        ("writers_per_node", -1),
+    ],
+)
+def test_wrong_value_is_named_with_partition_and_file(key, value):
+    with pytest.raises(SiteConfigError, match=rf"^archer:fs3: '{key}' .* mend it in archer.py$"):
+        read(**{key: value})
+
+
+def test_partition_without_environment_has_no_case_and_is_refused():
+    with pytest.raises(SiteConfigError, match="archer:fs3: the partition has no environs"):
+        read_filesystem("archer", "fs3", [], EXTRAS, ["archer.py"])
+
+
+def test_error_is_not_one_that_reframe_skips():
+    assert SiteConfigError.__bases__ == (Exception,)
