@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup nightly test test-all lint clean
+.PHONY: setup nightly test test-all bench lint clean
 
 setup:
 	scripts/setup.sh
@@ -18,6 +18,9 @@ test: setup
 test-all: setup
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
 	source env.sh && pytest
+
+bench: setup
+	.venv/bin/python tests/bench/bench.py
 
 lint: setup
 	.venv/bin/ruff check

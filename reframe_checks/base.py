@@ -167,6 +167,10 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             f"--fs-type {','.join(self.filesystem.types)}",
             "--json result.json",
         ]
+        if self.stripe_count is not None:
+            self.executable_opts += [f"--stripe-count {self.stripe_count}"]
+        if self.stripe_size is not None:
+            self.executable_opts += [f"--stripe-size {self.stripe_size}"]
         self.postrun_cmds = ["echo $? > exit_code"]
         self.keep_files = ["result.json"]
 

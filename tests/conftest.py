@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BENCHIO = ROOT / "build/bin/benchio"
 
-FILES = {"mpiio": "benchio.mpiio.dat", "hdf5": "benchio.hdf5.h5", "netcdf": "benchio.netcdf.nc"}
+FILES = {
+    "mpiio": "benchio.mpiio.dat",
+    "hdf5": "benchio.hdf5.h5",
+    "netcdf": "benchio.netcdf.nc",
+    "stream": "benchio.stream.dat",
+}
 BACKENDS = tuple(FILES)
+THROUGH_MPIIO = BACKENDS[:3]
 
 # For Open MPI on any machine, however small, and as root.
 OPEN_MPI = {
@@ -32,6 +38,14 @@ OPEN_MPI = {
     "OMPI_MCA_odls_base_sigkill_timeout": "0",
     "OMPI_MCA_io": "romio321",
 }
+
+
+def files_of(backend: str, count: int) -> list[str]:
+    """The names of a backend's files where a round has so many of them."""
+    if count == 1:
+        return [FILES[backend]]
+    start, name, extension = FILES[backend].split(".")
+    return [f"{start}.{name}.{index:06}.{extension}" for index in range(count)]
 
 
 @dataclass(frozen=True)
@@ -68,11 +82,11 @@ def kill_session(process: subprocess.Popen[str]) -> None:
             os.kill(member, signal.SIGKILL)
 
 
-def run(
-    command: list[str | Path], *, timeout: float = 60, env: Mapping[str, str] | None = None
-) -> Run:
-    """Runs a command to its end; one that has not ended after `timeout` seconds fails the test."""
-    process = subprocess.Popen(
+def start(
+    command: Sequence[str | Path], env: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Starts a command in a session of its own; give it to `finish`."""
+    return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -81,13 +95,24 @@ def run(
         env={**os.environ, **OPEN_MPI, **(env or {})},
         start_new_session=True,
     )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 60) -> Run:
+    """Waits for its end; one that has not ended after `timeout` seconds fails the test."""
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         kill_session(process)
         out, err = process.communicate()
-        pytest.fail(f"{command} still ran after {timeout} s\n{out}\n{err}")
+        pytest.fail(f"{process.args!r} still ran after {timeout} s\n{out}\n{err}")
     return Run(process.returncode, out, err)
+
+
+def run(
+    command: Sequence[str | Path], *, timeout: float = 60, env: Mapping[str, str] | None = None
+) -> Run:
+    """Runs a command to its end."""
+    return finish(start(command, env), timeout)
 
 
 @pytest.fixture(scope="session")
@@ -101,11 +126,34 @@ def benchio() -> Path:
 def mpirun(benchio: Path) -> Callable[..., Run]:
     """mpirun(ranks, *benchio_options, launcher=[mpirun's options], timeout=..., env=...)"""
 
-    def start(ranks: int, *options: object, launcher: list[str] | None = None, **how: Any) -> Run:
-        words = [str(option) for option in options]
-        return run(["mpirun", "-n", str(ranks), *(launcher or []), benchio, *words], **how)
+    def run_benchio(ranks: int, *options: object, launcher: Sequence[str] = (), **how: Any) -> Run:
+        return run(command(benchio, ranks, options, launcher), **how)
 
-    return start
+    return run_benchio
+
+
+@pytest.fixture
+def launch(benchio: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """launch(ranks, *benchio_options, launcher=..., env=...): the mpirun, which still runs."""
+    started = []
+
+    def start_benchio(
+        ranks: int, *options: object, launcher: Sequence[str] = (), **how: Any
+    ) -> subprocess.Popen[str]:
+        started.append(start(command(benchio, ranks, options, launcher), **how))
+        return started[-1]
+
+    yield start_benchio
+    for process in started:
+        if process.poll() is None:
+            kill_session(process)
+
+
+def command(
+    benchio: Path, ranks: int, options: Sequence[object], launcher: Sequence[str]
+) -> list[str | Path]:
+    words = [str(option) for option in options]
+    return ["mpirun", "-n", str(ranks), *launcher, benchio, *words]
 
 
 @pytest.fixture(params=["romio321", "ompio"])
@@ -140,3 +188,23 @@ def need() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fault injector of faults/shim.c."""
+    library = tmp_path_factory.mktemp("shim") / "shim.so"
+    source = ROOT / "tests/faults/shim.c"
+    made = run(
+        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"]
+    )
+    assert made.code == 0, made.err
+    return library
+
+
+def injected(shim: Path, fault: str, file: Path, size: int, **more: object) -> dict[str, Any]:
+    """How mpirun runs with a fault of shim.c on a file that gets so many bytes of data. RANK=...,
+    ERRNO=..., CALL=... are its FAULT_*."""
+    variables = {"FILE": file, "BYTES": size, **more}
+    env = {"FAULT": fault, **{f"FAULT_{name}": str(value) for name, value in variables.items()}}
+    return {"env": env, "launcher": ["-x", f"LD_PRELOAD={shim}"]}

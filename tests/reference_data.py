@@ -17,19 +17,20 @@ def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return y ^ (y >> np.uint64(15))
 
 
-def values(index: NDArray[np.uint64], seed: int, round_: int) -> NDArray[np.float64]:
-    """The elements of these global indices in a round, which counts from 1 and warm-up too."""
-    key = mix(np.array([seed + 1013904223 * round_], dtype=np.uint64) & M)
+def values(index: NDArray[np.uint64], seed: int, round_: int, file: int = 0) -> NDArray[np.float64]:
+    """The elements of these indices in the array of a file, which counts from 0, in a round, which
+    counts from 1 and warm-up too."""
+    key = mix(np.array([seed + 1013904223 * round_ + 1779033703 * file], dtype=np.uint64) & M)
     low, high = index & M, (index >> np.uint64(31)) & M
     a = mix(low ^ key)
     b = mix(a ^ mix(high ^ ((key + np.uint64(1013904223)) & M)))
     return 1.0 + ((b << np.uint64(21)) | (a & np.uint64(2**21 - 1))).astype(np.float64) * 2.0**-52
 
 
-def array(size: tuple[int, int, int], seed: int, round_: int) -> NDArray[np.float64]:
+def array(size: tuple[int, int, int], seed: int, round_: int, file: int = 0) -> NDArray[np.float64]:
     """The whole array as C readers see it: size is (nx, ny, nz), the shape (nz, ny, nx)."""
     index = np.arange(np.prod(size), dtype=np.uint64)
-    return values(index, seed, round_).reshape(size[::-1])
+    return values(index, seed, round_, file).reshape(size[::-1])
 
 
 def read_raw(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
@@ -51,4 +52,16 @@ READERS: dict[str, Callable[[Path, tuple[int, int, int]], NDArray[np.float64]]] 
     "mpiio": read_raw,
     "hdf5": read_hdf5,
     "netcdf": read_netcdf,
+    "stream": read_raw,
 }
+
+
+def check(
+    backend: str, path: Path, size: tuple[int, int, int], seed: int, round_: int, file: int = 0
+) -> None:
+    """The file must hold the documented array, bit for bit."""
+    expected = array(size, seed, round_, file)
+    read = READERS[backend](path, size)
+    assert (read.dtype, read.shape) == (np.float64, expected.shape), path
+    wrong = np.argwhere(read.view(np.uint64) != expected.view(np.uint64))
+    assert len(wrong) == 0, f"{path}: {len(wrong)} wrong, the first at {wrong[0]}"

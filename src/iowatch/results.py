@@ -42,11 +42,11 @@ class InvalidResult(Exception):
 
 @dataclass(frozen=True)
 class Repetition:
-    """One timed write of the whole file by one backend."""
+    """One timed write, or read, of all files by one backend."""
 
     round: int
-    rates: dict[str, float]  # MiB/s: data, stable, total
-    seconds: dict[str, float]  # of the slowest rank: open, define, write, sync, close, total
+    rates: dict[str, float]  # MiB/s: data, stable (of writes), total
+    seconds: dict[str, float]  # of the slowest rank: open, write, ..., close, total
     verification: str  # passed, skipped
 
 
@@ -54,7 +54,11 @@ class Repetition:
 class Measurement:
     """What one backend did, without its warm-up."""
 
+    operation: str
     backend: str
+    cache_suspect: bool  # what was read may have come from memory
+    collective: str | None  # what the library says its transfers were; None: it does not say
+    striping: dict[str, Any]  # requested, observed; sizes in bytes
     repetitions: list[Repetition]
 
 
@@ -99,7 +103,11 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _measurement(case: dict[str, Any]) -> Measurement:
     return Measurement(
+        case["operation"],
         case["backend"],
+        bool(case["cache"] and case["cache"]["suspect"]),
+        case["collective"]["observed"],
+        case["striping"],
         [
             Repetition(
                 rep["round"],
@@ -124,8 +132,9 @@ def require(result: Result, case: Case, repeats: int, filesystem_types: Collecti
     bytes_written = 8 * math.prod(case.local_size) * case.writers
     laws: list[tuple[str, Any, Collection[Any]]] = [
         ("writers", run["writers"], [case.writers]),
-        ("operation", run["operation"], [case.operation]),
+        ("operations", run["operations"], [[case.operation]]),
         ("files", run["files"], [case.files]),
+        ("instances", run["instances"], [1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
          [format_size(case.local_size)]),
         ("bytes", run["bytes"], [bytes_written]),
@@ -147,12 +156,27 @@ def require(result: Result, case: Case, repeats: int, filesystem_types: Collecti
             (f"repetitions of {backend} with a rate or time that is no number",
              sum(not _is_timed(rep) for rep in reps), [0]),
         ]  # fmt: skip
-    if (case.stripe_count, case.stripe_size) != (None, None):
-        raise InvalidResult("striping was asked for, and nothing tells whether the file has it")
+        laws += [
+            (f"collective transfer of {backend}", measurement.collective, [None, "collective"]),
+            (f"striping of {backend}", measurement.striping["requested"], [_striping(case)]),
+        ]
+        if _striping(case):  # benchio has compared the two
+            observed = measurement.striping["observed"] is not None
+            laws += [(f"observed striping of {backend}", observed, [True])]
+    if suspects := [m.backend for m in result.measurements if m.cache_suspect]:
+        raise InvalidResult(f"what {' and '.join(suspects)} read may have come from a cache")
     for name, found, wanted in laws:
         if found not in wanted:
             expected = " or ".join(str(value) for value in wanted)
             raise InvalidResult(f"{name}: {found}, where {expected} was asked for")
+
+
+def _striping(case: Case) -> dict[str, int | None] | None:
+    """What the job of a case asks benchio for."""
+    if case.stripe_count is None and case.stripe_size is None:
+        return None
+    size = None if case.stripe_size is None else case.stripe_size * MIB
+    return {"count": case.stripe_count, "size": size, "offset": None}
 
 
 def _is_timed(rep: Repetition) -> bool:

@@ -1,4 +1,4 @@
-"""Filesystems with faults, and the shim that injects others."""
+"""Filesystems with faults."""
 
 import ctypes
 import os
@@ -9,17 +9,6 @@ from pathlib import Path
 import pytest
 
 CLONE_NEWNS = 0x20000
-
-
-@pytest.fixture(scope="session")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("shim") / "shim.so"
-    source = Path(__file__).with_name("shim.c")
-    subprocess.run(
-        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"],
-        check=True,
-    )
-    return library
 
 
 @pytest.fixture(scope="session")

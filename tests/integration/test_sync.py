@@ -26,8 +26,8 @@ def test_sync_reaches_the_filesystem(
     traces = tmp_path / "traces"
     traces.mkdir()
     strace = [
-        need("strace"), "-ff", "-y", "-e", "trace=write,pwrite64,writev,pwritev,fsync,fdatasync",
-        "-o", str(traces / "rank"),
+        need("strace"), "-ff", "--seccomp-bpf", "-y", "-e",
+        "trace=write,pwrite64,writev,pwritev,fsync,fdatasync", "-o", str(traces / "rank"),
     ]  # fmt: skip
     done = mpirun(
         RANKS, "--backend", ",".join(BACKENDS), "--local-size", 16, "--sync", sync,
@@ -46,6 +46,24 @@ def test_sync_reaches_the_filesystem(
                 assert not unsynced(process), f"{backend}: {process[-5:]}"
         elif backend != "netcdf":  # nf90_enddef and nf90_close sync, asked or not
             assert syncs == 0, backend
+
+
+def test_result_file_is_whole_or_absent(
+    need: Callable[[str], str], mpirun: Callable[..., Run], tmp_path: Path
+) -> None:
+    """Written under another name, synced, and only then named."""
+    trace = tmp_path / "trace"
+    strace = [
+        need("strace"), "-y", "-e", "trace=write,fsync,rename,renameat,renameat2", "-o", str(trace),
+    ]  # fmt: skip
+    done = mpirun(
+        1, "--local-size", 8, "--dir", tmp_path, "--json", tmp_path / "result.json",
+        launcher=strace,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    calls = re.findall(r"^(write|fsync|rename)\w*\(.*result\.json.*= \d+$", trace.read_text(), re.M)
+    assert calls[0] == "write"
+    assert calls[-2:] == ["fsync", "rename"]
 
 
 def unsynced(process: list[tuple[str, int]]) -> list[int]:

@@ -29,11 +29,15 @@ def make_result(
             "hosts": ["node1"],
             "directory": directory,
             "filesystem": {"type": filesystem, "magic": "0x1021994", "free_bytes": 10**12},
-            "operation": "write",
+            "operations": ["write"],
             "files": "shared",
-            "global_size": [local_size[0], local_size[1], local_size[2] * writers],
+            "file_count": 1,
+            "instances": 1,
+            "file_size": [local_size[0], local_size[1], local_size[2] * writers],
+            "global_size": None,
             "local_size": list(local_size),
             "grid": [1, 1, writers],
+            "contiguous_bytes": 8 * prod(local_size),
             "halo": 1,
             "bytes": size,
             "seed": 1,
@@ -41,6 +45,13 @@ def make_result(
             "warmup": 1,
             "sync": "data",
             "verify": "all",
+            "phase_barrier": False,
+            "phase_limit": 1800,
+            "time_limit": 0,
+            "alignment": 1,
+            "chunk": [0, 0, 0],
+            "collective_metadata": True,
+            "file_format": "earliest",
         },
         "memory": {"field_mib": 2.0, "peak_rss_mib": 50.0, "peak_rank": 0},
         "cases": [
@@ -55,7 +66,12 @@ def make_case(backend, mib, repeats, factor):
     rounds = [make_repetition(number, mib, factor) for number in range(1, repeats + 2)]
     rates = {name: statistics(rounds[-1]["rates"][name], repeats) for name in rounds[-1]["rates"]}
     return {
+        "operation": "write",
         "backend": backend,
+        "hints": {"requested": {}, "echoed": None, "observed": None},
+        "collective": {"requested": True, "echoed": None, "observed": None},
+        "striping": {"requested": None, "echoed": None, "observed": None},
+        "cache": None,
         "repetitions": rounds,
         "summary": rates,
     }
@@ -83,6 +99,7 @@ def make_repetition(number, mib, factor):
             "stable": mib / (seconds["write"] + seconds["sync"]),
             "total": mib / seconds["total"],
         },
+        "instances": None,
         "verification": "passed",
     }
 

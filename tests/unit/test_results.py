@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from unit.result_file import make_result
@@ -130,6 +131,9 @@ def take_no_time(result):
         (set_run(local_size=[64, 64, 32]), "local size: 64x64x32, where 64x64x64"),
         (set_run(local_size=None), "local size: None, where 64x64x64"),
         (set_run(bytes=8), "bytes: 8, where 8388608"),
+        (set_run(operations=["write", "read"]), r"operations: \['write', 'read'\]"),
+        (set_run(files="process"), "files: process, where shared"),
+        (set_run(instances=2), "instances: 2, where 1"),
         (set_run(sync="none"), "sync: none, where data"),
         (
             lambda result: result["run"]["filesystem"].update(type="ext4"),
@@ -149,10 +153,54 @@ def test_law_is_enforced(spoil, change, sentence):
         require(spoil(change), CASE, 10, ["tmpfs", "lustre"])
 
 
-def test_striping_that_nobody_saw_is_invalid(spoil):
-    striped = Case("archer", "fs3", "gnu", "write", "shared", "hdf5", 4, 1, (64, 64, 64), 4)
-    with pytest.raises(InvalidResult, match="striping was asked for"):
+def turn_into_read(result, suspect):
+    """A result of reads, which has fewer phases and rates."""
+    result["run"]["operations"] = ["read"]
+    for case in result["cases"]:
+        case["operation"] = "read"
+        case["cache"] = {
+            "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": suspect,
+        }  # fmt: skip
+        del case["summary"]["stable"]
+        for rep in case["repetitions"]:
+            del rep["rates"]["stable"]
+            rep["phases"]["read"] = rep["phases"].pop("write")
+            del rep["phases"]["define"], rep["phases"]["sync"]
+
+
+def test_read_that_may_come_from_a_cache_is_invalid(spoil):
+    read = replace(CASE, operation="read")
+    require(spoil(lambda result: turn_into_read(result, suspect=False)), read, 10, ["tmpfs"])
+    with pytest.raises(InvalidResult, match="what mpiio and hdf5 read may have come from a cache"):
+        require(spoil(lambda result: turn_into_read(result, suspect=True)), read, 10, ["tmpfs"])
+
+
+def stripe(requested, observed):
+    def change(result):
+        for case in result["cases"]:
+            case["striping"] = {"requested": requested, "echoed": None, "observed": observed}
+
+    return change
+
+
+def test_striping_is_asked_for_and_observed(spoil):
+    striped = replace(CASE, stripe_count=4, stripe_size=1)
+    asked = {"count": 4, "size": 2**20, "offset": None}
+    require(spoil(stripe(asked, {**asked, "offset": 7})), striped, 10, ["tmpfs"])
+    with pytest.raises(InvalidResult, match="observed striping of mpiio: False"):
+        require(spoil(stripe(asked, None)), striped, 10, ["tmpfs"])
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: None, where \{'count': 4"):
         require(spoil(), striped, 10, ["tmpfs"])
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*, where None was asked for"):
+        require(spoil(stripe(asked, asked)), CASE, 10, ["tmpfs"])
+
+
+def test_collective_transfer_that_became_independent_is_invalid(spoil):
+    def fall_back(result):
+        result["cases"][1]["collective"]["observed"] = "independent, datatype conversion"
+
+    with pytest.raises(InvalidResult, match="collective transfer of hdf5: independent, datatype"):
+        require(spoil(fall_back), CASE, 10, ["tmpfs"])
 
 
 def fail(status, **error):
@@ -174,6 +222,37 @@ def lose_rate(result):
     del timed(result)[0]["rates"]["total"]
 
 
+def end_early(result):
+    """A time limit leaves complete rounds, and no figure."""
+    result["status"] = "time_limit"
+    result["error"] = {"rank": 0, "call": "time limit", "path": "/x", "message": "3 of 11 rounds"}
+
+
+def end_early_unverified(result):
+    end_early(result)
+    timed(result)[0]["verification"] = "skipped"
+
+
+def write_without_sync(result):
+    del timed(result)[0]["phases"]["sync"]
+
+
+def write_that_reads(result):
+    phases = timed(result)[0]["phases"]
+    phases["read"] = phases["write"]
+
+
+def write_from_a_cache(result):
+    result["cases"][0]["cache"] = {
+        "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": False,
+    }  # fmt: skip
+
+
+def read_without_cache(result):
+    turn_into_read(result, suspect=False)
+    result["cases"][0]["cache"] = None
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -186,6 +265,12 @@ def lose_rate(result):
             "benchio: time_limit: rank 0: close: 60 s",
         ),
         (unverified, "benchio: the run is unverified"),
+        (end_early, "benchio: time_limit: rank 0: time limit: /x: 3 of 11 rounds"),
+        (end_early_unverified, "result.json is not a benchio.result/1: .*verification"),
+        (write_without_sync, "result.json is not a benchio.result/1: .*'sync' is a required"),
+        (write_that_reads, "result.json is not a benchio.result/1: .*phases: False schema"),
+        (write_from_a_cache, "result.json is not a benchio.result/1: cases/0/cache"),
+        (read_without_cache, "result.json is not a benchio.result/1: cases/0/cache"),
         (lose_rate, "result.json is not a benchio.result/1: .*'total' is a required property"),
         (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/1"),
         (lambda r: timed(r)[0]["rates"].update(total=None), "result.json is not a benchio"),

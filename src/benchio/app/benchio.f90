@@ -1,56 +1,60 @@
-!> benchio: writes a 3D block-distributed array through MPI-IO, HDF5 and NetCDF, reads it back,
-!> and reports a bandwidth only for what was verified.
+!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF and Fortran streams,
+!> reads them back, and reports a bandwidth only for what was verified.
 program benchio
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
-    use mpi_f08, only: MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, MPI_Comm_size, MPI_COMM_WORLD, &
-        MPI_CHARACTER, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, MPI_Init, &
-        MPI_MAX_PROCESSOR_NAME
-    use benchio_decomposition, only: new_decomposition
+    use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, &
+        MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, MPI_Init, MPI_INTEGER8, &
+        MPI_MAX_PROCESSOR_NAME, MPI_SUM
+    use benchio_command_line, only: parse_command_line
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
-    use benchio_options, only: help_text, parse_command_line, plan_array
-    use benchio_posix, only: exit_process, probe_file, remove_file, utc_now, write_file
+    use benchio_options, only: help_text, options
+    use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, hold_directory, &
+        probe_file, remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, new_backend
     use benchio_report, only: plan_text, table_text, version_text
-    use benchio_result, only: gather_memory, result_json, run_result
+    use benchio_result, only: gather_memory, has_cases, run_result
+    use benchio_result_json, only: result_json
     use benchio_runner, only: run_rounds
+    use benchio_striping, only: set_striping
     use benchio_target, only: check_room, inspect_target
+    use benchio_team, only: new_team
     implicit none (type, external)
 
     type(run_result) :: run
+    type(options) :: choice
     type(backend_item), allocatable :: methods(:)
-    character(4096), allocatable :: paths(:)
     character(:), allocatable :: message
     type(MPI_Comm) :: comm
-    integer :: rank, writers
+    integer :: rank
 
+    call catch_interrupts()
     call MPI_Init()
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
-    call MPI_Comm_size(comm, writers)
 
-    call parse_command_line(run%choice, message)
+    call parse_command_line(choice, message)
     if (message /= '') call leave(exit_usage, 'benchio: error: '//message)
-    if (run%choice%help) call leave(exit_ok, help_text())
-    if (run%choice%version) call leave(exit_ok, version_text())
-    call plan_array(run%choice, int(writers, int64), message)
-    if (message /= '') call leave(exit_usage, 'benchio: error: '//message)
+    if (choice%help) call leave(exit_ok, help_text())
+    if (choice%version) call leave(exit_ok, version_text())
     call choose_backends()
+    call new_team(choice, comm, run%group, run%error)
+    if (run%error%failed()) call leave(exit_usage, 'benchio: error: '//run%error%message)
 
     run%started = utc_now()
-    run%block = new_decomposition(run%choice%global_size, run%choice%grid, int(rank, int64), &
-        run%choice%halo)
+    call MPI_Allreduce(run%group%own%block%bytes(), run%bytes, 1, MPI_INTEGER8, MPI_SUM, comm)
     call gather_hosts()
-    if (run%choice%dry_run) run%choice%json = ''
-    if (run%choice%json /= '') call prepare_result_file()
-    call inspect_target(run%choice%directory, run%choice%filesystems, comm, run%place, run%error)
-    if (.not. run%error%failed()) call name_files()
-    if (run%choice%dry_run) then
+    if (choice%dry_run) choice%json = ''
+    if (choice%json /= '') call prepare_result_file()
+    call inspect_target(choice%directory, choice%filesystems, comm, run%group%place, run%error)
+    if (.not. run%error%failed()) call prepare_directory()
+    if (choice%dry_run) then
         if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
     else if (.not. run%error%failed()) then
-        call run_rounds(run%choice, methods, paths, run%block, comm, run%records, run%error)
+        call run_rounds(run%group, methods, run%records, run%completed, run%error)
     end if
     call gather_memory(run, comm)
     call report()
+    if (run%error%status == exit_io) call exit_at_once(exit_io)     ! files may still be open
     call leave(run%error%status, '')
 
 contains
@@ -60,15 +64,18 @@ contains
         character(:), allocatable :: name
         integer :: i
 
-        allocate (methods(size(run%choice%backends)))
+        allocate (methods(size(choice%backends)))
         do i = 1, size(methods)
-            name = trim(run%choice%backends(i))
+            name = trim(choice%backends(i))
             if (all(backend_names /= name)) then
                 call leave(exit_usage, 'benchio: error: --backend does not know "'//name// &
-                    '"; there are mpiio, hdf5 and netcdf')
+                    '"; there are mpiio, hdf5, netcdf and stream')
             else if (.not. built_in(name)) then
                 call leave(exit_not_built_in, 'benchio: error: backend '//name// &
                     ' is not built in: it was configured without that library')
+            else if (name == 'netcdf' .and. choice%settings%alignment > 1) then
+                call leave(exit_usage, 'benchio: error: --alignment cannot be set through ' &
+                    //'NetCDF-Fortran')
             end if
             methods(i) = new_backend(name)
         end do
@@ -81,7 +88,7 @@ contains
 
         call MPI_Get_processor_name(name, length)
         host = name(:length)
-        allocate (run%host_of_rank(merge(writers, 0, rank == 0)))
+        allocate (run%host_of_rank(merge(run%group%ranks, 0, rank == 0)))
         call MPI_Gather(host, len(host), MPI_CHARACTER, run%host_of_rank, len(host), &
             MPI_CHARACTER, 0, comm)
     end subroutine gather_hosts
@@ -92,41 +99,49 @@ contains
         character(:), allocatable :: text
 
         if (rank == 0) then
-            call probe_file(run%choice%json, text)
-            if (text /= '') call run%error%set(exit_io, 'open', run%choice%json, text)
-            if (.not. run%error%failed()) call remove_file(run%choice%json, text)
+            call probe_file(choice%json, text)
+            if (text /= '') call run%error%set(exit_io, 'open', choice%json, text)
+            if (.not. run%error%failed()) call remove_file(choice%json, text)
         end if
         call agree(run%error, comm)
         if (run%error%failed()) call leave(run%error%status, 'benchio: error: '//run%error%line())
     end subroutine prepare_result_file
 
-    !> The file of each backend, none of which may exist, and the room for them.
-    subroutine name_files()
-        integer :: i, at_once
+    !> Collective: no file of ours may exist, there must be room, and the stripes are set.
+    subroutine prepare_directory()
+        integer(int64) :: at_once
+        integer :: i
 
-        allocate (paths(size(methods)))
+        at_once = run%bytes*merge(size(methods), 1, choice%keep)
         do i = 1, size(methods)
-            paths(i) = run%place%path//'/benchio.'//methods(i)%it%name//'.'// &
-                methods(i)%it%extension
+            call check_room(run%group%place, run%group%path_of(methods(i)%it, &
+                run%group%own%file), at_once, run%group%removes, comm, run%error)
         end do
-        at_once = merge(size(methods), 1, run%choice%keep)
-        call check_room(run%place, paths, at_once*run%block%global_bytes(), comm, run%error)
-    end subroutine name_files
+        if (rank == 0 .and. .not. (run%error%failed() .or. choice%dry_run)) then
+            call hold_directory(run%group%place%path, message)
+            if (message /= '') call run%error%set(exit_io, 'flock', run%group%place%path, &
+                'another process holds this directory, as a benchio does while it runs')
+        end if
+        if (rank == 0 .and. .not. (run%error%failed() .or. choice%dry_run)) then
+            call set_striping(run%group%place%path, choice%stripes, run%group%place%filesystem, &
+                run%error)
+        end if
+        call agree(run%error, comm)
+    end subroutine prepare_directory
 
-    !> On rank 0: the result file, then the table or the error.
+    !> On rank 0: the result file, then the table and the error.
     subroutine report()
         character(:), allocatable :: text
 
         if (rank == 0) then
-            if (run%choice%json /= '') then
-                call write_file(run%choice%json, result_json(run), text)
-                if (text /= '') call run%error%set(exit_io, 'write', run%choice%json, text)
+            if (choice%json /= '') then
+                call write_file(choice%json, result_json(run), text)
+                if (text /= '') call run%error%set(exit_io, 'write', choice%json, text)
             end if
-            if (run%error%failed()) then
-                write (error_unit, '(a)') 'benchio: error: '//run%error%line()
-            else if (.not. run%choice%dry_run) then
+            if (has_cases(run) .and. .not. choice%dry_run) then
                 write (output_unit, '(a)', advance='no') table_text(run)
             end if
+            if (run%error%failed()) write (error_unit, '(a)') 'benchio: error: '//run%error%line()
         end if
         call agree(run%error, comm)
     end subroutine report

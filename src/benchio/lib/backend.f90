@@ -1,37 +1,44 @@
-!> The abstract backend: a library that writes and reads one shared array.
+!> The abstract backend: a library that writes and reads an array in one file.
 !>
-!> Extend it once per library, in one file, and name it in the registry. A repetition calls
-!> create, define, write, sync, close, and for verification open, read, close, each on every rank
-!> of the communicator. A procedure that fails records the failure and returns; the runner makes
-!> the ranks agree before the next call.
+!> Extend it once per library, in one file, and name it in the registry. A write calls create,
+!> define, select, write, sync, close; a read open, select, read, close; each on every rank of the
+!> communicator that shares the file. Select and what follows it may be repeated for other parts of
+!> the array. A procedure that fails records the failure and returns; the caller makes the ranks
+!> agree before the next call.
 module benchio_backend
-    use, intrinsic :: iso_fortran_env, only: real64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Comm
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: failure
+    use benchio_settings, only: hint, io_settings
     implicit none (type, external)
     private
 
     type, abstract, public :: backend
         character(:), allocatable :: name       !! as given to --backend
         character(:), allocatable :: extension  !! of its files, without the dot
+        real(real64) :: pack_seconds = 0        !! spent on copying, by backends that must
     contains
-        procedure(open_file), deferred :: create        !! phase open: a new file, never an old one
-        procedure(step), deferred :: define             !! phase define: types, views, metadata
-        procedure(write_field), deferred :: write       !! phase write: the block, without halo
-        procedure(step), deferred :: sync               !! phase sync: data to stable storage
-        procedure(step), deferred :: close              !! phase close
+        procedure(open_file), deferred :: create        !! a new file, never an old one
+        procedure(step), deferred :: define             !! what the file says of the array
+        procedure(select_part), deferred :: select      !! this rank's part, in file and memory
+        procedure(write_field), deferred :: write       !! that part, without halo
+        procedure(step), deferred :: sync               !! data to stable storage
+        procedure(step), deferred :: close
         procedure(open_file), deferred :: open          !! an existing file, for reading
-        procedure(read_field), deferred :: read         !! the block, without touching the halo
+        procedure(read_field), deferred :: read         !! that part, without touching the halo
+        procedure :: echoed_hints                       !! what MPI-IO repeats; never evidence
+        procedure :: observed_collective                !! what the last transfer really was
     end type backend
 
     abstract interface
-        subroutine open_file(self, path, block, comm, error)
-            import :: backend, decomposition, failure, MPI_Comm
+        subroutine open_file(self, path, global, comm, settings, error)
+            import :: backend, failure, int64, MPI_Comm, io_settings
             class(backend), intent(inout) :: self
             character(*), intent(in) :: path
-            type(decomposition), intent(in) :: block    !! this rank's part of the array
+            integer(int64), intent(in) :: global(3)     !! extents of the array in the file
             type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
+            type(io_settings), intent(in) :: settings
             type(failure), intent(inout) :: error
         end subroutine open_file
 
@@ -40,6 +47,13 @@ module benchio_backend
             class(backend), intent(inout) :: self
             type(failure), intent(inout) :: error
         end subroutine step
+
+        subroutine select_part(self, block, error)
+            import :: backend, decomposition, failure
+            class(backend), intent(inout) :: self
+            type(decomposition), intent(in) :: block
+            type(failure), intent(inout) :: error
+        end subroutine select_part
 
         subroutine write_field(self, field, error)
             import :: backend, failure, real64
@@ -55,5 +69,27 @@ module benchio_backend
             type(failure), intent(inout) :: error
         end subroutine read_field
     end interface
+
+contains
+
+    !> Hints that the open file repeats; none where the library does not give its file.
+    function echoed_hints(self) result(hints)
+        class(backend), intent(in) :: self
+        type(hint), allocatable :: hints(:)
+
+        associate (unused => self)
+        end associate
+        allocate (hints(0))
+    end function echoed_hints
+
+    !> The library's own word on the last transfer; empty where it has none.
+    function observed_collective(self) result(text)
+        class(backend), intent(in) :: self
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = ''
+    end function observed_collective
 
 end module benchio_backend

@@ -2,7 +2,8 @@
 module benchio_failure
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
-        MPI_Comm_size, MPI_Error_string, MPI_INTEGER8, MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
+        MPI_COMM_WORLD, MPI_Error_string, MPI_INTEGER, MPI_INTEGER8, &
+        MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -14,7 +15,7 @@ module benchio_failure
     !> A failed call; nothing failed as long as status is exit_ok.
     type, public :: failure
         integer :: status = exit_ok                 !! exit code it leads to
-        integer :: rank = 0                         !! rank that met it, once agreed
+        integer :: rank = 0                         !! of all ranks, the one that met it
         character(:), allocatable :: call           !! the library's own name of the call
         character(:), allocatable :: path           !! file or directory
         character(:), allocatable :: message        !! what the library said
@@ -43,6 +44,7 @@ contains
         character(*), intent(in) :: call, path, message
 
         if (self%failed()) return
+        call MPI_Comm_rank(MPI_COMM_WORLD, self%rank)
         self%status = status
         self%call = call
         self%path = path
@@ -81,26 +83,29 @@ contains
         type(failure), intent(inout) :: error
         type(MPI_Comm), intent(in) :: comm
 
+        integer(int64), parameter :: above_ranks = 2_int64**32
         character(text_size) :: texts(3)
         integer(int64) :: mine, first
-        integer :: rank, writers
+        integer :: rank, root
 
-        call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_size(comm, writers)
         mine = huge(mine)
-        if (error%failed()) mine = int(error%status, int64)*writers + rank
+        if (error%failed()) mine = error%status*above_ranks + error%rank
         call MPI_Allreduce(mine, first, 1, MPI_INTEGER8, MPI_MIN, comm)
         if (first == huge(first)) return
 
-        error%status = int(first/writers)
-        error%rank = int(mod(first, int(writers, int64)))
+        ! Several ranks may know of it already, from an agreement of fewer.
+        call MPI_Comm_rank(comm, rank)
+        call MPI_Allreduce(merge(rank, huge(rank), mine == first), root, 1, MPI_INTEGER, MPI_MIN, &
+            comm)
+        error%status = int(first/above_ranks)
+        error%rank = int(mod(first, above_ranks))
         texts = ''
-        if (rank == error%rank) then
+        if (rank == root) then
             texts(1) = error%call
             texts(2) = error%path
             texts(3) = error%message
         end if
-        call MPI_Bcast(texts, 3*text_size, MPI_CHARACTER, error%rank, comm)
+        call MPI_Bcast(texts, 3*text_size, MPI_CHARACTER, root, comm)
         error%call = trim(texts(1))
         error%path = trim(texts(2))
         error%message = trim(texts(3))

@@ -1,17 +1,17 @@
-!> The data benchio writes: a hash of (global index, seed, round) that every reader can recompute.
+!> The data benchio writes: a hash of (index, seed, round, file) that every reader can recompute.
 !>
-!> With i the 0-based global index x + nx*(y + ny*z) and M = 2^31 - 1:
+!> With i the 0-based index x + nx*(y + ny*z) in the array of file f, from 0, and M = 2^31 - 1:
 !>
 !>     mix(x): y = ((x ^ (x >> 15))*739982445) & M
 !>             y = ((y ^ (y >> 12))*695872825) & M
 !>             return y ^ (y >> 15)
-!>     key   = mix((seed + 1013904223*round) & M)
+!>     key   = mix((seed + 1013904223*round + 1779033703*f) & M)
 !>     a     = mix((i & M) ^ key)
 !>     b     = mix(a ^ mix(((i >> 31) & M) ^ ((key + 1013904223) & M)))
 !>     value = 1 + ((b << 21) | (a & 2097151))*2^-52
 !>
 !> Every value lies in [1, 2), exactly representable, so a hole's zero or a stale, shifted or
-!> swapped block is seen. Products stay under 2^62: no reliance on integer overflow.
+!> swapped block is seen. Numbers stay under 2^63: no reliance on integer overflow.
 module benchio_pattern
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: decomposition
@@ -22,6 +22,7 @@ module benchio_pattern
 
     integer(int64), parameter :: mask31 = 2_int64**31 - 1
     integer(int64), parameter :: increment = 1013904223_int64
+    integer(int64), parameter :: file_increment = 1779033703_int64
     integer(int64), parameter :: exponent_of_one = shiftl(1023_int64, 52)
 
     !> Fills halos, and the block before it is read back: never a value of the pattern.
@@ -29,12 +30,12 @@ module benchio_pattern
 
 contains
 
-    !> 31-bit key of a round of a run; seed from 0 to 2^31 - 1, round from 1.
-    elemental integer(int64) function pattern_key(seed, round) result(key)
+    !> 31-bit key of a file in a round of a run; seed from 0 to 2^31 - 1, round from 1, file from 0.
+    elemental integer(int64) function pattern_key(seed, round, file) result(key)
         integer(int64), intent(in) :: seed
-        integer, intent(in) :: round
+        integer, intent(in) :: round, file
 
-        key = mix(iand(seed + increment*round, mask31))
+        key = mix(iand(seed + increment*round + file_increment*file, mask31))
     end function pattern_key
 
     !> Value of the element with a 0-based global index.

@@ -1,4 +1,5 @@
 /* The few POSIX facts Fortran cannot reach by itself. Every function returns 0 or errno. */
+#define _DEFAULT_SOURCE /* mincore */
 #define _XOPEN_SOURCE 700
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -85,6 +88,90 @@ int64_t benchio_peak_rss(void)
     return (int64_t)usage.ru_maxrss * 1024; /* Linux counts in KiB */
 }
 
+/* Holds a directory for this process, until it ends however it ends; EWOULDBLOCK if another one
+ * does. A filesystem without locks holds nothing. */
+int benchio_hold_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno;
+    return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? EWOULDBLOCK : 0;
+}
+
+/* Asks the kernel to forget the pages of a file; what is dirty is written first. */
+int benchio_drop_cache(const char *path)
+{
+    int fd = open(path, O_RDONLY), error;
+
+    if (fd < 0)
+        return errno;
+    error = fsync(fd) == 0 ? 0 : errno;
+    if (error == 0)
+        error = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    return error;
+}
+
+/* The part of a file's pages, 0 to 1, that this node's page cache holds. */
+int benchio_resident(const char *path, double *fraction)
+{
+    enum { window = 1 << 30 };
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    int64_t resident = 0, total = 0;
+    struct stat st;
+    int error = 0, fd = open(path, O_RDONLY);
+    unsigned char *pages;
+
+    if (fd < 0)
+        return errno;
+    pages = malloc((size_t)(window / page));
+    if (pages == NULL || fstat(fd, &st) != 0)
+        error = errno;
+    for (int64_t at = 0; error == 0 && at < st.st_size; at += window) {
+        size_t bytes = (size_t)(st.st_size - at < window ? st.st_size - at : window);
+        void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, at);
+
+        if (map == MAP_FAILED || mincore(map, bytes, pages) != 0)
+            error = errno;
+        for (size_t i = 0; error == 0 && i < (bytes + (size_t)page - 1) / (size_t)page; i++) {
+            resident += pages[i] & 1;
+            total++;
+        }
+        if (map != MAP_FAILED)
+            munmap(map, bytes);
+    }
+    free(pages);
+    close(fd);
+    *fraction = total > 0 ? (double)resident / (double)total : 0;
+    return error;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void note_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+/* From now on SIGUSR1, a scheduler's warning, and SIGTERM only raise a flag. */
+void benchio_catch_interrupts(void)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof action);
+    action.sa_handler = note_interrupt;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int benchio_interrupted(void)
+{
+    return interrupted;
+}
+
 /* Now, as 2017-06-29T12:00:00Z. */
 void benchio_utc_now(char *text, int32_t size)
 {
@@ -156,10 +243,18 @@ void benchio_exit(int status)
     exit(status);
 }
 
+/* Ends this process without closing what a library could not: HDF5 would try once more at exit. */
+void benchio_exit_at_once(int status)
+{
+    fflush(NULL);
+    _exit(status);
+}
+
 static struct {
     char path[PATH_MAX], message[PATH_MAX + 256];
     size_t length;
-    int status;
+    char *digits; /* of the file's number in path */
+    int files, status;
 } watched;
 
 /* Calls nothing but what a signal handler may. */
@@ -170,13 +265,21 @@ static void end_hang(int signal)
     (void)signal;
     written = write(STDERR_FILENO, watched.message, watched.length);
     (void)written;
-    unlink(watched.path);
+    /* The other ranks will be killed before they can remove theirs. */
+    for (int file = 0; file < watched.files; file++) {
+        if (watched.digits != NULL)
+            for (int i = 5, rest = file; i >= 0; i--, rest /= 10)
+                watched.digits[i] = (char)('0' + rest % 10);
+        unlink(watched.path);
+    }
     _exit(watched.status);
 }
 
-/* Unless called again within so many seconds, say message, remove path and end this process;
- * 0 seconds: never. */
-void benchio_watch(int32_t seconds, const char *path, const char *message, int32_t status)
+/* Unless called again within so many seconds, say message, remove the files and end this process;
+ * 0 seconds: never. Of several files, path has the six digits of one's number behind the
+ * numbered-th character. */
+void benchio_watch(int32_t seconds, const char *path, int32_t files, int32_t numbered,
+                   const char *message, int32_t status)
 {
     struct sigaction action;
 
@@ -186,6 +289,8 @@ void benchio_watch(int32_t seconds, const char *path, const char *message, int32
     snprintf(watched.path, sizeof watched.path, "%s", path);
     snprintf(watched.message, sizeof watched.message, "%s", message);
     watched.length = strlen(watched.message);
+    watched.files = files;
+    watched.digits = files > 1 ? watched.path + numbered : NULL;
     watched.status = status;
     memset(&action, 0, sizeof action);
     action.sa_handler = end_hang;

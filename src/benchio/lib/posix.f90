@@ -2,13 +2,16 @@
 !>
 !> Every procedure that can fail returns an error text, empty on success.
 module benchio_posix
-    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_null_char
-    use, intrinsic :: iso_fortran_env, only: int64
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, &
+        c_null_char
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     implicit none (type, external)
     private
 
-    public :: environment_entry, exit_process, file_size, filesystem_facts, peak_rss
-    public :: probe_file, real_path, remove_file, utc_now, write_file
+    public :: catch_interrupts, drop_cache, environment_entry, exit_at_once, exit_process
+    public :: file_size, filesystem_facts, fortran_text, hold_directory, interrupted, peak_rss
+    public :: probe_file, real_path
+    public :: remove_file, resident_fraction, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
 
@@ -55,6 +58,25 @@ module benchio_posix
             import :: c_int64_t
         end function c_peak_rss
 
+        integer(c_int) function c_drop_cache(path) bind(C, name='benchio_drop_cache')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_drop_cache
+
+        integer(c_int) function c_resident(path, fraction) bind(C, name='benchio_resident')
+            import :: c_char, c_double, c_int
+            character(kind=c_char), intent(in) :: path(*)
+            real(c_double), intent(out) :: fraction
+        end function c_resident
+
+        !> From now on SIGUSR1, a scheduler's warning, and SIGTERM only raise a flag.
+        subroutine catch_interrupts() bind(C, name='benchio_catch_interrupts')
+        end subroutine catch_interrupts
+
+        integer(c_int) function c_interrupted() bind(C, name='benchio_interrupted')
+            import :: c_int
+        end function c_interrupted
+
         subroutine c_utc_now(text, size) bind(C, name='benchio_utc_now')
             import :: c_char, c_int32_t
             character(kind=c_char), intent(out) :: text(*)
@@ -76,6 +98,16 @@ module benchio_posix
             import :: c_int
             integer(c_int), value :: status
         end subroutine c_exit
+
+        subroutine c_exit_at_once(status) bind(C, name='benchio_exit_at_once')
+            import :: c_int
+            integer(c_int), value :: status
+        end subroutine c_exit_at_once
+
+        integer(c_int) function c_hold_directory(path) bind(C, name='benchio_hold_directory')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_hold_directory
     end interface
 
 contains
@@ -153,6 +185,29 @@ contains
         bytes = c_peak_rss()
     end function peak_rss
 
+    !> Asks the kernel to forget the pages of a file.
+    subroutine drop_cache(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_drop_cache(path//c_null_char))
+    end subroutine drop_cache
+
+    !> The part of a file, 0 to 1, that this node's page cache holds.
+    subroutine resident_fraction(path, fraction, error)
+        character(*), intent(in) :: path
+        real(real64), intent(out) :: fraction
+        character(:), allocatable, intent(out) :: error
+
+        fraction = 1
+        error = text_of(c_resident(path//c_null_char, fraction))
+    end subroutine resident_fraction
+
+    !> Whether a signal asked for an end.
+    logical function interrupted()
+        interrupted = c_interrupted() /= 0
+    end function interrupted
+
     !> Date and time in UTC, ISO 8601.
     function utc_now() result(text)
         character(:), allocatable :: text
@@ -171,6 +226,23 @@ contains
         flush (unit=0)
         call c_exit(int(status, c_int))
     end subroutine exit_process
+
+    !> Ends the process, and leaves alone what a library holds open.
+    subroutine exit_at_once(status)
+        integer, intent(in) :: status
+
+        flush (unit=6)
+        flush (unit=0)
+        call c_exit_at_once(int(status, c_int))
+    end subroutine exit_at_once
+
+    !> Holds a directory until this process ends; an error if another process does.
+    subroutine hold_directory(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_hold_directory(path//c_null_char))
+    end subroutine hold_directory
 
     function text_of(error) result(text)
         integer(c_int), intent(in) :: error

@@ -1,8 +1,10 @@
 !> The backends this build has. A new backend is one file plus its lines here.
 module benchio_registry
+    use, intrinsic :: iso_fortran_env, only: compiler_version
     use mpi_f08, only: MPI_Get_library_version, MPI_MAX_LIBRARY_VERSION_STRING
     use benchio_backend, only: backend
     use benchio_mpiio_backend, only: mpiio_backend
+    use benchio_stream_backend, only: stream_backend
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: hdf5_backend, hdf5_version, start_hdf5
 #endif
@@ -14,8 +16,8 @@ module benchio_registry
 
     public :: built_in, library_version, new_backend
 
-    character(*), parameter, public :: backend_names(3) = [character(6) :: &
-        'mpiio', 'hdf5', 'netcdf']
+    character(*), parameter, public :: backend_names(4) = [character(6) :: &
+        'mpiio', 'hdf5', 'netcdf', 'stream']
 
     !> One backend of a list.
     type, public :: backend_item
@@ -32,6 +34,9 @@ contains
         select case (name)
         case ('mpiio')
             allocate (mpiio_backend :: item%it)
+            item%it%extension = 'dat'
+        case ('stream')
+            allocate (stream_backend :: item%it)
             item%it%extension = 'dat'
 #ifdef BENCHIO_HDF5
         case ('hdf5')
@@ -73,6 +78,8 @@ contains
                 if (iachar(text(i:i)) < 32) text(i:i) = ' '
             end do
             text = trim(text)
+        case ('stream')
+            text = compiler_version()
 #ifdef BENCHIO_HDF5
         case ('hdf5')
             text = hdf5_version()

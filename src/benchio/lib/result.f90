@@ -1,46 +1,36 @@
-!> The result of a run, and its form as benchio.result/1 (JSON).
+!> The result of a run, and what may be said of it.
 !>
-!> The law is kept here: a rate leaves benchio only from a run in which nothing failed and the
+!> The law is kept here: a rate leaves benchio only from rounds in which nothing failed and the
 !> data were read back.
 module benchio_result
-    use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64, real64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Gather, MPI_REAL8
-    use benchio_decomposition, only: decomposition
-    use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
-    use benchio_json_writer, only: json_writer
-    use benchio_measurement, only: phase_names, phases, rate_names, rates, repetition
-    use benchio_options, only: options
-    use benchio_posix, only: environment_entry, peak_rss
-    use benchio_registry, only: library_version
+    use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_failure, only: exit_ok, exit_time_limit, failure
+    use benchio_filesystem, only: name_listed
+    use benchio_measurement, only: repetition
+    use benchio_posix, only: peak_rss
     use benchio_statistics, only: statistics, summarise
-    use benchio_target, only: target_directory
-    use benchio_version, only: version
+    use benchio_team, only: team
     implicit none (type, external)
     private
 
-    public :: gather_memory, result_json, summary, verified
+    public :: cache_suspect, contiguous_bytes, gather_memory, has_cases, summary, verified
 
     real(real64), parameter :: mib = 2.0_real64**20
 
     !> Of one run, complete on rank 0.
     type, public :: run_result
-        type(options) :: choice
-        type(decomposition) :: block
-        type(target_directory) :: place
+        type(team) :: group
+        integer(int64) :: bytes = 0                         !! of all files, each round
         character(:), allocatable :: started
         character(256), allocatable :: host_of_rank(:)
-        type(repetition), allocatable :: records(:, :)      !! (backend, round)
+        type(repetition), allocatable :: records(:, :)      !! (case, round)
+        integer :: completed = 0                            !! rounds
         real(real64) :: field_mib = 0, peak_rss_mib = 0     !! of the rank that has most
         integer :: peak_rank = 0
         type(failure) :: error
     end type run_result
-
-    !> Variables that change what parallel I/O does. Not all of OMPI_MCA_*: the launcher puts its
-    !> own there, different in every run.
-    character(*), parameter :: telling(*) = [character(21) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
-        'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_sharedfp', 'OMPI_MCA_common_ompio', &
-        'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
-        'MPICH_', 'I_MPI_', 'HDF5_', 'NETCDF_', 'LD_PRELOAD', 'DARSHAN_']
 
 contains
 
@@ -56,7 +46,7 @@ contains
         call MPI_Comm_rank(comm, rank)
         call MPI_Comm_size(comm, writers)
         allocate (of_rank(2, merge(writers, 0, rank == 0)))
-        mine = [real(run%block%field_bytes(), real64), real(peak_rss(), real64)]/mib
+        mine = [real(run%group%own%block%field_bytes(), real64), real(peak_rss(), real64)]/mib
         call MPI_Gather(mine, 2, MPI_REAL8, of_rank, 2, MPI_REAL8, 0, comm)
         if (rank /= 0) return
         run%field_mib = maxval(of_rank(1, :))
@@ -64,265 +54,67 @@ contains
         run%peak_rank = maxloc(of_rank(2, :), dim=1) - 1
     end subroutine gather_memory
 
-    function result_json(run) result(text)
+    !> A run that met its time limit keeps the rounds it completed, if one was measured.
+    pure logical function has_cases(run)
         type(run_result), intent(in) :: run
-        character(:), allocatable :: text
 
-        type(json_writer) :: json
-        integer :: i
-
-        call json%open_object()
-        call json%add('benchio.result/1', 'schema')
-        call json%add(status_name(run), 'status')
-        call add_error(json, run%error)
-        call json%add(run%started, 'started')
-        call json%open_object('benchio')
-        call json%add(version, 'version')
-        call json%add(compiler_version(), 'compiler')
-        call json%add(compiler_options(), 'compiler_options')
-        call json%close_object()
-        call add_libraries(json)
-        call add_environment(json)
-        call add_run(json, run)
-        call json%open_object('memory')
-        call json%add(run%field_mib, 'field_mib')
-        call json%add(run%peak_rss_mib, 'peak_rss_mib')
-        call json%add(run%peak_rank, 'peak_rank')
-        call json%close_object()
-        call json%open_array('cases')
-        if (.not. run%error%failed()) then
-            do i = 1, size(run%choice%backends)
-                call add_case(json, run, i)
-            end do
-        end if
-        call json%close_array()
-        call json%close_object()
-        text = json%text()
-    end function result_json
-
-    function status_name(run) result(name)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: name
-
-        select case (run%error%status)
-        case (exit_io)
-            name = 'io_error'
-        case (exit_verification)
-            name = 'verification_error'
-        case (exit_time_limit)
-            name = 'time_limit'
-        case (exit_internal)
-            name = 'internal_error'
-        case default
-            name = trim(merge('ok        ', 'unverified', verified(run)))
-        end select
-    end function status_name
+        has_cases = run%error%status == exit_ok .or. (run%error%status == exit_time_limit &
+            .and. run%completed > run%group%choice%warmup .and. verified(run))
+    end function has_cases
 
     !> Whether the run's figures are worth the name.
     pure logical function verified(run)
         type(run_result), intent(in) :: run
 
-        integer :: last
-
-        last = size(run%records, 2)
-        select case (run%choice%verify)
+        verified = .false.
+        if (run%completed == 0) return
+        select case (run%group%choice%verify)
         case ('all')
-            verified = all(run%records%verified)
+            verified = all(run%records(:, :run%completed)%verified)
         case ('last')
-            verified = all(run%records(:, last)%verified)
+            verified = all(run%records(:, run%completed)%verified)
         case default
             verified = .false.
         end select
     end function verified
 
-    subroutine add_error(json, error)
-        type(json_writer), intent(inout) :: json
-        type(failure), intent(in) :: error
-
-        if (.not. error%failed()) then
-            call json%null('error')
-            return
-        end if
-        call json%open_object('error')
-        call json%add(error%rank, 'rank')
-        call json%add(error%call, 'call')
-        call json%add(error%path, 'path')
-        call json%add(error%message, 'message')
-        call json%close_object()
-    end subroutine add_error
-
-    subroutine add_libraries(json)
-        type(json_writer), intent(inout) :: json
-
-        character(6), parameter :: names(2) = [character(6) :: 'hdf5', 'netcdf']
-        character(:), allocatable :: text
-        integer :: i
-
-        call json%open_object('libraries')
-        call json%add(library_version('mpiio'), 'mpi')
-        do i = 1, size(names)
-            text = library_version(trim(names(i)))
-            if (text == '') then
-                call json%null(trim(names(i)))
-            else
-                call json%add(text, trim(names(i)))
-            end if
-        end do
-        call json%close_object()
-    end subroutine add_libraries
-
-    subroutine add_environment(json)
-        type(json_writer), intent(inout) :: json
-
-        character(:), allocatable :: entry
-        integer :: i, j, equals
-
-        call json%open_object('environment')
-        i = 0
-        do
-            entry = environment_entry(i)
-            if (entry == '') exit
-            equals = index(entry, '=')
-            do j = 1, size(telling)
-                if (index(entry, trim(telling(j))) == 1) then
-                    call json%add(entry(equals + 1:), entry(:equals - 1))
-                    exit
-                end if
-            end do
-            i = i + 1
-        end do
-        call json%close_object()
-    end subroutine add_environment
-
-    subroutine add_run(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-
-        integer :: i
-
-        associate (choice => run%choice, hosts => run%host_of_rank)
-            call json%open_object('run')
-            call json%add(size(hosts), 'writers')
-            call json%open_array('hosts')
-            do i = 1, size(hosts)
-                if (all(hosts(:i - 1) /= hosts(i))) call json%add(trim(hosts(i)))
-            end do
-            call json%close_array()
-            call json%add(run%place%path, 'directory')
-            call json%open_object('filesystem')
-            call json%add(run%place%filesystem, 'type')
-            call json%add(run%place%magic, 'magic')
-            call json%add(run%place%free_bytes, 'free_bytes')
-            call json%close_object()
-            call json%add('write', 'operation')
-            call json%add('shared', 'files')
-            call json%add(choice%global_size, 'global_size')
-            if (all(choice%local_size > 0)) then
-                call json%add(choice%local_size, 'local_size')
-            else
-                call json%null('local_size')
-            end if
-            call json%add(choice%grid, 'grid')
-            call json%add(choice%halo, 'halo')
-            call json%add(run%block%global_bytes(), 'bytes')
-            call json%add(choice%seed, 'seed')
-            call json%add(choice%repeats, 'repeats')
-            call json%add(choice%warmup, 'warmup')
-            call json%add(choice%sync, 'sync')
-            call json%add(choice%verify, 'verify')
-            call json%close_object()
-        end associate
-    end subroutine add_run
-
-    subroutine add_case(json, run, backend)
-        type(json_writer), intent(inout) :: json
+    !> Whether a cache cannot be excluded: unless the page caches were seen to be empty, and either
+    !> the data came from another node or the filesystem has no cache but the kernel's.
+    pure logical function cache_suspect(run, backend)
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend
 
-        integer :: i, round
+        real(real64), parameter :: negligible = 0.01_real64
 
-        call json%open_object()
-        call json%add(trim(run%choice%backends(backend)), 'backend')
-        call json%open_array('repetitions')
-        do round = 1, size(run%records, 2)
-            call add_repetition(json, run, run%records(backend, round))
-        end do
-        call json%close_array()
-        if (verified(run)) then
-            call json%open_object('summary')
-            do i = 1, rates
-                call add_statistics(json, trim(rate_names(i)), summary(run, backend, i))
-            end do
-            call json%close_object()
-        else
-            call json%null('summary')
-        end if
-        call json%close_object()
-    end subroutine add_case
+        associate (cache => run%group%cache(backend))
+            cache_suspect = cache%resident > negligible .or. (cache%other_node < 1.0_real64 &
+                .and. .not. name_listed(run%group%place%filesystem, 'ext4,xfs,btrfs'))
+        end associate
+    end function cache_suspect
 
-    subroutine add_repetition(json, run, record)
-        type(json_writer), intent(inout) :: json
+    !> The run of bytes that rank 0's block has in one piece in the file: the size of request that
+    !> the pattern implies.
+    pure integer(int64) function contiguous_bytes(block)
+        type(decomposition), intent(in) :: block
+
+        contiguous_bytes = element_bytes*block%extent(1)
+        if (block%extent(1) < block%global(1)) return
+        contiguous_bytes = contiguous_bytes*block%extent(2)
+        if (block%extent(2) < block%global(2)) return
+        contiguous_bytes = contiguous_bytes*block%extent(3)
+    end function contiguous_bytes
+
+    !> Of one rate of one case over the measured rounds.
+    pure function summary(run, number, rate) result(of)
         type(run_result), intent(in) :: run
-        type(repetition), intent(in) :: record
-
-        integer :: i
-
-        call json%open_object()
-        call json%add(record%round, 'round')
-        call json%add(record%position, 'position')
-        call json%add(record%warmup, 'warmup')
-        call json%open_object('phases')
-        do i = 1, phases
-            call json%open_object(trim(phase_names(i)))
-            call json%add(record%times(i)%min, 'min')
-            call json%add(record%times(i)%mean, 'mean')
-            call json%add(record%times(i)%max, 'max')
-            call json%add(record%times(i)%slowest_rank, 'slowest_rank')
-            call json%add(trim(run%host_of_rank(record%times(i)%slowest_rank + 1)), 'slowest_host')
-            call json%close_object()
-        end do
-        call json%close_object()
-        if (verified(run)) then
-            call json%open_object('rates')
-            do i = 1, rates
-                call json%add(record%rates(i), trim(rate_names(i)))
-            end do
-            call json%close_object()
-        else
-            call json%null('rates')
-        end if
-        call json%add(trim(merge('passed ', 'skipped', record%verified)), 'verification')
-        call json%close_object()
-    end subroutine add_repetition
-
-    subroutine add_statistics(json, name, of)
-        type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: name
-        type(statistics), intent(in) :: of
-
-        call json%open_object(name)
-        call json%add(of%count, 'count')
-        call json%add(of%min, 'min')
-        call json%add(of%q1, 'q1')
-        call json%add(of%median, 'median')
-        call json%add(of%q3, 'q3')
-        call json%add(of%max, 'max')
-        call json%add(of%mean, 'mean')
-        call json%add(of%cov, 'cov')
-        call json%close_object()
-    end subroutine add_statistics
-
-    !> Of one rate of one backend over the measured rounds.
-    pure function summary(run, backend, rate) result(of)
-        type(run_result), intent(in) :: run
-        integer, intent(in) :: backend, rate
+        integer, intent(in) :: number, rate
         type(statistics) :: of
 
-        real(real64) :: values(run%choice%repeats)
+        real(real64) :: values(run%completed - run%group%choice%warmup)
         integer :: i
 
         do i = 1, size(values)
-            values(i) = run%records(backend, run%choice%warmup + i)%rates(rate)
+            values(i) = run%records(number, run%group%choice%warmup + i)%rates(rate)
         end do
         of = summarise(values)
     end function summary

@@ -1,7 +1,7 @@
 !> The directory benchio writes to, looked at before anything is written.
 module benchio_target
     use, intrinsic :: iso_fortran_env, only: int64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_rank
+    use mpi_f08, only: MPI_Comm
     use benchio_failure, only: agree, exit_io, failure
     use benchio_filesystem, only: filesystem_name, magic_text, name_listed
     use benchio_posix, only: file_size, filesystem_facts, real_path
@@ -52,31 +52,25 @@ contains
         call agree(error, comm)
     end subroutine inspect_target
 
-    !> Collective: none of the files may exist, and the bytes must fit, as rank 0 sees it.
-    subroutine check_room(place, files, bytes, comm, error)
+    !> Collective: this rank's file must not exist, and the bytes must fit.
+    subroutine check_room(place, file, bytes, looks, comm, error)
         type(target_directory), intent(in) :: place
-        character(*), intent(in) :: files(:)        !! paths
-        integer(int64), intent(in) :: bytes         !! needed at one time
+        character(*), intent(in) :: file            !! path
+        integer(int64), intent(in) :: bytes         !! of all files, needed at one time
+        logical, intent(in) :: looks                !! one rank of each file does
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
         integer(int64) :: ignored
-        integer :: i, rank
 
-        call MPI_Comm_rank(comm, rank)
-        if (rank == 0) then
-            do i = 1, size(files)
-                call file_size(trim(files(i)), ignored, message)
-                if (message == '') then
-                    call error%set(exit_io, 'stat', trim(files(i)), &
-                        'exists already; benchio overwrites nothing')
-                end if
-            end do
-            if (bytes + header_bytes > place%free_bytes) then
-                call error%set(exit_io, 'statfs', place%path, decimal(bytes + header_bytes) &
-                    //' bytes needed, '//decimal(place%free_bytes)//' free')
-            end if
+        if (looks) then
+            call file_size(file, ignored, message)
+            if (message == '') call error%set(exit_io, 'stat', file, &
+                'exists already; benchio overwrites nothing')
+            if (bytes + header_bytes > place%free_bytes) call error%set(exit_io, 'statfs', &
+                place%path, decimal(bytes + header_bytes)//' bytes needed, ' &
+                //decimal(place%free_bytes)//' free')
         end if
         call agree(error, comm)
     end subroutine check_room

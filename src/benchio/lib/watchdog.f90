@@ -1,9 +1,12 @@
 !> Ends a hang: an I/O error on one rank can leave the others in a collective call for ever.
 !>
 !> Every rank watches itself. A rank that met an error ends first, with the error and its exit
-!> code; the launcher then ends the rest. Where no rank met any, all end for the time limit.
+!> code; the launcher then ends the rest. Where no rank met any, they end for the time limit, rank 0
+!> first.
 module benchio_watchdog
     use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_null_char
+    use, intrinsic :: iso_fortran_env, only: real64
+    use benchio_clock, only: now
     use benchio_failure, only: exit_time_limit, failure
     use benchio_text, only: decimal
     implicit none (type, external)
@@ -12,8 +15,11 @@ module benchio_watchdog
     !> One per file, as only one phase runs at a time.
     type, public :: watchdog
         integer :: limit = 0                    !! seconds a phase may take
+        real(real64) :: started = 0             !! the clock when the phase began
         integer :: rank = 0
-        character(:), allocatable :: path       !! file to be removed
+        character(:), allocatable :: path       !! of this rank's file; all files are removed
+        integer :: files = 1
+        integer :: numbered = 0                 !! characters of path before a file's number
     contains
         procedure :: watch
         procedure :: watch_failed
@@ -24,9 +30,10 @@ module benchio_watchdog
     integer, parameter :: grace = 3
 
     interface
-        subroutine c_watch(seconds, path, message, status) bind(C, name='benchio_watch')
+        subroutine c_watch(seconds, path, files, numbered, message, status) &
+            bind(C, name='benchio_watch')
             import :: c_char, c_int32_t
-            integer(c_int32_t), value :: seconds, status
+            integer(c_int32_t), value :: seconds, files, numbered, status
             character(kind=c_char), intent(in) :: path(*), message(*)
         end subroutine c_watch
     end interface
@@ -35,37 +42,44 @@ contains
 
     !> A phase begins.
     subroutine watch(self, phase)
-        class(watchdog), intent(in) :: self
+        class(watchdog), intent(inout) :: self
         character(*), intent(in) :: phase
 
-        character(:), allocatable :: message
+        integer :: seconds
 
-        message = ''
-        if (self%rank == 0) then    ! all ranks have the same to say
-            message = 'benchio: error: rank 0: '//phase//': '//self%path//': no end after ' &
-                //decimal(self%limit)//' s (--phase-limit)'//new_line('a')
-        end if
-        call c_watch(int(self%limit + grace, c_int32_t), self%path//c_null_char, &
-            message//c_null_char, int(exit_time_limit, c_int32_t))
+        self%started = now()
+        seconds = self%limit + grace
+        if (self%rank > 0) seconds = seconds + grace    ! one line is enough
+        call arm(self, seconds, 'rank '//decimal(self%rank)//': '//phase//': '//self%path &
+            //': no end after '//decimal(self%limit)//' s (--phase-limit)', exit_time_limit)
     end subroutine watch
 
     !> This rank failed in its phase and now waits for the others.
-    subroutine watch_failed(self, error, seconds)
+    subroutine watch_failed(self, error)
         class(watchdog), intent(in) :: self
-        type(failure), intent(inout) :: error
-        integer, intent(in) :: seconds      !! since the phase began
+        type(failure), intent(in) :: error
 
-        error%rank = self%rank
-        call c_watch(int(max(1, self%limit - seconds), c_int32_t), self%path//c_null_char, &
-            'benchio: error: '//error%line()//new_line('a')//c_null_char, &
-            int(error%status, c_int32_t))
+        integer :: left
+
+        left = self%limit - int(now() - self%started)
+        call arm(self, max(1, left), error%line(), error%status)
     end subroutine watch_failed
 
     !> The ranks have met.
     subroutine rest(self)
         class(watchdog), intent(in) :: self
 
-        call c_watch(0_c_int32_t, self%path//c_null_char, c_null_char, 0_c_int32_t)
+        call arm(self, 0, '', 0)
     end subroutine rest
+
+    subroutine arm(self, seconds, line, status)
+        class(watchdog), intent(in) :: self
+        integer, intent(in) :: seconds, status
+        character(*), intent(in) :: line
+
+        call c_watch(int(seconds, c_int32_t), self%path//c_null_char, int(self%files, c_int32_t), &
+            int(self%numbered, c_int32_t), 'benchio: error: '//line//new_line('a')//c_null_char, &
+            int(status, c_int32_t))
+    end subroutine arm
 
 end module benchio_watchdog

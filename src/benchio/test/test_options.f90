@@ -1,7 +1,8 @@
 !> What the command line may say; wrong values are named in one sentence.
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_options, only: argument, options, parse_options, plan_array
+    use benchio_command_line, only: argument, parse_options
+    use benchio_options, only: options, plan_array
     use check, only: expect
     implicit none (type, external)
 

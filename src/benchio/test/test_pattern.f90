@@ -15,7 +15,7 @@ program test_pattern
 
     block = new_decomposition([5_int64, 4_int64, 6_int64], [1_int64, 2_int64, 2_int64], 3_int64, &
         1_int64)
-    key = pattern_key(1_int64, 1)
+    key = pattern_key(1_int64, 1, 0)
     allocate (field(7, 4, 5))
     call fill(field, block, key)
     call expect(same(field(2, 2, 2), pattern_value(0 + 5*(2 + 4*3_int64), key)), &
@@ -26,10 +26,10 @@ program test_pattern
     field(3, 2, 4) = nearest(field(3, 2, 4), 1.0_real64)
     call expect(.not. matches(), 'one changed bit is seen')
     call expect(all(first == [1, 2, 5]), 'and where')
-    call fill(field, block, pattern_key(1_int64, 2))
+    call fill(field, block, pattern_key(1_int64, 2, 0))
     call expect(.not. matches(), 'data of another round are seen')
     call expect(mismatches == block%elements(), 'in every element')
-    call fill(field, block, pattern_key(2_int64, 1))
+    call fill(field, block, pattern_key(2_int64, 1, 0))
     call expect(.not. matches(), 'data of another seed are seen')
     call fill(field, block, key)
     field(2:6, 2:3, 2:4) = cshift(field(2:6, 2:3, 2:4), 1, dim=1)
@@ -64,9 +64,9 @@ contains
             1704663495382684_int64, 3075050140456938_int64]
         integer :: i
 
-        call expect(pattern_key(1_int64, 1) == 351278061_int64, 'key of seed 1, round 1')
-        call expect(pattern_key(1_int64, 2) == 800653989_int64, 'key of seed 1, round 2')
-        call expect(pattern_key(2_int64**31 - 1, 1000000) == 1563707170_int64, &
+        call expect(pattern_key(1_int64, 1, 0) == 351278061_int64, 'key of seed 1, round 1')
+        call expect(pattern_key(1_int64, 2, 0) == 800653989_int64, 'key of seed 1, round 2')
+        call expect(pattern_key(2_int64**31 - 1, 1000000, 0) == 1563707170_int64, &
             'key of the largest seed')
         do i = 1, size(index)
             call expect(transfer(pattern_value(index(i), 351278061_int64), one) &

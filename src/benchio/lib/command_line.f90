@@ -1,0 +1,332 @@
+!> The command line: "--name value" or "--name=value", each checked for itself.
+module benchio_command_line
+    use, intrinsic :: iso_fortran_env, only: int64
+    use benchio_decomposition, only: max_extent
+    use benchio_options, only: options
+    use benchio_settings, only: hint
+    use benchio_text, only: decimal
+    implicit none (type, external)
+    private
+
+    public :: parse_command_line, parse_options
+
+    !> One command-line argument.
+    type, public :: argument
+        character(:), allocatable :: text
+    end type argument
+
+contains
+
+    !> Options of this process's command line; error is empty or one sentence.
+    subroutine parse_command_line(choice, error)
+        type(options), intent(out) :: choice
+        character(:), allocatable, intent(out) :: error
+
+        type(argument), allocatable :: arguments(:)
+        integer :: i, length
+
+        allocate (arguments(command_argument_count()))
+        do i = 1, size(arguments)
+            call get_command_argument(i, length=length)
+            allocate (character(length) :: arguments(i)%text)
+            if (length > 0) call get_command_argument(i, arguments(i)%text)
+        end do
+        call parse_options(arguments, choice, error)
+    end subroutine parse_command_line
+
+    !> Options of a list of arguments, "--name value" or "--name=value".
+    subroutine parse_options(arguments, choice, error)
+        type(argument), intent(in) :: arguments(:)
+        type(options), intent(out) :: choice
+        character(:), allocatable, intent(out) :: error
+
+        character(:), allocatable :: name, value
+        logical :: local_given, has_value
+        integer :: i, equals
+
+        error = ''
+        choice%backends = [character(8) :: 'mpiio']
+        choice%sync = 'data'
+        choice%verify = 'all'
+        choice%directory = '.'
+        choice%filesystems = ''
+        choice%json = ''
+        choice%files = 'shared'
+        choice%operations = [character(8) :: 'write']
+        allocate (choice%settings%hints(0))
+        local_given = .false.
+
+        i = 1
+        do while (i <= size(arguments) .and. error == '')
+            name = arguments(i)%text
+            equals = index(name, '=')
+            has_value = index(name, '--') == 1 .and. equals > 0
+            value = ''
+            if (has_value) then
+                value = name(equals + 1:)
+                name = name(:equals - 1)
+            end if
+
+            select case (name)
+            case ('--keep', '--dry-run', '--phase-barrier', '--help', '-h', '--version')
+                if (has_value) error = name//' takes no value'
+                call set_switch(choice, name)
+            case ('--backend', '--local-size', '--global-size', '--grid', '--halo', '--seed', &
+                    '--repeats', '--warmup', '--phase-limit', '--sync', '--verify', '--dir', &
+                    '--fs-type', '--json', '--files', '--instances', '--operation', &
+                    '--time-limit', '--hint', '--collective', '--chunk', '--alignment', &
+                    '--collective-metadata', '--file-format', '--stripe-count', '--stripe-size', &
+                    '--stripe-offset')
+                if (.not. has_value) then
+                    i = i + 1
+                    if (i <= size(arguments)) value = arguments(i)%text
+                end if
+                if (value == '') then
+                    error = name//' needs a value'
+                else
+                    call set_value(choice, name, value, error)
+                end if
+                local_given = local_given .or. name == '--local-size'
+            case default
+                error = 'unknown argument "'//name//'"; see benchio --help'
+            end select
+            i = i + 1
+        end do
+
+        if (error == '' .and. all(choice%global_size > 0)) then
+            if (local_given) error = '--local-size and --global-size exclude each other'
+            choice%local_size = 0
+        end if
+    end subroutine parse_options
+
+    subroutine set_switch(choice, name)
+        type(options), intent(inout) :: choice
+        character(*), intent(in) :: name
+
+        select case (name)
+        case ('--keep')
+            choice%keep = .true.
+        case ('--dry-run')
+            choice%dry_run = .true.
+        case ('--phase-barrier')
+            choice%phase_barrier = .true.
+        case ('--version')
+            choice%version = .true.
+        case default
+            choice%help = .true.
+        end select
+    end subroutine set_switch
+
+    subroutine set_value(choice, name, value, error)
+        type(options), intent(inout) :: choice
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(inout) :: error
+
+        integer(int64), parameter :: max_count = 1000000
+        integer(int64) :: number
+
+        select case (name)
+        case ('--backend')
+            call parse_list(name, value, choice%backends, error)
+        case ('--local-size')
+            call parse_extents(name, value, .true., choice%local_size, error)
+        case ('--global-size')
+            call parse_extents(name, value, .true., choice%global_size, error)
+        case ('--grid')
+            call parse_extents(name, value, .false., choice%grid, error)
+        case ('--halo')
+            call parse_number(name, value, 0_int64, max_count, choice%halo, error)
+        case ('--seed')
+            call parse_number(name, value, 0_int64, max_extent, choice%seed, error)
+        case ('--repeats')
+            call parse_number(name, value, 1_int64, max_count, number, error)
+            choice%repeats = int(number)
+        case ('--warmup')
+            call parse_number(name, value, 0_int64, max_count, number, error)
+            choice%warmup = int(number)
+        case ('--phase-limit')
+            call parse_number(name, value, 1_int64, max_count, number, error)
+            choice%phase_limit = int(number)
+        case ('--sync')
+            choice%sync = value
+            if (all(value /= [character(4) :: 'none', 'data'])) then
+                error = '--sync takes none or data, not "'//value//'"'
+            end if
+        case ('--verify')
+            choice%verify = value
+            if (all(value /= [character(4) :: 'all', 'last', 'none'])) then
+                error = '--verify takes all, last or none, not "'//value//'"'
+            end if
+        case ('--dir')
+            choice%directory = value
+        case ('--fs-type')
+            choice%filesystems = value
+        case ('--json')
+            choice%json = value
+        case ('--files')
+            choice%files = value
+            if (all(value /= [character(7) :: 'shared', 'process', 'node', 'gather'])) then
+                call parse_number(name, value, 1_int64, max_count, number, error)
+                if (error /= '') error = name//' takes shared, process, node, gather or a number' &
+                    //' of files, not "'//value//'"'
+                choice%files = decimal(number)
+            end if
+        case ('--operation')
+            call parse_list(name, value, choice%operations, error)
+            if (error == '' .and. any(choice%operations /= 'write' .and. &
+                choice%operations /= 'read')) then
+                error = name//' takes write, read or write,read, not "'//value//'"'
+            end if
+        case ('--instances')
+            call parse_number(name, value, 1_int64, max_count, number, error)
+            choice%instances = int(number)
+        case ('--time-limit')
+            call parse_number(name, value, 1_int64, max_count, number, error)
+            choice%time_limit = int(number)
+        case default
+            call set_library_value(choice, name, value, error)
+        end select
+    end subroutine set_value
+
+    subroutine set_library_value(choice, name, value, error)
+        type(options), intent(inout) :: choice
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(inout) :: error
+
+        integer :: equals
+
+        select case (name)
+        case ('--hint')
+            equals = index(value, '=')
+            if (equals < 2 .or. equals == len(value)) then
+                error = name//' takes KEY=VALUE, not "'//value//'"'
+                return
+            end if
+            choice%settings%hints = [choice%settings%hints, &
+                hint(value(:equals - 1), value(equals + 1:))]
+        case ('--collective')
+            call parse_one_of(name, value, 'yes', 'no', choice%settings%collective, error)
+        case ('--collective-metadata')
+            call parse_one_of(name, value, 'yes', 'no', choice%settings%collective_metadata, error)
+        case ('--file-format')
+            call parse_one_of(name, value, 'latest', 'earliest', choice%settings%latest_format, &
+                error)
+        case ('--chunk')
+            call parse_extents(name, value, .true., choice%settings%chunk, error)
+        case ('--alignment')
+            call parse_number(name, value, 1_int64, max_extent, choice%settings%alignment, error)
+        case default
+            call set_stripes(choice, name, value, error)
+        end select
+    end subroutine set_library_value
+
+    subroutine set_stripes(choice, name, value, error)
+        type(options), intent(inout) :: choice
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(inout) :: error
+
+        integer(int64), parameter :: most = 65535
+        integer(int64) :: number
+
+        select case (name)
+        case ('--stripe-count')
+            if (value == '-1') then
+                choice%stripes%count = -1
+            else
+                call parse_number(name, value, 1_int64, most, choice%stripes%count, error)
+            end if
+        case ('--stripe-size')
+            call parse_number(name, value, 1_int64, most, number, error)
+            choice%stripes%size = number*2_int64**20
+        case default    ! --stripe-offset
+            call parse_number(name, value, 0_int64, most, choice%stripes%offset, error)
+        end select
+    end subroutine set_stripes
+
+    !> The first of two words is true.
+    subroutine parse_one_of(name, value, yes, no, chosen, error)
+        character(*), intent(in) :: name, value, yes, no
+        logical, intent(out) :: chosen
+        character(:), allocatable, intent(inout) :: error
+
+        chosen = value == yes
+        if (value /= yes .and. value /= no) then
+            error = name//' takes '//yes//' or '//no//', not "'//value//'"'
+        end if
+    end subroutine parse_one_of
+
+    !> A comma list of names, each once; whether they exist is the registry's to say.
+    subroutine parse_list(name, value, names, error)
+        character(*), intent(in) :: name, value
+        character(8), allocatable, intent(out) :: names(:)
+        character(:), allocatable, intent(inout) :: error
+
+        character(:), allocatable :: rest, item
+        integer :: comma
+
+        allocate (names(0))
+        rest = value//','
+        do while (len(rest) > 0)
+            comma = index(rest, ',')
+            item = rest(:comma - 1)
+            rest = rest(comma + 1:)
+            if (item == '') then
+                error = name//' has an empty name in "'//value//'"'
+            else if (len(item) > len(names)) then
+                error = name//' does not know "'//item//'"'
+            else if (any(names == item)) then
+                error = name//' names "'//item//'" twice'
+            end if
+            if (error /= '') return
+            names = [character(8) :: names, item]
+        end do
+    end subroutine parse_list
+
+    !> "N", if one is allowed for all three, or "NxNxN"; each 1 to 2^31 - 1.
+    subroutine parse_extents(name, value, cube_allowed, numbers, error)
+        character(*), intent(in) :: name, value
+        logical, intent(in) :: cube_allowed
+        integer(int64), intent(out) :: numbers(3)
+        character(:), allocatable, intent(inout) :: error
+
+        character(:), allocatable :: rest
+        integer :: i, cross
+
+        numbers = 0
+        if (cube_allowed .and. index(value, 'x') == 0) then
+            call parse_number(name, value, 1_int64, max_extent, numbers(1), error)
+            numbers = numbers(1)
+            return
+        end if
+        rest = value
+        do i = 1, 3
+            cross = index(rest//'x', 'x')
+            call parse_number(name, rest(:cross - 1), 1_int64, max_extent, numbers(i), error)
+            if (error /= '' .or. (i < 3 .and. cross > len(rest)) &
+                .or. (i == 3 .and. cross <= len(rest))) then
+                error = name//' takes '//trim(merge('N or NxNxN', 'PxQxR     ', cube_allowed))// &
+                    ' with numbers from 1 to 2147483647, not "'//value//'"'
+                return
+            end if
+            rest = rest(min(cross, len(rest)) + 1:)
+        end do
+    end subroutine parse_extents
+
+    subroutine parse_number(name, value, least, most, number, error)
+        character(*), intent(in) :: name, value
+        integer(int64), intent(in) :: least, most
+        integer(int64), intent(out) :: number
+        character(:), allocatable, intent(inout) :: error
+
+        number = -1
+        if (len(value) > 0 .and. len(value) <= 18 .and. verify(value, '0123456789') == 0) then
+            read (value, *) number
+        end if
+        if (number < least .or. number > most) then
+            error = name//' takes a whole number from '//decimal(least)//' to '//decimal(most)// &
+                ', not "'//value//'"'
+            number = least
+        end if
+    end subroutine parse_number
+
+end module benchio_command_line

@@ -1,0 +1,73 @@
+!> Who shares a file, over made-up node maps, and whom a reader plays.
+program test_layout
+    use, intrinsic :: iso_fortran_env, only: int64
+    use benchio_command_line, only: argument, parse_options
+    use benchio_layout, only: file_of_ranks, plan_role, read_shift, readers_of_others, role
+    use benchio_options, only: options
+    use check, only: expect
+    implicit none (type, external)
+
+    integer, parameter :: one_node(8) = 0
+    integer, parameter :: blocks(8) = [0, 0, 0, 0, 1, 1, 1, 1]
+    integer, parameter :: cyclic(8) = [0, 1, 0, 1, 0, 1, 0, 1]
+    integer, parameter :: uneven(8) = [0, 0, 0, 0, 0, 1, 1, 2]
+    integer, allocatable :: file(:)
+    character(:), allocatable :: error
+
+    call files('shared', 1, blocks, [0, 0, 0, 0, 0, 0, 0, 0])
+    call files('gather', 2, blocks, [0, 0, 0, 0, 1, 1, 1, 1])
+    call files('process', 2, blocks, [0, 1, 2, 3, 4, 5, 6, 7])
+    call files('4', 1, blocks, [0, 0, 1, 1, 2, 2, 3, 3])
+    call files('2', 2, blocks, [0, 0, 1, 1, 2, 2, 3, 3])
+    call files('node', 1, blocks, [0, 0, 0, 0, 1, 1, 1, 1])
+    call files('node', 1, cyclic, [0, 1, 0, 1, 0, 1, 0, 1])
+    call files('node', 1, uneven, [0, 0, 0, 0, 0, 1, 1, 2])
+    call files('node', 2, cyclic, [0, 1, 0, 1, 2, 3, 2, 3])     ! a file of each instance
+    call files('node', 2, uneven, [0, 0, 0, 0, 1, 2, 2, 3])
+
+    call file_of_ranks('3', 1, blocks, file, error)
+    call expect(index(error, '--files 3') == 1, 'unequal groups are refused')
+    call file_of_ranks('shared', 3, blocks, file, error)
+    call expect(index(error, '--instances 3') == 1, 'unequal instances are refused')
+
+    call expect(readers_of_others(blocks, read_shift(blocks)) == 8, 'all read from elsewhere')
+    call expect(readers_of_others(cyclic, read_shift(cyclic)) == 8, 'also if ranks alternate')
+    call expect(read_shift(cyclic) == 1, 'by the smallest shift')
+    call expect(readers_of_others(uneven, read_shift(uneven)) == 6, 'as many as can')
+    call expect(read_shift(one_node) == 1, 'another rank at least')
+    call expect(read_shift([0]) == 0, 'but for a single one')
+
+    call strong_scaling_cuts_along_z()
+
+contains
+
+    subroutine files(layout, instances, node, expected)
+        character(*), intent(in) :: layout
+        integer, intent(in) :: instances, node(:), expected(:)
+
+        call file_of_ranks(layout, instances, node, file, error)
+        call expect(error == '', layout//': '//error)
+        call expect(all(file == expected), layout//' over these nodes')
+    end subroutine files
+
+    !> 11 planes over three files of an instance, and again in the second instance.
+    subroutine strong_scaling_cuts_along_z()
+        type(options) :: choice
+        type(role) :: part
+        integer(int64) :: planes
+        integer :: rank
+
+        call parse_options([argument('--global-size=5x4x11'), argument('--instances=2')], choice, &
+            error)
+        call file_of_ranks('process', 2, [0, 0, 0, 0, 0, 0], file, error)
+        planes = 0
+        do rank = 0, 5
+            call plan_role(choice, file, rank, part, error)
+            call expect(error == '' .and. part%file == rank, 'a file each')
+            call expect(all(part%block%extent(:2) == [5, 4]), 'whole planes')
+            planes = planes + part%block%extent(3)
+        end do
+        call expect(planes == 22, 'every plane once in each instance')
+    end subroutine strong_scaling_cuts_along_z
+
+end program test_layout

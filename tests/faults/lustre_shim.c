@@ -1,0 +1,96 @@
+/* A stand-in for Lustre, for tests on machines without one, loaded with LD_PRELOAD; never part of
+ * benchio. It shows that benchio asks and judges, not that Lustre answers so.
+ *
+ * To benchio itself, not to the libraries it calls, every filesystem is Lustre and every file has
+ * the striping "count size offset" of
+ *   LUSTRE_STRIPING      if set: what the filesystem does, whatever was asked for; else of the file
+ *   LUSTRE_STATE         which the stand-in for lfs beside this file writes; if empty: no layout
+ * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite, or garbage. */
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+
+/* MPI libraries choose a driver by statfs, and may have none for Lustre. */
+static int asked_by_program(void *caller)
+{
+    Dl_info info;
+
+    return dladdr(caller, &info) != 0 && strcmp(info.dli_fname, program_invocation_name) == 0;
+}
+
+int statfs(const char *path, struct statfs *filesystem)
+{
+    int (*next)(const char *, struct statfs *) =
+        (int (*)(const char *, struct statfs *))dlsym(RTLD_NEXT, "statfs");
+    int code = next(path, filesystem);
+
+    if (code == 0 && asked_by_program(__builtin_return_address(0)))
+        filesystem->f_type = 0x0BD00BD0;
+    return code;
+}
+
+static int striping(unsigned *count, unsigned *size, unsigned *offset)
+{
+    const char *wanted = getenv("LUSTRE_STRIPING"), *path = getenv("LUSTRE_STATE");
+    char text[80] = "";
+    FILE *state;
+
+    if (wanted == NULL && path != NULL && (state = fopen(path, "r")) != NULL) {
+        if (fgets(text, sizeof text, state) == NULL)
+            text[0] = '\0';
+        fclose(state);
+    }
+    return sscanf(wanted == NULL ? text : wanted, "%u %u %u", count, size, offset) == 3;
+}
+
+static void put(unsigned char *at, uint32_t number, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (unsigned char)(number >> 8 * i);
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+    ssize_t (*next)(const char *, const char *, void *, size_t) =
+        (ssize_t(*)(const char *, const char *, void *, size_t))dlsym(RTLD_NEXT, "lgetxattr");
+    const char *layout = getenv("LUSTRE_LAYOUT");
+    unsigned char bytes[72] = {0};
+    unsigned count, stripe_size, offset;
+    uint32_t magic = 0x0BD10BD0;
+    size_t stripes = 32; /* bytes before the first */
+
+    if (strcmp(name, "lustre.lov") != 0)
+        return next(path, name, value, size);
+    if (next(path, name, value, size) < 0 && errno != ENODATA && errno != ENOTSUP)
+        return -1;
+    if (!striping(&count, &stripe_size, &offset)) {
+        errno = ENODATA;
+        return -1;
+    }
+    if (layout != NULL && strcmp(layout, "v3") == 0) {
+        magic = 0x0BD30BD0;
+        stripes = 48; /* a pool's name lies between */
+    } else if (layout != NULL && strcmp(layout, "composite") == 0) {
+        magic = 0x0BD60BD0;
+    } else if (layout != NULL && strcmp(layout, "garbage") == 0) {
+        magic = 0x12345678;
+    }
+    put(bytes, magic, 4);
+    put(bytes + 4, 1, 4); /* RAID 0 */
+    put(bytes + 24, stripe_size, 4);
+    put(bytes + 28, count, 2);
+    put(bytes + stripes + 20, offset, 4);
+    if (size < stripes + 24) {
+        errno = ERANGE;
+        return -1;
+    }
+    memcpy(value, bytes, stripes + 24);
+    return (ssize_t)(stripes + 24);
+}

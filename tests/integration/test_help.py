@@ -1,0 +1,49 @@
+"""`benchio --help` and the README say the same."""
+
+import re
+from collections.abc import Callable
+
+from conftest import ROOT, Run
+
+README = ROOT / "src/benchio/README.md"
+
+
+def options(text: str) -> list[tuple[str, str]]:
+    """Every option that is explained, with its default: ("--halo", "1")."""
+    found = re.findall(r"^ +(--[a-z-]+)([^\n]*(?:\n {20,}[^\n]*)*)", text, re.MULTILINE)
+    return [(name, "".join(re.findall(r"\(([^()]*)\)$", rest.strip()))) for name, rest in found]
+
+
+def test_readme_has_the_help(mpirun: Callable[..., Run]) -> None:
+    done = mpirun(1, "--help")
+    assert done.code == 0, done.err
+    marked = re.search(r"<!-- options -->\n+```\w*\n(.*?)```", README.read_text(), re.DOTALL)
+    assert marked, "no code block after <!-- options -->"
+    assert marked[1].rstrip() == done.out.rstrip()
+
+
+def test_every_option_is_explained(mpirun: Callable[..., Run]) -> None:
+    """With the default that it has: given explicitly, nothing changes."""
+    explained = dict(options(mpirun(1, "--help").out))
+    source = (ROOT / "src/benchio/lib/command_line.f90").read_text()
+    parsed = set(re.findall(r"'(--[a-z-]+)'", source))
+    assert parsed <= set(explained) | {"--help"}, "parsed, but not explained"
+    assert set(explained) <= parsed, "explained, but not parsed"
+    plain = [name for name, default in explained.items() if re.fullmatch(r"[\w.]+", default)]
+    assert {"--halo", "--files", "--backend", "--dir"} <= set(plain)
+
+
+def test_defaults_are_as_explained(mpirun: Callable[..., Run]) -> None:
+    """Given explicitly, they change nothing of what would be written."""
+    explained = dict(options(mpirun(1, "--help").out))
+    words = {"automatic", "none", "contiguous"}
+    given = [
+        word
+        for name, default in explained.items()
+        if re.fullmatch(r"[\w.]+", default) and default not in words
+        for word in (name, default)
+    ]
+    bare, explicit = mpirun(2, "--dry-run"), mpirun(2, "--dry-run", *given)
+    assert (bare.code, explicit.code) == (0, 0), bare.err + explicit.err
+    free = r"[\d.]+ MiB in"  # changes while others write
+    assert re.sub(free, "", bare.out) == re.sub(free, "", explicit.out)

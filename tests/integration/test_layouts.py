@@ -1,0 +1,396 @@
+"""Every layout, decomposition and operation, drawn at random, with every file read independently.
+
+Each example runs all backends, so that each meets each layout."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_data
+from conftest import BACKENDS, Run, files_of
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+Size = tuple[int, int, int]
+
+# The same examples everywhere and every time. Not shrunk, which would take hundreds of runs: they
+# are small as they are.
+DRAWN = settings(
+    derandomize=True, deadline=None, database=None, phases=[Phase.explicit, Phase.generate]
+)
+
+EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 16, 31, 37])
+OPERATIONS = ["write", "read", "write,read"]
+
+
+def words(size: Size) -> str:
+    return "x".join(map(str, size))
+
+
+def divisors(number: int) -> list[int]:
+    return [i for i in range(1, number + 1) if number % i == 0]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A run, and what must come of it."""
+
+    ranks: int
+    files: str
+    instances: int
+    weak: bool  # size is of a rank's block, else of an instance's array
+    size: Size
+    grid: Size | None
+    halo: int
+    operations: str
+    seed: int
+    warmup: int
+    repeats: int
+    collective: str
+    component: str
+
+    @property
+    def team(self) -> int:
+        return self.ranks // self.instances
+
+    @property
+    def files_per_instance(self) -> int:
+        of_layout = {"shared": 1, "gather": 1, "node": 1, "process": self.team}
+        return of_layout.get(self.files) or int(self.files)
+
+    @property
+    def file_count(self) -> int:
+        return self.files_per_instance * self.instances
+
+    def options(self) -> list[object]:
+        return [
+            "--files", self.files, "--instances", self.instances,
+            "--local-size" if self.weak else "--global-size", words(self.size),
+            *(["--grid", words(self.grid)] if self.grid else []), "--halo", self.halo,
+            "--operation", self.operations, "--seed", self.seed, "--warmup", self.warmup,
+            "--repeats", self.repeats, "--collective", self.collective,
+        ]  # fmt: skip
+
+    def size_of(self, file: int, grid: Size) -> Size:
+        """The extents of a file's array."""
+        nx, ny, nz = self.size
+        if self.weak:
+            return nx * grid[0], ny * grid[1], nz * grid[2]
+        count, slab = self.files_per_instance, file % self.files_per_instance
+        return nx, ny, (slab + 1) * nz // count - slab * nz // count
+
+
+@st.composite
+def examples(draw: Callable[..., Any]) -> Example:
+    ranks = draw(st.integers(1, 8))
+    instances = draw(st.sampled_from(divisors(ranks)))
+    team = ranks // instances
+    numbers = [str(count) for count in divisors(team)]
+    files = draw(st.sampled_from(["shared", "process", "node", "gather", *numbers]))
+    count = {"shared": 1, "gather": 1, "node": 1, "process": team}.get(files) or int(files)
+    sharers = team // count
+    weak = draw(st.booleans())
+    nx, ny, nz = (draw(EXTENTS) for _ in range(3))
+    if not weak:
+        nz += team - 1  # an element or more for each rank, however they are arranged
+    thinnest = nz // count
+    grids = [
+        (p, q, sharers // p // q)
+        for p in divisors(sharers)
+        for q in divisors(sharers // p)
+        if weak or (p <= nx and q <= ny and sharers // p // q <= thinnest)
+    ]
+    return Example(
+        ranks=ranks,
+        files=files,
+        instances=instances,
+        weak=weak,
+        size=(nx, ny, nz),
+        grid=draw(st.none() | st.sampled_from(grids)),
+        halo=draw(st.integers(0, 3)),
+        operations=draw(st.sampled_from(OPERATIONS)),
+        seed=draw(st.sampled_from([0, 1, 1009, 2**31 - 2])),
+        warmup=draw(st.integers(0, 1)),
+        repeats=draw(st.integers(1, 2)),
+        collective=draw(st.sampled_from(["yes", "no"])),
+        component=draw(st.sampled_from(["romio321", "ompio"])),
+    )
+
+
+def check(
+    example: Example, mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        files, json = Path(folder, "files"), Path(folder, "result.json")
+        files.mkdir()
+        done = mpirun(
+            example.ranks, "--backend", ",".join(BACKENDS), *example.options(), "--keep",
+            "--dir", files, "--json", json, env={"OMPI_MCA_io": example.component},
+        )  # fmt: skip
+        assert (done.code, done.errors) == (0, []), done.err
+        result = read_result(json)
+        check_result(example, result)
+
+        names = [(backend, files_of(backend, example.file_count)) for backend in BACKENDS]
+        assert {file.name for file in files.iterdir()} == {
+            name for _, all_ in names for name in all_
+        }
+        last_round = example.warmup + example.repeats
+        for backend, of_backend in names:
+            for index, name in enumerate(of_backend):
+                size = example.size_of(index, result["run"]["grid"])
+                seed = example.seed
+                reference_data.check(backend, files / name, size, seed, last_round, index)
+
+
+def check_result(example: Example, result: dict[str, Any]) -> None:
+    ran = result["run"]
+    operations = example.operations.split(",")
+    assert result["status"] == "ok"
+    assert (ran["files"], ran["file_count"]) == (example.files, example.file_count)
+    assert (ran["instances"], ran["operations"]) == (example.instances, operations)
+    assert (ran["writers"], ran["halo"]) == (example.ranks, example.halo)
+    assert prod(ran["grid"]) == example.ranks // example.file_count
+    assert ran["file_size"] == list(example.size_of(0, ran["grid"]))
+    assert ran["grid"] == list(example.grid or ran["grid"])
+    sizes = [example.size_of(file, ran["grid"]) for file in range(example.file_count)]
+    assert ran["bytes"] == 8 * sum(map(prod, sizes))
+
+    asked = [(operation, backend) for operation in operations for backend in BACKENDS]
+    assert [(case["operation"], case["backend"]) for case in result["cases"]] == asked
+    for case in result["cases"]:
+        assert len(case["repetitions"]) == example.warmup + example.repeats
+        for repetition in case["repetitions"]:
+            assert repetition["verification"] == "passed"
+            assert ("gather" in repetition["phases"]) == (example.files == "gather")
+            instances = repetition["instances"]
+            if example.instances == 1:
+                assert instances is None
+            else:
+                assert len(instances) == example.instances
+                # the aggregate waits for the slowest, and they share its clock
+                assert repetition["rates"]["total"] <= sum(instances) * (1 + 1e-6)
+
+
+@settings(DRAWN, max_examples=25)
+@given(example=examples())
+def test_every_layout(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], example: Example
+) -> None:
+    check(example, mpirun, read_result)
+
+
+@pytest.mark.slow
+@settings(DRAWN, max_examples=300)
+@given(example=examples())
+def test_every_layout_at_length(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], example: Example
+) -> None:
+    check(example, mpirun, read_result)
+
+
+# Each must be seen by every layout in this order, whatever hypothesis draws.
+LARGE = [
+    (4, "shared", "2x2x1"),
+    (4, "process", "1x1x1"),
+    (4, "2", "2x1x1"),
+    (4, "gather", "1x2x2"),
+]
+
+
+@pytest.mark.parametrize(("ranks", "files", "grid"), LARGE, ids=[files for _, files, _ in LARGE])
+def test_more_than_a_slab(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    tmp_path: Path,
+    ranks: int,
+    files: str,
+    grid: str,
+) -> None:
+    """Blocks that exceed the slabs in which stream, netcdf and gather move them; a halo."""
+    size, json = (257, 129, 67), tmp_path / "result.json"
+    done = mpirun(
+        ranks, "--backend", ",".join(BACKENDS), "--files", files, "--local-size", words(size),
+        "--grid", grid, "--halo", 2, "--operation", "write,read", "--warmup", 0, "--repeats", 1,
+        "--keep", "--dir", tmp_path, "--json", json,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    ran = read_result(json)["run"]
+    for backend in BACKENDS:
+        for index, name in enumerate(files_of(backend, ran["file_count"])):
+            whole = tuple(n * of_grid for n, of_grid in zip(size, ran["grid"], strict=True))
+            reference_data.check(backend, tmp_path / name, whole, 1, 1, index)
+
+
+def test_slowest_of_gathered_writes(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    """Gathering is inside the clock of the data rate and apart from the time of the write."""
+    json = tmp_path / "result.json"
+    done = mpirun(
+        4, "--backend", ",".join(BACKENDS), "--files", "gather", "--local-size", 96,
+        "--operation", "write,read", "--repeats", 2, "--dir", tmp_path, "--json", json,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    result = read_result(json)
+    for case in result["cases"]:
+        for repetition in case["repetitions"]:
+            phases = {name: phase["max"] for name, phase in repetition["phases"].items()}
+            moved = [phases.get(name, 0) for name in ("gather", "pack", case["operation"])]
+            seconds = result["run"]["bytes"] / 2**20 / repetition["rates"]["data"]
+            assert phases["gather"] > 0
+            assert max(moved) <= seconds * (1 + 1e-6)
+            assert seconds <= sum(moved) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("grid", ["4x1x1", "2x2x1", "1x1x4"])
+def test_contiguous_bytes(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    tmp_path: Path,
+    grid: str,
+) -> None:
+    """Runs grow with every direction in which blocks are whole."""
+    json = tmp_path / "result.json"
+    done = mpirun(
+        4, "--local-size", "5x6x7", "--grid", grid, "--repeats", 1, "--dir", tmp_path,
+        "--json", json,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    runs = {"4x1x1": 5, "2x2x1": 5, "1x1x4": 5 * 6 * 7}
+    assert read_result(json)["run"]["contiguous_bytes"] == 8 * runs[grid]
+
+
+SETTINGS = [
+    "--chunk 8x8x8",
+    "--chunk 5x100x3",
+    "--alignment 4096 --backend mpiio,hdf5,stream",
+    "--collective-metadata no",
+    "--file-format latest",
+    "--phase-barrier",
+    "--collective no --chunk 7x7x7",
+    "--hint romio_cb_write=disable --hint cb_buffer_size=1048576",
+]
+
+
+@pytest.mark.usefixtures("io_component")
+@pytest.mark.parametrize("options", SETTINGS)
+def test_settings_change_no_value(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    tmp_path: Path,
+    options: str,
+) -> None:
+    size, json = (19, 23, 29), tmp_path / "result.json"
+    done = mpirun(
+        3, "--backend", ",".join(BACKENDS), "--global-size", words(size), *options.split(),
+        "--operation", "write,read", "--warmup", 0, "--repeats", 1, "--keep", "--dir", tmp_path,
+        "--json", json,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    # each of those that ran: the option may have replaced --backend
+    for backend in {case["backend"] for case in read_result(json)["cases"]}:
+        reference_data.check(backend, tmp_path / files_of(backend, 1)[0], size, 1, 1)
+
+
+def test_hints_are_told_apart(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    """What was asked for, and what the open file repeats: also what nobody knows."""
+    json = tmp_path / "result.json"
+    done = mpirun(
+        2, "--local-size", 8, "--hint", "romio_cb_write=disable", "--hint", "nosuch=1",
+        "--repeats", 1, "--dir", tmp_path, "--json", json,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    hints = read_result(json)["cases"][0]["hints"]
+    assert hints["requested"] == {"romio_cb_write": "disable", "nosuch": "1"}
+    assert hints["echoed"].items() >= hints["requested"].items()
+    assert hints["observed"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "observed"),
+    [
+        ("", "collective"),
+        ("--collective no", "independent, independent requested"),
+    ],
+)
+def test_collective_transfer_is_observed(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    tmp_path: Path,
+    options: str,
+    observed: str,
+) -> None:
+    json = tmp_path / "result.json"
+    done = mpirun(
+        2, "--backend", "hdf5", "--local-size", 8, *options.split(), "--repeats", 1,
+        "--dir", tmp_path, "--json", json,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert read_result(json)["cases"][0]["collective"] == {
+        "requested": options == "",
+        "echoed": None,
+        "observed": observed,
+    }
+
+
+# ranks, options, what the one error line must name
+WRONG = [
+    (3, "--files 2", "2"),
+    (2, "--files 3", "3"),
+    (2, "--files 0", "0"),
+    (2, "--files -1", "-1"),
+    (2, "--files some", "some"),
+    (3, "--instances 2", "2"),
+    (2, "--instances 3", "3"),
+    (2, "--instances 0", "0"),
+    (4, "--instances 2 --files 4", "4"),
+    (2, "--files process --grid 2x1x1", "2x1x1"),
+    (2, "--files process --global-size 4x4x1", "4x4x"),
+    (1, "--operation erase", "erase"),
+    (1, "--operation write,", "--operation"),
+    (1, "--operation read,read", "read"),
+    (1, "--collective maybe", "maybe"),
+    (1, "--collective-metadata maybe", "maybe"),
+    (1, "--file-format oldest", "oldest"),
+    (1, "--hint novalue", "novalue"),
+    (1, "--hint =1", "=1"),
+    (1, "--chunk 4x4", "4x4"),
+    (1, "--chunk 0x4x4", "0x4x4"),
+    (1, "--alignment 0", "0"),
+    (1, "--backend netcdf --alignment 4096", "NetCDF"),  # its Fortran interface has none
+    (1, "--stripe-count 0", "0"),
+    (1, "--stripe-size -1", "-1"),
+    (1, "--time-limit -1", "-1"),
+    (1, "--time-limit soon", "soon"),
+]
+
+
+@pytest.mark.parametrize(("ranks", "options", "named"), WRONG, ids=[case[1] for case in WRONG])
+def test_wrong_usage(
+    mpirun: Callable[..., Run], tmp_path: Path, ranks: int, options: str, named: str
+) -> None:
+    json = tmp_path / "result.json"
+    done = mpirun(ranks, "--dir", tmp_path, "--json", json, *options.split(), timeout=20)
+    assert done.code == 2, done.err
+    assert len(done.errors) == 1, done.err
+    assert named in done.errors[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--stripe-count 2", "--stripe-size 4", "--stripe-offset 0"])
+def test_stripes_off_lustre(mpirun: Callable[..., Run], tmp_path: Path, option: str) -> None:
+    """Refused, and not ignored."""
+    files, json = tmp_path / "files", tmp_path / "result.json"
+    files.mkdir()
+    done = mpirun(2, "--local-size", 8, *option.split(), "--dir", files, "--json", json)
+    assert done.code == 3, done.err
+    assert len(done.errors) == 1, done.err
+    assert "lustre" in done.errors[0].lower()
+    assert list(files.iterdir()) == []
