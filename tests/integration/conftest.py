@@ -33,6 +33,7 @@ class Site:
     extras: dict[str, Any] = field(default_factory=dict)
     partition: dict[str, Any] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)  # environment -> fault of the stand-in
+    injected: dict[str, str] = field(default_factory=dict)  # environment -> variables of shim.c
     references: str | None = REFERENCES
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -98,6 +99,15 @@ class Site:
                 f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "{fault}" "$@"\n'
             )
             programs[name].chmod(0o755)
+        for name, variables in self.injected.items():
+            programs[name] = self.folder / name
+            programs[name].write_text(
+                "#!/bin/bash\n"
+                "directory=$(sed -n 's/.*--dir \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
+                f"export {variables} FAULT_FILE=$directory/benchio.hdf5.h5\n"
+                f'exec {self.benchio} "$@"\n'
+            )
+            programs[name].chmod(0o755)
         config = {
             "systems": [
                 {
@@ -108,7 +118,7 @@ class Site:
                             "name": "memory",
                             "scheduler": "local",
                             "launcher": "mpirun",
-                            "environs": list(self.faults) or ["real"],
+                            "environs": [*self.faults, *self.injected] or ["real"],
                             "max_jobs": 1,
                             "time_limit": "2m",
                             "env_vars": [

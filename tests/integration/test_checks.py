@@ -143,6 +143,32 @@ def test_every_fault_has_its_verdict_and_sentence(site):
     assert not list(site.scratch.iterdir())
 
 
+INJECTED = {
+    "flipped": ("flip FAULT_BYTES=4194304", "verification_error", "elements differ"),
+    "halved": ("truncate FAULT_BYTES=4194304", "io_error", "bytes of data were written"),
+    "failing": ("write FAULT_ERRNO=5 FAULT_RANK=all", "io_error", "H5Dwrite"),
+    "killed": ("kill FAULT_RANK=0", "", ""),
+}
+
+
+def test_every_fault_below_benchio_fails_the_check_and_leaves_no_file(site, shim):
+    site.extras.update(backends=["hdf5"], local_sizes=[64])
+    site.injected = {
+        name: f"LD_PRELOAD={shim} FAULT={fault}" for name, (fault, *_) in INJECTED.items()
+    }
+    done = site.reframe("-r")
+    assert done.returncode == 1, done.stdout
+    found = {test["environ"]: test for test in site.report()}
+    assert set(found) == set(INJECTED)
+    for name, (_, status, sentence) in INJECTED.items():
+        test = found[name]
+        assert (test["result"], test["verdict"]) == ("fail", "invalid"), test
+        assert status in test["sentence"]
+        assert sentence in test["sentence"]
+        assert not [value for value, *_ in test["figures"].values() if value is not None]
+    assert not list(site.scratch.iterdir())
+
+
 def test_case_without_reference_is_red_until_recording_is_asked_for(site):
     site.references = REGRESSION_ONLY.replace(".*:", "another:.*:")
     done = site.reframe("-r")
