@@ -120,6 +120,8 @@ def gate(expected: set[Case], session: dict[str, Any] | None) -> Night:
         key=lambda r: (r.case.partition, r.case.local_size, r.case.writers, str(r.case))
     )
 
+    if not expected:
+        night.problems.append("the site's configuration asks for no case: nothing was measured")
     measured = {row.case for row in night.rows}
     for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
         if cases:

@@ -330,14 +330,17 @@ def test_collective_transfer_is_observed(
     json = tmp_path / "result.json"
     done = mpirun(
         2, "--backend", "hdf5", "--local-size", 8, *options.split(), "--repeats", 1,
-        "--dir", tmp_path, "--json", json,
+        "--operation", "write,read", "--dir", tmp_path, "--json", json,
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert read_result(json)["cases"][0]["collective"] == {
-        "requested": options == "",
-        "echoed": None,
-        "observed": observed,
-    }
+    cases = read_result(json)["cases"]
+    assert [case["operation"] for case in cases] == ["write", "read"]
+    for case in cases:
+        assert case["collective"] == {
+            "requested": options == "",
+            "echoed": None,
+            "observed": observed,
+        }
 
 
 # ranks, options, what the one error line must name

@@ -63,6 +63,12 @@ def test_incomplete_night_is_red(found, problem):
     assert night.is_red
 
 
+def test_night_that_asks_for_nothing_is_red():
+    night = nightly.gate(set(), None)
+    assert night.is_red
+    assert "asks for no case" in night.problems[0]
+
+
 def test_case_that_nobody_expected_is_red():
     night = nightly.gate({HDF5}, session(reported(HDF5), reported(MPIIO)))
     assert night.problems == [f"1 of 1 cases unexpected: {MPIIO}"]

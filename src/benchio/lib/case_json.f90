@@ -29,7 +29,7 @@ contains
         call json%open_object()
         call json%add(operation, 'operation')
         call json%add(trim(run%group%choice%backends(backend)), 'backend')
-        call add_settings(json, run, backend)
+        call add_settings(json, run, operation, backend)
         if (operation == 'read') then
             call add_cache(json, run, backend)
         else
@@ -54,10 +54,13 @@ contains
     end subroutine add_case
 
     !> Asked for, repeated by the library, and seen to be so.
-    subroutine add_settings(json, run, backend)
+    subroutine add_settings(json, run, operation, backend)
         type(json_writer), intent(inout) :: json
         type(run_result), intent(in) :: run
+        character(*), intent(in) :: operation
         integer, intent(in) :: backend
+
+        character(:), allocatable :: collective
 
         associate (choice => run%group%choice, seen => run%group%seen(backend))
             call json%open_object('hints')
@@ -73,10 +76,12 @@ contains
             call json%open_object('collective')
             call json%add(choice%settings%collective, 'requested')
             call json%null('echoed')
-            if (seen%collective == '') then
+            collective = seen%collective
+            if (operation == 'read') collective = seen%collective_read
+            if (collective == '') then
                 call json%null('observed')
             else
-                call json%add(seen%collective, 'observed')
+                call json%add(collective, 'observed')
             end if
             call json%close_object()
 

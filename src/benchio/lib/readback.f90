@@ -51,6 +51,7 @@ contains
         if (error%failed()) return
         group%work = new_job(group, method, played=.true.)
         call read_role(group, method, group%played, round, storage, verify, seconds, error)
+        group%seen(i)%collective_read = method%observed_collective()
         if (error%failed()) return
         call reduce_times(seconds, group%played%block%bytes(), &
             group%instance(group%rank + group%shift), group%choice%instances, group%comm, record)

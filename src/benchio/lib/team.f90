@@ -21,7 +21,8 @@ module benchio_team
     !> What a backend or its file was seen to do, of the last round; on rank 0.
     type, public :: observation
         type(hint), allocatable :: hints(:)
-        character(:), allocatable :: collective
+        character(:), allocatable :: collective         !! in writing
+        character(:), allocatable :: collective_read
         type(striping) :: stripes
         logical :: striped = .false.                !! stripes are known
     end type observation
