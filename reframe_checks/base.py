@@ -1,5 +1,7 @@
 """What all checks have in common: one job of benchio on one filesystem, and its verdict."""
 
+from dataclasses import asdict
+from math import prod
 from pathlib import Path
 
 import reframe as rfm
@@ -18,10 +20,14 @@ from reframe.core.exceptions import PerformanceError, SanityError
 
 from iowatch import results
 from iowatch.case import format_size, parse_size, parse_stripe
+from iowatch.figures import figures, unit
 from iowatch.site import read_filesystem
+from iowatch.sweep import CHECKS, NIGHTLY, SWEEPS, Setting
 from iowatch.verdict import INVALID, BadReference, judge, read_references
 
 from .benchio import ROOT, BuiltBenchio
+
+MARK = ".iowatch"  # the file that says that a directory is one of ours
 
 SYSTEM = rt.runtime().system
 FILESYSTEMS = {
@@ -36,12 +42,16 @@ FILESYSTEMS = {
 }
 
 
-def offered(setting):
-    """All values of one setting that any filesystem of this system asks for."""
-    return sorted(
-        {value for fs in FILESYSTEMS.values() for value in getattr(fs, setting)},
-        key=lambda value: (value is not None, value),
-    )
+def offered(parameter, *checks):
+    """All values that any sweep of this system gives to a parameter of these checks."""
+    values = {
+        getattr(setting, parameter)
+        for filesystem in FILESYSTEMS.values()
+        for sweep in filesystem.sweeps
+        for check in checks or CHECKS
+        for setting in filesystem.settings(sweep, check)
+    }
+    return sorted(values, key=lambda value: (value is not None, value))
 
 
 def full_size(text):
@@ -57,19 +67,24 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     benchio = fixture(BuiltBenchio, scope="environment")
 
     #: Number of OSTs to stripe over; -1: all of them; None: not striped.
-    stripe_count = parameter(offered("stripe_counts"), type=parse_stripe)
+    stripe_count = parameter(offered("stripe_count"), type=parse_stripe)
 
     #: Stripe size in MiB; None: not striped.
-    stripe_size = parameter(offered("stripe_sizes"), type=parse_stripe)
+    stripe_size = parameter(offered("stripe_size"), type=parse_stripe)
 
-    #: I/O library: mpiio, hdf5 or netcdf.
-    backend = parameter(offered("backends"), type=str)
+    #: I/O library: mpiio, hdf5, netcdf or stream.
+    backend = parameter(offered("backend"), type=str)
 
     #: Array elements per writer in x, y, z.
-    local_size = parameter(map(format_size, offered("local_sizes")), type=full_size)
+    local_size = parameter(map(format_size, offered("local_size")), type=full_size)
 
     #: Number of nodes; the site's configuration says how many writers each has.
     nodes = parameter(offered("nodes"), type=int)
+
+    #: The site's list of cases to measure.
+    #:
+    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
+    sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
 
     #: Timed repetitions of each backend, after one that warms up.
     #:
@@ -92,21 +107,42 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
 
     @property
     def setting(self):
-        size = parse_size(self.local_size)
-        return self.backend, self.stripe_count, self.stripe_size, size, self.nodes
+        return Setting(
+            backend=self.backend,
+            stripe_count=self.stripe_count,
+            stripe_size=self.stripe_size,
+            local_size=parse_size(self.local_size),
+            nodes=self.nodes,
+            files=getattr(self, "files", "shared"),
+            instances=getattr(self, "instances", None),
+        )
 
     @run_after("init")
     def set_valid_systems(self):
+        cls = type(self)
+        # -P derives a class of the same name with other values: they go wherever its other
+        # parameters do, stripes only to where there are any.
+        own = next(base for base in reversed(cls.__mro__) if base.__name__ == cls.__name__)
+        given = {p for p in cls.raw_params if cls.raw_params[p].values != own.raw_params[p].values}
+
+        def matches(setting):
+            pairs = [(n, getattr(self.setting, n), value) for n, value in asdict(setting).items()]
+            return all(
+                (mine is None) == (value is None) if name in given else mine == value
+                for name, mine, value in pairs
+            )
+
         self.valid_systems = [
             f"{SYSTEM.name}:{partition}"
             for partition, filesystem in FILESYSTEMS.items()
-            if self.setting in filesystem.settings()
+            if any(map(matches, filesystem.settings(self.sweep, cls.__name__)))
         ]
 
     @run_after("setup")
     def set_case(self):
         self.filesystem = FILESYSTEMS[self.current_partition.name]
-        self.case = self.filesystem.case(self.current_environ.name, *self.setting)
+        check = type(self).__name__
+        self.case = self.filesystem.case(self.current_environ.name, check, self.setting)
         self.case_id = str(self.case)
 
     @run_after("setup")
@@ -118,7 +154,7 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             self.reference = {"$ref": str(path)}
             if self.reference and self.reference.index != ("case_id",):
                 raise BadReference("'$index: [case_id]' is missing")
-            self.references = read_references(self.backend, self._reference_entries())
+            self.references = read_references(self.case, self._reference_entries())
         except Exception as err:  # whatever a broken YAML file brings about
             raise PerformanceError(f"{path} cannot be used as reference values: {err}") from None
         # iowatch judges: a bound of ReFrame's would fail first and hide our sentence.
@@ -145,21 +181,36 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_run_directory(self):
         path = self.filesystem.path
+        backends = results.backends_of(self.case)
+        kib = 8 * prod(self.case.local_size) * self.case.writers * len(backends) // 1024
         self.prerun_cmds = [
             # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
             f'[ -d "{path}" ] || mkdir "{path}"',
-            # What a killed job left behind; no job runs for two days.
-            f'find "{path}" -maxdepth 1 -name "iowatch.??????" -user "$(id -u)" -mtime +1 '
-            "-exec rm -rf {} +",
+            # What a killed job left behind, by our mark; no job runs for two days.
+            f'find "{path}" -mindepth 2 -maxdepth 2 -path "{path}/iowatch.??????/{MARK}" '
+            "-user \"$(id -u)\" -mtime +1 -printf '%h\\0' | xargs -0 -r rm -rf",
             f'RUNDIR=$(mktemp -d "{path}/iowatch.XXXXXX") || exit 1',
             """trap 'rm -rf "$RUNDIR"' EXIT""",
+            f': > "$RUNDIR/{MARK}"',
+            "FREE=$(df -Pk \"$RUNDIR\" | awk 'NR == 2 {print $4}')",
+            f'[ "$FREE" -ge {kib} ] || {{ echo "{path}: {kib} KiB will be written, but only $FREE '
+            'KiB are free" >&2; exit 1; }',
         ]
 
     @run_before("run")
     def set_command(self):
         self.executable = self.benchio.program
-        self.executable_opts = [
-            f"--backend {','.join(results.backends_of(self.case))}",
+        self.executable_opts = self.benchio_options()
+        self.postrun_cmds = ["echo $? > exit_code"]
+        self.keep_files = ["result.json"]
+
+    def benchio_options(self):
+        """The command line of the case."""
+        case = self.case
+        options = [
+            f"--backend {','.join(results.backends_of(case))}",
+            f"--operation {case.operation}",
+            f"--files {case.files}",
             f"--local-size {self.local_size}",
             f"--repeats {self.repeats}",
             "--sync data",
@@ -167,12 +218,13 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             f"--fs-type {','.join(self.filesystem.types)}",
             "--json result.json",
         ]
-        if self.stripe_count is not None:
-            self.executable_opts += [f"--stripe-count {self.stripe_count}"]
-        if self.stripe_size is not None:
-            self.executable_opts += [f"--stripe-size {self.stripe_size}"]
-        self.postrun_cmds = ["echo $? > exit_code"]
-        self.keep_files = ["result.json"]
+        if case.instances is not None:
+            options += [f"--instances {case.instances}"]
+        if case.stripe_count is not None:
+            options += [f"--stripe-count {case.stripe_count}"]
+        if case.stripe_size is not None:
+            options += [f"--stripe-size {case.stripe_size}"]
+        return options
 
     @sanity_function
     def assert_verified_write(self):
@@ -185,15 +237,18 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
 
     def measured_figures(self):
         """The figures of a run that satisfies the law; else InvalidResult."""
-        file = Path("result.json")
+        return figures(self.verified_result(Path("result.json"), self.repeats), self.case)
+
+    def verified_result(self, file, repeats, offset=None):
+        """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
         if not file.exists():
             raise results.InvalidResult(self.last_error())
         result = results.load(file)
-        results.require(result, self.case, self.repeats, self.filesystem.types)
+        results.require(result, self.case, repeats, self.filesystem, offset)
         code = Path("exit_code")
         if not code.exists() or code.read_text().strip() != "0":
             raise results.InvalidResult(f"benchio reported success but failed: {self.last_error()}")
-        return results.figures(result, self.backend)
+        return result
 
     def last_error(self):
         """benchio's own last error in stderr, else its last line."""
@@ -206,7 +261,7 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     def set_figures(self):
         if not self.is_dry_run():
             self.perf_variables = {
-                name: sn.make_performance_function(sn.defer(value), results.FIGURES[name])
+                name: sn.make_performance_function(sn.defer(value), unit(name))
                 for name, value in self.figures.items()
             }
 
@@ -222,10 +277,14 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             self.filesystem.peak,
             self.record,
         )
-        self.verdict, self.sentence = verdict.kind, verdict.sentence
+        self.verdict, self.sentence = verdict.kind, verdict.sentence + self.details(verdict)
         self.log_bounds(verdict.failed)
         if verdict.red:
-            raise PerformanceError(verdict.sentence)
+            raise PerformanceError(self.sentence)
+
+    def details(self, verdict):
+        """What a check has to add to the sentence of a verdict."""
+        return ""
 
     def log_bounds(self, failed):
         """Give report and database the bounds that iowatch judged by."""

@@ -16,6 +16,7 @@ FILESYSTEMS = [
         "type": ["ext4", "xfs", "btrfs", "overlay", "zfs"],
         # A PCIe 5.0 x4 link, as of the fastest NVMe drives: 32 GT/s x 4 lanes x 128/130 / 8.
         "peak": 15.75e9 / MIB,
+        "cached_reads": False,
     },
     {
         "filesystem": "tmpfs",
@@ -23,16 +24,40 @@ FILESYSTEMS = [
         "type": "tmpfs",
         # Twelve channels of DDR5-4800, 8 bytes each.
         "peak": 460.8e9 / MIB,
+        "cached_reads": True,  # memory is what it is
     },
 ]
 
-SETTINGS = {
-    "stripe_counts": [None],
-    "stripe_sizes": [None],
-    "backends": ["mpiio", "hdf5", "netcdf"],
-    "local_sizes": [64, 128],
-    "nodes": [1],
+BACKENDS = ["mpiio", "hdf5", "netcdf"]
+
+NIGHTLY = {
+    "SharedFileWrite": {"backend": BACKENDS, "local_size": [64, 128], "nodes": [1]},
+    "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
+    "FilePerProcess": {
+        "backend": [*BACKENDS, "stream"],
+        "local_size": [128],
+        "nodes": [1],
+        "files": ["process"],
+    },
+    "SystemLoad": {"backend": ["mpiio"], "local_size": [64], "nodes": [1], "instances": [1, 2]},
+}
+
+ACCEPTANCE = {
+    "SharedFileWrite": {"backend": BACKENDS, "local_size": [64, 128, 256], "nodes": [1]},
+    "SharedFileRead": {"backend": BACKENDS, "local_size": [64, 128, 256], "nodes": [1]},
+    "FilePerProcess": {
+        "backend": [*BACKENDS, "stream"],
+        "local_size": [64, 128],
+        "nodes": [1],
+        "files": ["process", 2],
+    },
+    "SystemLoad": {"backend": BACKENDS, "local_size": [128], "nodes": [1], "instances": [1, 2, 4]},
+}
+
+EVERYWHERE = {
+    "osts": None,
     "writers_per_node": 4,
+    "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 
 site_configuration = {
@@ -61,7 +86,7 @@ site_configuration = {
                         # reports success.
                         ["OMPI_MCA_io", "romio321"],
                     ],
-                    "extras": {**filesystem, **SETTINGS},
+                    "extras": {**filesystem, **EVERYWHERE},
                 }
                 for filesystem in FILESYSTEMS
             ],

@@ -14,6 +14,8 @@ site_configuration = {
     "modes": [
         # A new site's first nights: cases without reference values are not errors.
         {"name": "record", "options": ["-S record=1"]},
+        # More values of each parameter: a procurement's, or after maintenance.
+        {"name": "acceptance", "options": ["-S sweep=acceptance"]},
     ],
     "logging": [
         {

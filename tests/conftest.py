@@ -202,6 +202,16 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
+@pytest.fixture(scope="session")
+def lustre_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in for Lustre of faults/lustre_shim.c; its lfs is beside it."""
+    library = tmp_path_factory.mktemp("lustre") / "lustre.so"
+    source = ROOT / "tests/faults/lustre_shim.c"
+    made = run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source])
+    assert made.code == 0, made.err
+    return library
+
+
 def injected(shim: Path, fault: str, file: Path, size: int, **more: object) -> dict[str, Any]:
     """How mpirun runs with a fault of shim.c on a file that gets so many bytes of data. RANK=...,
     ERRNO=..., CALL=... are its FAULT_*."""

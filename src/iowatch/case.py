@@ -15,7 +15,8 @@ _CASE = re.compile(
     rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<operation>{_NAME})"
     rf"/(?P<files>{_NAME})/(?P<backend>{_NAME})"
     r"/count=(?P<stripe_count>none|-1|[1-9]\d*)/size=(?P<stripe_size>none|[1-9]\d*)"
-    r"/local=(?P<local_size>\d+x\d+x\d+)/writers=(?P<writers>[1-9]\d*)",
+    r"/local=(?P<local_size>\d+x\d+x\d+)/writers=(?P<writers>[1-9]\d*)"
+    r"(/instances=(?P<instances>[1-9]\d*))?(?P<each_ost>/offset=each)?",
     re.ASCII,
 )
 
@@ -49,19 +50,21 @@ class Case:
     """What was measured and where.
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
-    expressions that reference files use as keys).
+    expressions that reference files use as keys). The last two fields are in it where they apply.
     """
 
     system: str
     partition: str  # a node type seen with one filesystem
     environ: str
-    operation: str  # write
-    files: str  # shared
-    backend: str  # mpiio, hdf5, netcdf
+    operation: str  # write, read
+    files: str  # shared, process, node, or a number of files
+    backend: str  # mpiio, hdf5, netcdf, stream
     stripe_count: int | None  # OSTs; -1: all of them; None: not striped
     stripe_size: int | None  # MiB; None: not striped
     local_size: Size  # of one writer
-    writers: int
+    writers: int  # of all instances together
+    instances: int | None = None  # of a load test: independent concurrent benchmarks
+    each_ost: bool = False  # one OST after the other, instead of those the filesystem chooses
 
     def __str__(self) -> str:
         return (
@@ -69,6 +72,8 @@ class Case:
             f"/{self.backend}/count={format_stripe(self.stripe_count)}"
             f"/size={format_stripe(self.stripe_size)}/local={format_size(self.local_size)}"
             f"/writers={self.writers}"
+            + ("" if self.instances is None else f"/instances={self.instances}")
+            + ("/offset=each" if self.each_ost else "")
         )
 
     @classmethod
@@ -85,5 +90,7 @@ class Case:
                 "stripe_size": parse_stripe(fields["stripe_size"]),
                 "local_size": parse_size(fields["local_size"]),
                 "writers": int(fields["writers"]),
+                "instances": fields["instances"] and int(fields["instances"]),
+                "each_ost": fields["each_ost"] is not None,
             }
         )

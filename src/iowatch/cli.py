@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 
 from iowatch import nightly as nights
-from iowatch.case import format_size
+from iowatch.case import Case, format_size
 from iowatch.site import SiteConfigError
+from iowatch.sweep import NIGHTLY, SWEEPS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -26,13 +27,17 @@ def nightly(
         list[str] | None,
         typer.Option("-n", "--name", help="Only checks that match (ReFrame's -n)."),
     ] = None,
+    sweep: Annotated[str, typer.Option(help="Cases to measure: nightly or acceptance.")] = NIGHTLY,
     record: Annotated[
         bool, typer.Option("--record", help="Accept cases that have no reference values yet.")
     ] = False,
 ) -> None:
     """Run every check of a system and judge the night: 0 green, 1 red, 2 wrong usage or site."""
+    if sweep not in SWEEPS:
+        typer.echo(f"iowatch: error: --sweep {sweep}: there are {', '.join(SWEEPS)}", err=True)
+        raise typer.Exit(2)
     try:
-        night = nights.run(system, name or [], record)
+        night = nights.run(system, sweep, name or [], record)
     except (nights.UsageError, SiteConfigError) as err:
         typer.echo(f"iowatch: error: {err}", err=True)
         raise typer.Exit(2) from None
@@ -43,18 +48,20 @@ def nightly(
 def show(night: nights.Night, console: Console) -> None:
     """Print the verdict table, under each red verdict its sentence, and a line on the night."""
     console.print(
-        f"\n{'partition':<16}{'backend':<9}{'local size':<13}{'writers':>8} {'max MiB/s':>10}"
-        f" {'ratio':>6} {'close %':>8}  verdict",
+        f"\n{'partition':<10}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
+        f"{'writers':>8}{'max MiB/s':>10} {'ratio':>5} {'close %':>7} verdict",
         style="bold",
     )
     for row in night.rows:
         case, figures = row.case, row.figures
         console.print(
-            f"{case.partition:<16}{case.backend:<9}{format_size(case.local_size):<13}"
-            f"{case.writers:>8} {_number(figures.get('total_max'), '.0f'):>10}"
-            f" {_number(figures.get('ratio'), '.2f'):>6}"
-            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>8}  {row.kind}",
+            f"{case.partition:<10}{_what(case):<16}{case.backend:<8}{_stripes(case):<11}"
+            f"{format_size(case.local_size):<12}{case.writers:>8}"
+            f"{_number(figures.get('total_max'), '.0f'):>10}"
+            f" {_number(figures.get('ratio'), '.2f'):>5}"
+            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>7} {row.kind}",
             style="red" if row.red else None,
+            soft_wrap=True,
         )
         if row.red:
             console.print(f"    {row.sentence}", soft_wrap=True, markup=False)
@@ -70,3 +77,17 @@ def show(night: nights.Night, console: Console) -> None:
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
+
+
+def _what(case: Case) -> str:
+    if case.each_ost:
+        return "write each OST"
+    load = "" if case.instances is None else f" x{case.instances}"
+    return f"{case.operation} {case.files}{load}"
+
+
+def _stripes(case: Case) -> str:
+    if case.stripe_count is None:
+        return "-"
+    count = "all" if case.stripe_count == -1 else case.stripe_count
+    return f"{count} x {case.stripe_size} MiB"

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.results import figure_names
+from iowatch.figures import figure_names
 from iowatch.site import read_filesystem
 from iowatch.verdict import INVALID
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = ROOT / "reframe_checks"
+VERSIONS = "LibraryVersions"  # the check that has no case
 SHOWN = 12  # cases that a sentence names at most
 
 
@@ -53,19 +54,20 @@ class Night:
         return bool(self.problems or self.red_rows)
 
 
-def run(system: str, names: Sequence[str], record: bool) -> Night:
-    """Run the checks of `system` whose names match; SiteConfigError, UsageError before they start.
+def run(system: str, sweep: str, names: Sequence[str], record: bool) -> Night:
+    """Run the checks of one sweep of `system` whose names match.
 
-    ReFrame's output goes through. A filter that leaves cases out leaves the night incomplete: red.
+    SiteConfigError, UsageError before they start. ReFrame's output goes through. A filter that
+    leaves cases out leaves the night incomplete: red.
     """
     if not CHECKS.is_dir():
         raise UsageError(f"{CHECKS} is missing: install iowatch from its checkout, with pip -e")
-    expected = expected_cases(system)
+    expected = expected_cases(system, sweep)
     with tempfile.TemporaryDirectory(prefix="iowatch.") as folder:
         report = Path(folder, "report.json")  # a fresh one: ReFrame writes none if nothing ran
         command = ["reframe", "-c", str(CHECKS), "-r", "--system", system]
         command += ["--report-file", str(report), *(f"--name={name}" for name in names)]
-        command += ["--mode=record"] if record else []
+        command += [f"--setvar=sweep={sweep}", *(["--mode=record"] if record else [])]
         status = subprocess.run(command).returncode
         session = json.loads(report.read_text("utf-8")) if report.exists() else None
     night = gate(expected, session)
@@ -76,8 +78,8 @@ def run(system: str, names: Sequence[str], record: bool) -> Night:
     return night
 
 
-def expected_cases(system: str) -> set[Case]:
-    """Every case that the configuration of `system` asks for."""
+def expected_cases(system: str, sweep: str) -> set[Case]:
+    """Every case that a sweep of `system` asks for."""
     config = json.loads(_reframe("--system", system, "--show-config=systems"))[0]
     sources = os.environ.get("RFM_CONFIG_FILES", "ReFrame's configuration").split(":")
     cases: set[Case] = set()
@@ -85,7 +87,7 @@ def expected_cases(system: str) -> set[Case]:
         extras = partition.get("extras", {})
         environs = partition.get("environs", [])
         filesystem = read_filesystem(config["name"], partition["name"], environs, extras, sources)
-        cases |= filesystem.cases()
+        cases |= filesystem.cases(sweep)
     return cases
 
 
@@ -115,10 +117,7 @@ def gate(expected: set[Case], session: dict[str, Any] | None) -> Night:
             night.rows.append(_row(test))
         elif test["result"] == "fail":  # a fixture, or a check before it had a case
             night.problems.append(f"{test['display_name']}: {_reason(test)}")
-    # A backend next to its control.
-    night.rows.sort(
-        key=lambda r: (r.case.partition, r.case.local_size, r.case.writers, str(r.case))
-    )
+    night.rows.sort(key=lambda row: _order(row.case))
 
     if not expected:
         night.problems.append("the site's configuration asks for no case: nothing was measured")
@@ -128,11 +127,30 @@ def gate(expected: set[Case], session: dict[str, Any] | None) -> Night:
             names = [str(case) for case in sorted(cases, key=str)]
             shown = ", ".join(names[:SHOWN] + ["..."] * (len(names) > SHOWN))
             night.problems.append(f"{len(cases)} of {len(expected)} cases {what}: {shown}")
+    places = {(case.partition, case.environ) for case in expected}
+    seen = {(t["partition"], t["environ"]) for t in run["testcases"] if t["name"] == VERSIONS}
+    if unseen := [f"{partition}+{environ}" for partition, environ in sorted(places - seen)]:
+        night.problems.append(f"{VERSIONS} did not run on {', '.join(unseen)}")
     if len(night.rows) > len(measured):
         night.problems.append("a case ran more than once")
     if lost := run.get("num_skipped", 0) + run.get("num_aborted", 0):
         night.problems.append(f"{lost} check(s) skipped or aborted")
     return night
+
+
+def _order(case: Case) -> tuple[Any, ...]:
+    """A backend next to its control, and small before large."""
+    check = (case.operation != "write", case.files, case.instances or 0, case.each_ost)
+    stripes = (case.stripe_count or 0, case.stripe_size or 0)
+    return (
+        case.partition,
+        case.environ,
+        *check,
+        case.local_size,
+        case.writers,
+        *stripes,
+        str(case),
+    )
 
 
 def _row(test: dict[str, Any]) -> Row:
@@ -142,7 +160,7 @@ def _row(test: dict[str, Any]) -> Row:
     if test["result"] != "pass":
         kind, sentence = test["verdict"] or INVALID, test["sentence"] or f"{case}: {_reason(test)}"
         return Row(case, kind, sentence, True, figures)
-    if missing := [name for name in figure_names(case.backend) if name not in figures]:
+    if missing := [name for name in figure_names(case) if name not in figures]:
         return Row(case, INVALID, f"{case}: no figure for {', '.join(missing)}", True, figures)
     if not test["verdict"]:
         return Row(case, INVALID, f"{case}: measured but not judged", True, figures)

@@ -1,4 +1,4 @@
-"""benchio's result file, the law that it must satisfy, and the figures that follow from it."""
+"""benchio's result file, and the law that it must satisfy."""
 
 from __future__ import annotations
 
@@ -9,31 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from statistics import fmean, median
 from typing import Any, NoReturn
 
 import jsonschema
 
 from iowatch.case import Case, format_size
+from iowatch.site import Filesystem
 
 MIB = 2**20
 CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds of the same job
-
-#: Every figure of a case, with its unit. `ratio` does not exist for the control itself.
-FIGURES = {
-    "total_max": "MiB/s",
-    "total_median": "MiB/s",
-    "total_mean": "MiB/s",
-    "total_min": "MiB/s",
-    "stable_median": "MiB/s",
-    "data_median": "MiB/s",
-    "open_s": "s",
-    "write_s": "s",
-    "sync_s": "s",
-    "close_s": "s",
-    "close_fraction": "1",
-    "ratio": "1",
-}
 
 
 class InvalidResult(Exception):
@@ -47,6 +31,7 @@ class Repetition:
     round: int
     rates: dict[str, float]  # MiB/s: data, stable (of writes), total
     seconds: dict[str, float]  # of the slowest rank: open, write, ..., close, total
+    instances: list[float]  # MiB/s of each, open to close; of one alone: empty
     verification: str  # passed, skipped
 
 
@@ -113,6 +98,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
                 rep["round"],
                 rep["rates"],
                 {phase: time["max"] for phase, time in rep["phases"].items()},
+                rep.get("instances") or [],
                 rep["verification"],
             )
             for rep in case["repetitions"]
@@ -126,23 +112,33 @@ def backends_of(case: Case) -> list[str]:
     return [CONTROL] if case.backend == CONTROL else [CONTROL, case.backend]
 
 
-def require(result: Result, case: Case, repeats: int, filesystem_types: Collection[str]) -> None:
-    """Enforce the law: what ran is what was asked for, synced and verified."""
+def require(
+    result: Result,
+    case: Case,
+    repeats: int,
+    filesystem: Filesystem,
+    offset: int | None = None,
+) -> None:
+    """Enforce the law: what ran is what was asked for, synced and verified.
+
+    `offset` is the OST asked for, None where the filesystem chose. InvalidResult says what differs.
+    """
     run = result.run
     bytes_written = 8 * math.prod(case.local_size) * case.writers
     laws: list[tuple[str, Any, Collection[Any]]] = [
         ("writers", run["writers"], [case.writers]),
         ("operations", run["operations"], [[case.operation]]),
         ("files", run["files"], [case.files]),
-        ("instances", run["instances"], [1]),
+        ("instances", run["instances"], [case.instances or 1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
          [format_size(case.local_size)]),
         ("bytes", run["bytes"], [bytes_written]),
-        ("filesystem", run["filesystem"]["type"], filesystem_types),
+        ("filesystem", run["filesystem"]["type"], filesystem.types),
         ("sync", run["sync"], ["data"]),
         ("verify", run["verify"], ["all", "last"]),
         ("backends", [m.backend for m in result.measurements], [backends_of(case)]),
     ]  # fmt: skip
+    striping = _striping(case, offset)
     for measurement in result.measurements:
         backend, reps = measurement.backend, measurement.repetitions
         # Under --verify last only the last repetition is read back.
@@ -158,57 +154,31 @@ def require(result: Result, case: Case, repeats: int, filesystem_types: Collecti
         ]  # fmt: skip
         laws += [
             (f"collective transfer of {backend}", measurement.collective, [None, "collective"]),
-            (f"striping of {backend}", measurement.striping["requested"], [_striping(case)]),
+            (f"striping of {backend}", measurement.striping["requested"], [striping]),
         ]
-        if _striping(case):  # benchio has compared the two
+        if striping:  # benchio has compared the two
             observed = measurement.striping["observed"] is not None
             laws += [(f"observed striping of {backend}", observed, [True])]
-    if suspects := [m.backend for m in result.measurements if m.cache_suspect]:
-        raise InvalidResult(f"what {' and '.join(suspects)} read may have come from a cache")
+    suspects = [m.backend for m in result.measurements if m.cache_suspect]
+    if suspects and not filesystem.cached_reads:
+        raise InvalidResult(
+            f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
+            f"of {case.system}:{case.partition} does not allow"
+        )
     for name, found, wanted in laws:
         if found not in wanted:
             expected = " or ".join(str(value) for value in wanted)
             raise InvalidResult(f"{name}: {found}, where {expected} was asked for")
 
 
-def _striping(case: Case) -> dict[str, int | None] | None:
+def _striping(case: Case, offset: int | None) -> dict[str, int | None] | None:
     """What the job of a case asks benchio for."""
     if case.stripe_count is None and case.stripe_size is None:
         return None
     size = None if case.stripe_size is None else case.stripe_size * MIB
-    return {"count": case.stripe_count, "size": size, "offset": None}
+    return {"count": case.stripe_count, "size": size, "offset": offset}
 
 
 def _is_timed(rep: Repetition) -> bool:
     numbers = [*rep.rates.values(), *rep.seconds.values()]
     return all(math.isfinite(number) for number in numbers) and rep.seconds["total"] > 0
-
-
-def figure_names(backend: str) -> list[str]:
-    """The figures that a case of this backend must have."""
-    return [name for name in FIGURES if name != "ratio" or backend != CONTROL]
-
-
-def figures(result: Result, backend: str) -> dict[str, float]:
-    """The figures of one backend; their units are in FIGURES. The result satisfies the law."""
-    measured = {m.backend: m.repetitions for m in result.measurements}
-    reps = measured[backend]
-    totals = [rep.rates["total"] for rep in reps]
-    values = {
-        "total_max": max(totals),
-        "total_median": median(totals),
-        "total_mean": fmean(totals),
-        "total_min": min(totals),
-        "stable_median": median(rep.rates["stable"] for rep in reps),
-        "data_median": median(rep.rates["data"] for rep in reps),
-        **{
-            f"{phase}_s": median(rep.seconds[phase] for rep in reps)
-            for phase in ("open", "write", "sync", "close")
-        },
-        "close_fraction": median(rep.seconds["close"] / rep.seconds["total"] for rep in reps),
-    }
-    if backend != CONTROL:
-        # Within a round both meet the same contention, so it cancels.
-        control = {rep.round: rep.rates["total"] for rep in measured[CONTROL]}
-        values["ratio"] = median(rep.rates["total"] / control[rep.round] for rep in reps)
-    return values

@@ -1,30 +1,27 @@
 """A site's filesystems, as the `extras` of ReFrame's partitions describe them.
 
 A partition is one node type seen with one filesystem. All keys are required, so a misspelt one
-cannot pass unnoticed. The cases that follow from them are computed here, once, for the checks
-(which measure them) and for the nightly gate (which counts them).
+cannot pass unnoticed. site_configs/README.md says what each key means.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iowatch.case import Case, Size, parse_size
+from iowatch.case import Case
+from iowatch.sweep import CHECKS, Setting, Sweep, read_count, read_list, read_sweeps, read_text
 
-FILESYSTEM = "filesystem"  # its name, such as fs3
-PATH = "path"  # directory to write under; made if only its last component is missing
-TYPE = "type"  # statfs name(s) that benchio may find there: "lustre" or ["ext4", "xfs"]
-PEAK = "peak"  # MiB/s that nothing can exceed: link or memory bandwidth
-STRIPE_COUNTS = "stripe_counts"  # OSTs; -1: all of them; [None]: not striped
-STRIPE_SIZES = "stripe_sizes"  # MiB; [None]: not striped
-BACKENDS = "backends"  # of mpiio, hdf5, netcdf
-LOCAL_SIZES = "local_sizes"  # elements per writer: 128 or "128x128x256"
-NODES = "nodes"  # node counts
+FILESYSTEM = "filesystem"
+PATH = "path"
+TYPE = "type"
+PEAK = "peak"
+OSTS = "osts"
+CACHED_READS = "cached_reads"
 WRITERS_PER_NODE = "writers_per_node"
+SWEEPS = "sweeps"
 
 #: Optional, in the extras of an environment: a prebuilt benchio to use instead of this checkout's.
 BENCHIO = "benchio"
@@ -44,49 +41,44 @@ class Filesystem:
     system: str
     partition: str
     environs: tuple[str, ...]
-    name: str
-    path: str
-    types: tuple[str, ...]
-    peak: float  # MiB/s
-    stripe_counts: tuple[int | None, ...]
-    stripe_sizes: tuple[int | None, ...]  # MiB
-    backends: tuple[str, ...]
-    local_sizes: tuple[Size, ...]
-    nodes: tuple[int, ...]
+    name: str  # such as fs3
+    path: str  # directory to write under; made if only its last component is missing
+    types: tuple[str, ...]  # statfs names that benchio may find there
+    peak: float  # MiB/s that nothing can exceed: link or memory bandwidth
+    osts: int | None  # None: not striped
+    cached_reads: bool  # reads that a cache may have served are accepted
     writers_per_node: int
+    sweeps: Mapping[str, Sweep]
 
-    def settings(self) -> Iterator[tuple[str, int | None, int | None, Size, int]]:
-        """All (backend, stripe count, stripe size, local size, nodes) to be measured here."""
-        return itertools.product(
-            self.backends, self.stripe_counts, self.stripe_sizes, self.local_sizes, self.nodes
-        )
+    def settings(self, sweep: str, check: str) -> tuple[Setting, ...]:
+        """What a check is to measure here; nothing if the sweep does not name it."""
+        return self.sweeps[sweep].get(check, ())
 
-    def case(
-        self,
-        environ: str,
-        backend: str,
-        stripe_count: int | None,
-        stripe_size: int | None,
-        local_size: Size,
-        nodes: int,
-    ) -> Case:
-        """The case of one such setting in one environment."""
+    def case(self, environ: str, check: str, setting: Setting) -> Case:
+        """The case of one setting of a check in one environment."""
         return Case(
             system=self.system,
             partition=self.partition,
             environ=environ,
-            operation="write",
-            files="shared",
-            backend=backend,
-            stripe_count=stripe_count,
-            stripe_size=stripe_size,
-            local_size=local_size,
-            writers=nodes * self.writers_per_node,
+            operation=CHECKS[check].operation,
+            files=setting.files,
+            backend=setting.backend,
+            stripe_count=setting.stripe_count,
+            stripe_size=setting.stripe_size,
+            local_size=setting.local_size,
+            writers=setting.nodes * self.writers_per_node,
+            instances=setting.instances,
+            each_ost=CHECKS[check].each_ost,
         )
 
-    def cases(self) -> set[Case]:
+    def cases(self, sweep: str) -> set[Case]:
         """Every case to be measured here."""
-        return {self.case(environ, *s) for environ in self.environs for s in self.settings()}
+        return {
+            self.case(environ, check, setting)
+            for environ in self.environs
+            for check, settings in self.sweeps[sweep].items()
+            for setting in settings
+        }
 
 
 def read_filesystem(
@@ -118,27 +110,21 @@ def read_filesystem(
                 f"{system}:{partition}: {key!r} in the partition's extras {err}: mend it in {mend}"
             ) from None
 
+    name = read(FILESYSTEM, read_text)
+    osts = read(OSTS, lambda value: None if value is None else read_count(value))
     return Filesystem(
         system=system,
         partition=partition,
         environs=names,
-        name=read(FILESYSTEM, _text),
+        name=name,
         path=read(PATH, _directory),
-        types=read(TYPE, lambda value: _list(_text)([value] if isinstance(value, str) else value)),
+        types=read(TYPE, lambda v: read_list(read_text)([v] if isinstance(v, str) else v)),
         peak=read(PEAK, _positive),
-        stripe_counts=read(STRIPE_COUNTS, _list(_stripe_count)),
-        stripe_sizes=read(STRIPE_SIZES, _list(_stripe_size)),
-        backends=read(BACKENDS, _list(_text)),
-        local_sizes=read(LOCAL_SIZES, _list(parse_size)),
-        nodes=read(NODES, _list(_count)),
-        writers_per_node=read(WRITERS_PER_NODE, _count),
+        osts=osts,
+        cached_reads=read(CACHED_READS, _flag),
+        writers_per_node=read(WRITERS_PER_NODE, read_count),
+        sweeps=read(SWEEPS, lambda value: read_sweeps(value, striped=osts is not None)),
     )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"is not a name: {value!r}")
-    return value
 
 
 def _directory(value: Any) -> str:
@@ -157,27 +143,7 @@ def _positive(value: Any) -> float:
     return float(value)
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"is not a positive integer: {value!r}")
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"is neither True nor False: {value!r}")
     return value
-
-
-def _stripe_count(value: Any) -> int | None:
-    return value if value in (None, -1) else _count(value)
-
-
-def _stripe_size(value: Any) -> int | None:
-    return None if value is None else _count(value)
-
-
-def _list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    def read(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple) or not value:
-            raise ValueError(f"is not a list with at least one entry: {value!r}")
-        items = tuple(convert(item) for item in value)
-        if len(set(items)) < len(items):
-            raise ValueError(f"has an entry twice: {value!r}")
-        return items
-
-    return read

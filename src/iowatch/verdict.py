@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.results import FIGURES, figure_names
+from iowatch.figures import FIGURES, figure_names
 
 OK = "ok"
 NO_BASELINE = "no_baseline"
@@ -18,7 +18,7 @@ IMPROVEMENT = "improvement"
 TOO_FAST = "too_fast"
 INVALID = "invalid"
 
-_LOWER_IS_BETTER = {"open_s", "write_s", "sync_s", "close_s", "close_fraction"}
+_LOWER_IS_BETTER = {"open_s", "write_s", "sync_s", "read_s", "close_s", "close_fraction"}
 
 
 class BadReference(Exception):
@@ -61,16 +61,16 @@ class Reference:
         return threshold if self.is_absolute else self.value * (1 + threshold)
 
 
-def read_references(backend: str, entries: Mapping[str, Sequence[Any]]) -> dict[str, Reference]:
-    """The references of a case of this backend, from ReFrame's form [value, lower, upper, unit].
+def read_references(case: Case, entries: Mapping[str, Sequence[Any]]) -> dict[str, Reference]:
+    """The references of a case, from ReFrame's form [value, lower, upper, unit].
 
     BadReference if one names no figure of the case, bounds nothing or has a wrong threshold or
     unit: such a reference would never fail.
     """
     references = {}
     for name, entry in entries.items():
-        if name not in figure_names(backend):
-            raise BadReference(f"{name}: {backend} has no such figure")
+        if name not in figure_names(case):
+            raise BadReference(f"{name}: {case} has no such figure")
         value, lower, upper, *unit = entry
         if unit not in ([], [FIGURES[name]]):
             raise BadReference(f"{name}: its unit is {FIGURES[name]!r}, not {unit[0]!r}")

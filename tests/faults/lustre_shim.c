@@ -5,7 +5,8 @@
  * the striping "count size offset" of
  *   LUSTRE_STRIPING      if set: what the filesystem does, whatever was asked for; else of the file
  *   LUSTRE_STATE         which the stand-in for lfs beside this file writes; if empty: no layout
- * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite, or garbage. */
+ * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite, or garbage. If its offset is LUSTRE_SLOW,
+ * every fsync takes a tenth of a second longer: a slow OST. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 /* MPI libraries choose a driver by statfs, and may have none for Lustre. */
 static int asked_by_program(void *caller)
@@ -54,6 +56,17 @@ static void put(unsigned char *at, uint32_t number, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         at[i] = (unsigned char)(number >> 8 * i);
+}
+
+int fsync(int descriptor)
+{
+    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    const char *slow = getenv("LUSTRE_SLOW");
+    unsigned count, size, offset;
+
+    if (slow != NULL && striping(&count, &size, &offset) && offset == (unsigned)atoi(slow))
+        usleep(100000);
+    return next(descriptor);
 }
 
 ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)

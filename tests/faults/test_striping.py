@@ -6,18 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Run, run
+from conftest import ROOT, Run
 
 Ask = Callable[..., tuple[Run, dict[str, Any] | None]]
-
-
-@pytest.fixture(scope="module")
-def lustre_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("lustre") / "lustre.so"
-    source = ROOT / "tests/faults/lustre_shim.c"
-    made = run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source])
-    assert made.code == 0, made.err
-    return library
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ class Site:
     scratch: Path  # the filesystem's path: in memory, so that its type is known
     benchio: Path
     extras: dict[str, Any] = field(default_factory=dict)
+    sweep: dict[str, Any] = field(default_factory=dict)  # both of them
+    write: dict[str, Any] = field(default_factory=dict)  # what SharedFileWrite measures
     partition: dict[str, Any] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)  # environment -> fault of the stand-in
     injected: dict[str, str] = field(default_factory=dict)  # environment -> variables of shim.c
@@ -43,13 +45,12 @@ class Site:
             "path": str(self.scratch),
             "type": "tmpfs",
             "peak": 1e6,
-            "stripe_counts": [None],
-            "stripe_sizes": [None],
-            "backends": ["mpiio"],
-            "local_sizes": [8],
-            "nodes": [1],
+            "osts": None,
+            "cached_reads": True,
             "writers_per_node": 2,
         }
+        self.write = {"backend": ["mpiio"], "local_size": [8], "nodes": [1]}
+        self.sweep = {"SharedFileWrite": self.write}
 
     def reframe(self, *options, system="small"):
         return self._run("reframe", "-c", ROOT / "reframe_checks", "--system", system, *options)
@@ -58,10 +59,10 @@ class Site:
         return self._run(sys.executable, "-m", "iowatch", "nightly", "--system", system, *options)
 
     def report(self):
-        """The checks, not the fixture, of the run that came last; their figures without prefix."""
+        """The cases of the run that came last; their figures without prefix."""
         files = sorted((self.folder / "run" / "reports").glob("*.json"))
         run = json.loads(files[-1].read_text())["runs"][-1]
-        tests = [test for test in run["testcases"] if not test["fixture"]]
+        tests = [test for test in run["testcases"] if "case_id" in test]
         for test in tests:
             test["figures"] = {k.split(":")[-1]: v for k, v in test["perfvalues"].items()}
         return tests
@@ -127,7 +128,10 @@ class Site:
                                 ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
                                 ["OMPI_MCA_io", "romio321"],
                             ],
-                            "extras": self.extras,
+                            "extras": {
+                                "sweeps": {"nightly": self.sweep, "acceptance": self.sweep},
+                                **self.extras,
+                            },
                             **self.partition,
                         }
                     ],

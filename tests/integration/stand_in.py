@@ -13,6 +13,7 @@ from unit.result_file import make_result
 
 fault, *options = sys.argv[1:]
 if "--version" in options:
+    print("mpiio   stand-in 1.0", "hdf5    1.8.16", "netcdf  4.4.0", sep="\n")
     sys.exit("stand-in: does not start" if fault == "broken" else 0)
 if os.environ["OMPI_COMM_WORLD_RANK"] != "0":
     sys.exit()

@@ -1,6 +1,9 @@
 """The checks under the real ReFrame: what runs, what is refused, and what is said about it."""
 
+import os
 import re
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,19 +11,28 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+LOCAL = {
+    "SharedFileWrite": 2 * 6,
+    "SharedFileRead": 2 * 3,
+    "FilePerProcess": 2 * 4,
+    "SystemLoad": 2 * 2,
+    "LibraryVersions": 2,
+}
+
+
 def test_number_of_checks_of_local(site):
-    listed = site.reframe("-l", system="local")
-    assert "Found 6 check(s)" in listed.stdout, listed.stdout
-    concretised = site.reframe("-lC", system="local")
-    cases = re.findall(r"SharedFileWrite .* @local:(disk|tmpfs)\+gnu", concretised.stdout)
-    assert sorted(cases) == ["disk"] * 6 + ["tmpfs"] * 6
+    listed = site.reframe("-lC", system="local")
+    cases = re.findall(r"^- (\w+).* @local:(?:disk|tmpfs)\+gnu", listed.stdout, re.MULTILINE)
+    assert Counter(cases) == LOCAL, listed.stdout
+    acceptance = site.reframe("-l", "--mode=acceptance", system="local")
+    assert "Found 44 check(s)" in acceptance.stdout, acceptance.stdout
 
 
 def test_dry_run_of_local(site):
     site.environment["RFM_REFERENCE_PREFIX"] = str(ROOT / "reference_values")
     done = site.reframe("--dry-run", system="local")
     assert done.returncode == 0, done.stdout
-    assert "Ran 14/14 test case(s)" in done.stdout
+    assert f"Ran {sum(LOCAL.values()) + 2}/34 test case(s)" in done.stdout
     assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
     assert "WARNING" not in done.stdout
 
@@ -32,7 +44,7 @@ def test_unknown_host_is_not_taken_for_local(site):
 
 
 def test_measured_case_is_recorded_with_its_bounds(site):
-    site.extras["backends"] = ["hdf5"]
+    site.write["backend"] = ["hdf5"]
     site.references = """
 SharedFileWrite:
   $index: [case_id]
@@ -56,13 +68,86 @@ SharedFileWrite:
 
 
 def test_parameters_can_be_set_on_the_command_line(site):
-    site.extras.update(backends=["mpiio", "hdf5"], local_sizes=[8, 16])
-    options = ["-P", "backend=hdf5", "-P", "local_size=16", "-P", "stripe_count=none"]
-    done = site.reframe("-l", *options)
+    site.write.update(backend=["mpiio", "hdf5"], local_size=[8, 16])
+    options = ["-P", "backend=hdf5", "-P", "local_size=32", "-P", "stripe_count=none"]
+    done = site.reframe("-l", "-n", "SharedFileWrite", *options)
     assert "Found 1 check(s)" in done.stdout, done.stdout
     (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
     assert "backend=hdf5" in test
-    assert "local_size=16x16x16" in test
+    assert "local_size=32x32x32" in test, "a value that no sweep has"
+    striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "stripe_count=4")
+    assert "Found 0 check(s)" in striped.stdout, "where nothing is striped"
+
+
+def test_every_kind_of_check_measures_and_is_judged(site):
+    site.extras["cached_reads"] = True
+    common = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
+    site.sweep = {
+        "SharedFileRead": common,
+        "FilePerProcess": {**common, "backend": ["stream"], "files": ["process", "gather"]},
+        "SystemLoad": {**common, "instances": [1, 2]},
+    }
+    site.references = "".join(
+        REGRESSION_ONLY.replace("SharedFileWrite", check).replace("ratio: [0.9", "ratio: [0.002")
+        for check in site.sweep
+    )
+    done = site.reframe("-r")
+    assert done.returncode == 0, done.stdout
+    found = {test["case_id"].split("/", 2)[2]: test["figures"] for test in site.report()}
+    size = "count=none/size=none/local=8x8x8/writers=2"
+    assert set(found) == {
+        f"read/shared/hdf5/{size}",
+        f"write/process/stream/{size}",
+        f"write/gather/stream/{size}",
+        f"write/shared/hdf5/{size}/instances=1",
+        f"write/shared/hdf5/{size}/instances=2",
+    }
+    assert "read_s" in found[f"read/shared/hdf5/{size}"]
+    assert "write_s" not in found[f"read/shared/hdf5/{size}"]
+    load = found[f"write/shared/hdf5/{size}/instances=2"]
+    assert 0 < load["instance_min"][0] < load["total_max"][0]
+
+
+def test_read_that_a_cache_may_have_served_is_invalid_where_the_site_forbids_it(site):
+    site.extras["cached_reads"] = False  # in memory, every read is served from it
+    site.sweep = {"SharedFileRead": site.write}
+    assert_one_failure(site, "may have come from a cache, which 'cached_reads' of small:memory")
+
+
+def test_filesystem_without_room_is_not_written_to(site):
+    site.write["local_size"] = [2**15]
+    assert_one_failure(site, f"{site.scratch}: 549755813888 KiB will be written, but only")
+
+
+def test_only_old_directories_with_our_mark_are_swept(site):
+    def leave(name, mark, days):
+        folder = site.scratch / name
+        folder.mkdir()
+        marked = [folder / mark] if mark else []
+        for path in [*marked, folder]:
+            path.touch()
+            os.utime(path, (time.time() - days * 86400,) * 2)
+        return folder
+
+    kept = {
+        leave("iowatch.young1", ".iowatch", 1.9),
+        leave("iowatch.nomark", None, 9),
+        leave("iowatch.other1", ".other", 9),
+        leave("iowatch.longname", ".iowatch", 9),
+        leave("another.abcdef", ".iowatch", 9),
+    }
+    leave("iowatch.old123", ".iowatch", 2.1)
+    assert site.reframe("-r").returncode == 0
+    assert set(site.scratch.iterdir()) == kept
+
+
+def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
+    site.faults = {"old": "none"}  # the stand-in has HDF5 1.8.16
+    assert site.reframe("-r", "-n", "LibraryVersions").returncode == 0
+    site.extras.update(type=["tmpfs", "lustre"])
+    done = site.reframe("-r", "-n", "LibraryVersions")
+    assert done.returncode == 1
+    assert "Reason: sanity error: small:memory: hdf5 1.8.16: H5Fclose sets" in done.stdout
 
 
 def test_missing_key_ends_reframe_with_its_name(site):
@@ -124,7 +209,7 @@ FAULTS = {
 
 def test_every_fault_has_its_verdict_and_sentence(site):
     site.faults = {name: fault for name, (fault, *_) in FAULTS.items()}
-    site.extras["backends"] = ["hdf5"]
+    site.write["backend"] = ["hdf5"]
     site.references = REGRESSION_ONLY
     done = site.reframe("-r")
     assert done.returncode == 1, done.stdout
@@ -152,7 +237,7 @@ INJECTED = {
 
 
 def test_every_fault_below_benchio_fails_the_check_and_leaves_no_file(site, shim):
-    site.extras.update(backends=["hdf5"], local_sizes=[64])
+    site.write.update(backend=["hdf5"], local_size=[64])
     site.injected = {
         name: f"LD_PRELOAD={shim} FAULT={fault}" for name, (fault, *_) in INJECTED.items()
     }
@@ -196,11 +281,11 @@ def test_case_without_reference_is_red_until_recording_is_asked_for(site):
         (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "0.9"), "invalid reference entry"),
         (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[0.9]"), "does not match type"),
         (REGRESSION_ONLY.replace("-0.5", "null"), "ratio: has no bound"),
-        (REGRESSION_ONLY.replace("ratio", "rato"), "rato: hdf5 has no such figure"),
+        (REGRESSION_ONLY.replace("ratio", "rato"), "rato: small:memory/real/write/shared/hdf5/"),
     ],
 )
 def test_unusable_reference_file_is_named_before_anything_is_measured(site, references, sentence):
-    site.extras["backends"] = ["hdf5"]
+    site.write["backend"] = ["hdf5"]
     site.references = references
     done = site.reframe("-r", "--mode=record")
     assert done.returncode == 1, done.stdout
@@ -212,7 +297,7 @@ def test_unusable_reference_file_is_named_before_anything_is_measured(site, refe
 
 def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):
     site.partition.update(scheduler="slurm", launcher="srun")
-    site.extras["nodes"] = [3]
+    site.write["nodes"] = [3]
     done = site.reframe("--dry-run", "--keep-stage-files")
     assert done.returncode == 0, done.stdout
     scripts = (site.folder / "run" / "stage").rglob("SharedFileWrite*/rfm_job.sh")

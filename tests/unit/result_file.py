@@ -107,3 +107,18 @@ def make_repetition(number, mib, factor):
 def statistics(rate, count):
     names = ("min", "q1", "median", "q3", "max", "mean")
     return {"count": count, **dict.fromkeys(names, rate), "cov": 0.0}
+
+
+def turn_into_read(result, suspect):
+    """A result of reads, which has fewer phases and rates."""
+    result["run"]["operations"] = ["read"]
+    for case in result["cases"]:
+        case["operation"] = "read"
+        case["cache"] = {
+            "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": suspect,
+        }  # fmt: skip
+        del case["summary"]["stable"]
+        for rep in case["repetitions"]:
+            del rep["rates"]["stable"]
+            rep["phases"]["read"] = rep["phases"].pop("write")
+            del rep["phases"]["define"], rep["phases"]["sync"]

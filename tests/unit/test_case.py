@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,8 @@ CASE = Case(
     local_size=(128, 128, 256),
     writers=4,
 )
+LOAD = replace(CASE, instances=4)
+EACH_OST = replace(CASE, stripe_count=1, stripe_size=1, each_ost=True)
 STRIPED = Case("archer", "fs-3", "cray", "read", "process", "mpiio", -1, 4, (8, 8, 8), 3072)
 
 
@@ -25,16 +28,17 @@ def test_string_form():
     )
 
 
-@pytest.mark.parametrize("case", [CASE, STRIPED])
+@pytest.mark.parametrize("case", [CASE, STRIPED, LOAD, EACH_OST])
 def test_string_form_round_trip(case):
     assert Case.parse(str(case)) == case
 
 
-@pytest.mark.parametrize("case", [CASE, STRIPED])
+@pytest.mark.parametrize("case", [CASE, STRIPED, LOAD, EACH_OST])
 def test_string_form_as_a_regular_expression_matches_only_itself(case):
     assert "|" not in str(case)
     assert re.fullmatch(str(case), str(case))
-    assert not re.fullmatch(str(case), str(STRIPED if case is CASE else CASE))
+    others = [other for other in (CASE, STRIPED, LOAD, EACH_OST) if other is not case]
+    assert not any(re.fullmatch(str(case), str(other)) for other in others)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,8 @@ def test_string_form_as_a_regular_expression_matches_only_itself(case):
         str(CASE).replace("128x128x256", "128"),
         str(CASE).replace("local:tmpfs", "local|tmpfs"),
         str(CASE).replace("/shared", ""),
+        str(LOAD).replace("instances=4", "instances=0"),
+        str(EACH_OST).replace("offset=each", "offset=7"),
     ],
 )
 def test_what_is_no_case_is_refused(text):

@@ -8,34 +8,38 @@ import pytest
 import yaml
 
 from iowatch.site import read_filesystem
+from iowatch.sweep import CHECKS, SWEEPS
 from iowatch.verdict import read_references
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def cases():
+@pytest.fixture(params=SWEEPS)
+def cases(request):
+    """Every case of a sweep with its check."""
     config = runpy.run_path(ROOT / "site_configs" / "local.py")["site_configuration"]
-    partitions = config["systems"][0]["partitions"]
-    return {
-        case
-        for part in partitions
-        for case in read_filesystem(
-            "local", part["name"], part["environs"], part["extras"], ["local.py"]
-        ).cases()
-    }
+    filesystems = [
+        read_filesystem("local", part["name"], part["environs"], part["extras"], ["local.py"])
+        for part in config["systems"][0]["partitions"]
+    ]
+    return [
+        (check, filesystem.case("gnu", check, setting))
+        for filesystem in filesystems
+        for check in CHECKS
+        for setting in filesystem.settings(request.param, check)
+    ]
 
 
 def test_all_backends_on_both_filesystems(cases):
-    assert len(cases) == 12
-    assert {case.partition for case in cases} == {"disk", "tmpfs"}
-    assert {case.backend for case in cases} == {"mpiio", "hdf5", "netcdf"}
+    assert {case.partition for _, case in cases} == {"disk", "tmpfs"}
+    assert {case.backend for _, case in cases} == {"mpiio", "hdf5", "netcdf", "stream"}
+    assert {check for check, _ in cases} == set(CHECKS) - {"SlowOst"}
 
 
 def test_every_case_has_exactly_one_entry_of_usable_references(cases):
     references = yaml.safe_load((ROOT / "reference_values" / "local.yaml").read_text())
-    entries = references["SharedFileWrite"]
-    assert entries.pop("$index") == ["case_id"]
-    for case in cases:
-        (entry,) = [entry for key, entry in entries.items() if re.match(f"^{key}$", str(case))]
-        assert read_references(case.backend, entry)
+    for check, case in cases:
+        entries = references[check]
+        assert entries["$index"] == ["case_id"]
+        (entry,) = [entries[key] for key in entries if re.match(f"^{key}$", str(case))]
+        assert read_references(case, entry)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from iowatch import nightly
 from iowatch.case import Case
 from iowatch.cli import app, show
-from iowatch.results import figure_names
+from iowatch.figures import figure_names
 
 HDF5 = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 MPIIO = Case("local", "tmpfs", "gnu", "write", "shared", "mpiio", None, None, (64, 64, 64), 4)
@@ -18,11 +18,12 @@ MPIIO = Case("local", "tmpfs", "gnu", "write", "shared", "mpiio", None, None, (6
 
 def reported(case, **changes):
     """A test case as ReFrame reports it."""
-    figures = {
-        f"local:tmpfs:{n}": [0.5, 0, None, None, "", "pass"] for n in figure_names(case.backend)
-    }
+    figures = {f"local:tmpfs:{n}": [0.5, 0, None, None, "", "pass"] for n in figure_names(case)}
     return {
+        "name": "SharedFileWrite",
         "display_name": "SharedFileWrite",
+        "partition": case.partition,
+        "environ": case.environ,
         "fixture": False,
         "case_id": str(case),
         "verdict": "ok",
@@ -33,12 +34,22 @@ def reported(case, **changes):
     }
 
 
-def session(*testcases, **changes):
-    run = {"testcases": list(testcases), "num_skipped": 0, "num_aborted": 0, **changes}
+def session(*testcases, versions=True, **changes):
+    every = [*testcases, LIBRARY_VERSIONS] if versions else testcases
+    run = {"testcases": list(every), "num_skipped": 0, "num_aborted": 0, **changes}
     return {"session_info": {"uuid": "1"}, "runs": [run]}
 
 
-FIXTURE = {"display_name": "BuiltBenchio", "fixture": True, "result": "pass", "perfvalues": {}}
+FIXTURE = {
+    "name": "BuiltBenchio",
+    "display_name": "BuiltBenchio",
+    "partition": "tmpfs",
+    "environ": "gnu",
+    "fixture": True,
+    "result": "pass",
+    "perfvalues": {},
+}
+LIBRARY_VERSIONS = {**FIXTURE, "name": "LibraryVersions", "display_name": "LibraryVersions"}
 
 
 def test_complete_night_is_green():
@@ -55,6 +66,10 @@ def test_complete_night_is_green():
         (session(reported(HDF5), reported(MPIIO), num_skipped=1), "1 check(s) skipped or aborted"),
         (session(reported(HDF5), reported(MPIIO), num_aborted=2), "2 check(s) skipped or aborted"),
         (session(reported(HDF5), reported(HDF5), reported(MPIIO)), "a case ran more than once"),
+        (
+            session(reported(HDF5), reported(MPIIO), versions=False),
+            "LibraryVersions did not run on tmpfs+gnu",
+        ),
     ],
 )
 def test_incomplete_night_is_red(found, problem):
@@ -164,7 +179,7 @@ def test_green_report_is_not_enough(monkeypatch, exit_code, stored, problem):
         report.write_text(json.dumps(session(reported(HDF5))))
         return subprocess.CompletedProcess(command, exit_code)
 
-    monkeypatch.setattr(nightly, "expected_cases", lambda system: {HDF5})
+    monkeypatch.setattr(nightly, "expected_cases", lambda system, sweep: {HDF5})
     monkeypatch.setattr(nightly, "_is_stored", lambda system, uuid: stored)
     monkeypatch.setattr(nightly.subprocess, "run", reframe)
-    assert nightly.run("local", [], record=False).problems == [problem]
+    assert nightly.run("local", "nightly", [], record=False).problems == [problem]

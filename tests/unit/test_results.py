@@ -2,13 +2,29 @@ import json
 from dataclasses import replace
 
 import pytest
-from unit.result_file import make_result
+from unit.result_file import make_result, turn_into_read
 
 from iowatch.case import Case
-from iowatch.results import FIGURES, InvalidResult, figure_names, figures, load, require
+from iowatch.results import InvalidResult, load, require
+from iowatch.site import Filesystem
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
-MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
+
+
+def filesystem(*types, cached_reads=False):
+    return Filesystem(
+        "local",
+        "tmpfs",
+        ("gnu",),
+        "memory",
+        "/dev/shm/iowatch",
+        types,
+        1e6,
+        None,
+        cached_reads,
+        4,
+        {},
+    )
 
 
 @pytest.fixture
@@ -29,57 +45,6 @@ def timed(result, backend=1):
     return [rep for rep in result["cases"][backend]["repetitions"] if not rep["warmup"]]
 
 
-def test_figures_of_the_stand_in(spoil):
-    result = spoil(slowdown={"hdf5": 2.0})
-    require(result, CASE, 10, ["tmpfs"])
-    assert figures(result, "hdf5") == pytest.approx(
-        {
-            "total_max": MIB / 2,
-            "total_median": MIB / 2,
-            "total_mean": MIB / 2,
-            "total_min": MIB / 2,
-            "stable_median": MIB / 1.6,
-            "data_median": MIB,
-            "open_s": 0.02,
-            "write_s": 1.0,
-            "sync_s": 0.6,
-            "close_s": 0.16,
-            "close_fraction": 0.08,
-            "ratio": 0.5,
-        }
-    )
-
-
-def test_figures_tell_the_repetitions_apart(spoil):
-    def change(result):
-        for number, rep in enumerate(timed(result), start=1):
-            rep["rates"]["total"] = float(number)
-
-    values = figures(spoil(change), "hdf5")
-    assert (values["total_min"], values["total_max"]) == (1.0, 10.0)
-    assert (values["total_median"], values["total_mean"]) == (5.5, 5.5)
-    assert values["ratio"] == pytest.approx(5.5 / MIB)
-
-
-def test_ratio_is_paired_by_round(spoil):
-    """Contention that halves both in some rounds leaves the ratio alone."""
-
-    def change(result):
-        for backend, factor in ((0, 1.0), (1, 0.9)):
-            for rep in timed(result, backend):
-                rep["rates"]["total"] = factor * (50.0 if rep["round"] % 3 else 100.0)
-        result["cases"][1]["repetitions"].reverse()
-        result["cases"][0]["repetitions"].reverse()
-
-    assert figures(spoil(change), "hdf5")["ratio"] == pytest.approx(0.9)
-
-
-def test_every_figure_has_its_name_and_the_control_no_ratio(spoil):
-    result = spoil()
-    assert list(figures(result, "hdf5")) == figure_names("hdf5") == list(FIGURES)
-    assert list(figures(result, "mpiio")) == figure_names("mpiio") == list(FIGURES)[:-1]
-
-
 def test_last_verified_is_enough_if_it_is_the_last(spoil):
     def change(result):
         result["run"]["verify"] = "last"
@@ -87,7 +52,7 @@ def test_last_verified_is_enough_if_it_is_the_last(spoil):
             for rep in timed(result, backend)[:-1]:
                 rep["verification"] = "skipped"
 
-    require(spoil(change), CASE, 10, ["tmpfs"])
+    require(spoil(change), CASE, 10, filesystem("tmpfs"))
 
 
 def set_run(**values):
@@ -150,29 +115,18 @@ def take_no_time(result):
 )
 def test_law_is_enforced(spoil, change, sentence):
     with pytest.raises(InvalidResult, match=f"^{sentence}"):
-        require(spoil(change), CASE, 10, ["tmpfs", "lustre"])
-
-
-def turn_into_read(result, suspect):
-    """A result of reads, which has fewer phases and rates."""
-    result["run"]["operations"] = ["read"]
-    for case in result["cases"]:
-        case["operation"] = "read"
-        case["cache"] = {
-            "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": suspect,
-        }  # fmt: skip
-        del case["summary"]["stable"]
-        for rep in case["repetitions"]:
-            del rep["rates"]["stable"]
-            rep["phases"]["read"] = rep["phases"].pop("write")
-            del rep["phases"]["define"], rep["phases"]["sync"]
+        require(spoil(change), CASE, 10, filesystem("tmpfs", "lustre"))
 
 
 def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     read = replace(CASE, operation="read")
-    require(spoil(lambda result: turn_into_read(result, suspect=False)), read, 10, ["tmpfs"])
+    require(
+        spoil(lambda result: turn_into_read(result, suspect=False)), read, 10, filesystem("tmpfs")
+    )
+    suspect = spoil(lambda result: turn_into_read(result, suspect=True))
     with pytest.raises(InvalidResult, match="what mpiio and hdf5 read may have come from a cache"):
-        require(spoil(lambda result: turn_into_read(result, suspect=True)), read, 10, ["tmpfs"])
+        require(suspect, read, 10, filesystem("tmpfs"))
+    require(suspect, read, 10, filesystem("tmpfs", cached_reads=True))
 
 
 def stripe(requested, observed):
@@ -186,13 +140,17 @@ def stripe(requested, observed):
 def test_striping_is_asked_for_and_observed(spoil):
     striped = replace(CASE, stripe_count=4, stripe_size=1)
     asked = {"count": 4, "size": 2**20, "offset": None}
-    require(spoil(stripe(asked, {**asked, "offset": 7})), striped, 10, ["tmpfs"])
+    require(spoil(stripe(asked, {**asked, "offset": 7})), striped, 10, filesystem("tmpfs"))
+    on_seven = spoil(stripe({**asked, "offset": 7}, {**asked, "offset": 7}))
+    require(on_seven, striped, 10, filesystem("tmpfs"), offset=7)
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*'offset': 7.*'offset': 8"):
+        require(on_seven, striped, 10, filesystem("tmpfs"), offset=8)
     with pytest.raises(InvalidResult, match="observed striping of mpiio: False"):
-        require(spoil(stripe(asked, None)), striped, 10, ["tmpfs"])
+        require(spoil(stripe(asked, None)), striped, 10, filesystem("tmpfs"))
     with pytest.raises(InvalidResult, match=r"striping of mpiio: None, where \{'count': 4"):
-        require(spoil(), striped, 10, ["tmpfs"])
+        require(spoil(), striped, 10, filesystem("tmpfs"))
     with pytest.raises(InvalidResult, match=r"striping of mpiio: .*, where None was asked for"):
-        require(spoil(stripe(asked, asked)), CASE, 10, ["tmpfs"])
+        require(spoil(stripe(asked, asked)), CASE, 10, filesystem("tmpfs"))
 
 
 def test_collective_transfer_that_became_independent_is_invalid(spoil):
@@ -200,7 +158,7 @@ def test_collective_transfer_that_became_independent_is_invalid(spoil):
         result["cases"][1]["collective"]["observed"] = "independent, datatype conversion"
 
     with pytest.raises(InvalidResult, match="collective transfer of hdf5: independent, datatype"):
-        require(spoil(fall_back), CASE, 10, ["tmpfs"])
+        require(spoil(fall_back), CASE, 10, filesystem("tmpfs"))
 
 
 def fail(status, **error):
@@ -293,7 +251,7 @@ def test_number_too_large_for_a_double_is_no_rate(tmp_path):
     path = tmp_path / "result.json"
     path.write_text(text.replace('"total": 8.0', '"total": 1e999'))
     with pytest.raises(InvalidResult, match="rate or time that is no number"):
-        require(load(path), CASE, 10, ["tmpfs"])
+        require(load(path), CASE, 10, filesystem("tmpfs"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"ok"', "\udcff"])

@@ -3,17 +3,22 @@ import pytest
 from iowatch.case import Case
 from iowatch.site import SiteConfigError, read_filesystem
 
+WRITE = {
+    "backend": ["mpiio", "hdf5"],
+    "stripe_count": [1, -1],
+    "stripe_size": [1],
+    "local_size": [128, "64x64x128"],
+    "nodes": [1, 4],
+}
 EXTRAS = {
     "filesystem": "fs3",
     "path": "/fs3/iowatch",
     "type": "lustre",
     "peak": 1e5,
-    "stripe_counts": [1, -1],
-    "stripe_sizes": [1],
-    "backends": ["mpiio", "hdf5"],
-    "local_sizes": [128, "64x64x128"],
-    "nodes": [1, 4],
+    "osts": 48,
+    "cached_reads": False,
     "writers_per_node": 24,
+    "sweeps": {"nightly": {"SharedFileWrite": WRITE}, "acceptance": {"SharedFileRead": WRITE}},
     "scheduler": "slurm",  # ReFrame's own
 }
 
@@ -27,23 +32,21 @@ def test_facts_are_read():
     filesystem = read(type=["ext4", "xfs"])
     assert filesystem.types == ("ext4", "xfs")
     assert filesystem.peak == 1e5
-    assert filesystem.local_sizes == ((128, 128, 128), (64, 64, 128))
+    assert filesystem.osts == 48
+    assert filesystem.cached_reads is False
 
 
 def test_cases_are_the_whole_product():
-    cases = read().cases()
-    assert len(cases) == 2 * 2 * 1 * 2 * 2 * 2  # environs, counts, sizes, backends, sizes, nodes
+    cases = read().cases("nightly")
+    assert len(cases) == 2 * 2 * 2 * 1 * 2 * 2  # environs, backends, counts, sizes, sizes, nodes
     assert (
         Case("archer", "fs3", "gnu", "write", "shared", "hdf5", -1, 1, (64, 64, 128), 96) in cases
     )
+    assert {case.operation for case in read().cases("acceptance")} == {"read"}
 
 
-def test_settings_agree_with_cases():
-    filesystem = read()
-    made = {
-        filesystem.case(environ, *s) for environ in ("cray", "gnu") for s in filesystem.settings()
-    }
-    assert made == filesystem.cases()
+def test_check_that_no_sweep_names_has_no_settings():
+    assert read().settings("nightly", "SlowOst") == ()
 
 
 @pytest.mark.parametrize("key", set(EXTRAS) - {"scheduler"})
@@ -65,17 +68,13 @@ def test_missing_key_is_named_with_partition_and_file(key):
         ("peak", "1 GB/s"),
         ("peak", True),
         ("peak", float("nan")),
-        ("stripe_counts", [0]),
-        ("stripe_counts", None),
-        ("stripe_sizes", [-1]),
-        ("stripe_sizes", ["1M"]),
-        ("backends", "mpiio"),
-        ("backends", ["mpiio", "mpiio"]),
-        ("local_sizes", [0]),
-        ("local_sizes", ["2x2"]),
-        ("nodes", [1.5]),
-        ("nodes", [True]),
+        ("osts", 0),
+        ("osts", "48"),
+        ("cached_reads", "no"),
+        ("cached_reads", 1),
         ("writers_per_node", -1),
+        ("sweeps", {}),
+        ("sweeps", {"nightly": {}}),
     ],
 )
 def test_wrong_value_is_named_with_partition_and_file(key, value):

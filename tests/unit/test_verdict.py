@@ -1,12 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from iowatch.case import Case
-from iowatch.results import figure_names
+from iowatch.figures import figure_names
 from iowatch.verdict import BadReference, Reference, judge, read_references
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 FIGURES = {
-    **dict.fromkeys(figure_names("hdf5"), 1.0),
+    **dict.fromkeys(figure_names(CASE), 1.0),
     "total_max": 1000.0,
     "close_fraction": 0.1,
     "ratio": 0.9,
@@ -22,7 +24,7 @@ def verdict(record=False, references=REFERENCES, **changes):
     return judge(
         CASE,
         {**FIGURES, **changes},
-        read_references("hdf5", references),
+        read_references(CASE, references),
         "reference_values/local.yaml",
         2000.0,
         record,
@@ -101,8 +103,12 @@ def test_thresholds_of_a_zero_reference_are_absolute():
 @pytest.mark.parametrize(
     ("backend", "entries", "sentence"),
     [
-        ("hdf5", {"totl_max": [1, -0.1, None]}, "totl_max: hdf5 has no such figure"),
-        ("mpiio", {"ratio": [1, -0.1, None]}, "ratio: mpiio has no such figure"),
+        (
+            "hdf5",
+            {"totl_max": [1, -0.1, None]},
+            "totl_max: local:tmpfs.* no such figure",
+        ),
+        ("mpiio", {"ratio": [1, -0.1, None]}, "ratio: local:tmpfs/.*/mpiio/.* has no such figure"),
         ("hdf5", {"total_max": [1, -0.1, None, "GB/s"]}, "total_max: its unit is 'MiB/s'"),
         ("hdf5", {"total_max": [0, None, None]}, "total_max: has no bound"),
         ("hdf5", {"total_max": [10, 9, None]}, "9 is not a lower threshold"),
@@ -119,4 +125,4 @@ def test_thresholds_of_a_zero_reference_are_absolute():
 )
 def test_reference_that_could_never_fail_is_refused(backend, entries, sentence):
     with pytest.raises(BadReference, match=sentence):
-        read_references(backend, entries)
+        read_references(replace(CASE, backend=backend), entries)

@@ -1,0 +1,123 @@
+"""The figures of a case: what is recorded of a verified run, and judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median
+
+from iowatch.case import Case
+from iowatch.results import CONTROL, Result
+
+OST = "ost_"  # followed by its number: the rate of one OST
+
+#: Every figure with its unit; a case has some of them (see figure_names).
+FIGURES = {
+    "total_max": "MiB/s",
+    "total_median": "MiB/s",
+    "total_mean": "MiB/s",
+    "total_min": "MiB/s",
+    "stable_median": "MiB/s",
+    "data_median": "MiB/s",
+    "open_s": "s",
+    "write_s": "s",
+    "sync_s": "s",
+    "read_s": "s",
+    "close_s": "s",
+    "close_fraction": "1",
+    "ratio": "1",
+    "instance_min": "MiB/s",
+    "ost_ratio": "1",
+}
+_ONLY: dict[str, Callable[[Case], bool]] = {
+    "stable_median": lambda case: case.operation == "write",
+    "write_s": lambda case: case.operation == "write",
+    "sync_s": lambda case: case.operation == "write",
+    "read_s": lambda case: case.operation == "read",
+    "ratio": lambda case: case.backend != CONTROL,
+    "instance_min": lambda case: case.instances is not None,
+}
+_EACH_OST = ("total_max", "total_median", "total_mean", "total_min", "ost_ratio")
+
+
+def figure_names(case: Case) -> list[str]:
+    """The figures that a case must have; one of each OST has one of every OST besides."""
+    if case.each_ost:
+        return list(_EACH_OST)
+    return [
+        name for name in FIGURES if name != "ost_ratio" and (name not in _ONLY or _ONLY[name](case))
+    ]
+
+
+def unit(figure: str) -> str:
+    """The unit of a figure."""
+    return FIGURES.get(figure, "MiB/s")  # of one OST
+
+
+def figures(result: Result, case: Case) -> dict[str, float]:
+    """The figures of a case whose result satisfies the law; `unit` knows their units."""
+    measured = {m.backend: m.repetitions for m in result.measurements}
+    reps = measured[case.backend]
+    values = {
+        **_totals([rep.rates["total"] for rep in reps]),
+        "data_median": median(rep.rates["data"] for rep in reps),
+        "close_fraction": median(rep.seconds["close"] / rep.seconds["total"] for rep in reps),
+    }
+    names = figure_names(case)
+    for name in names:
+        if name.endswith("_s"):
+            values[name] = median(rep.seconds[name.removesuffix("_s")] for rep in reps)
+    if "stable_median" in names:
+        values["stable_median"] = median(rep.rates["stable"] for rep in reps)
+    if "instance_min" in names:
+        values["instance_min"] = median(
+            min(rep.instances, default=rep.rates["total"]) for rep in reps
+        )
+    if "ratio" in names:
+        # Within a round both meet the same contention, so it cancels.
+        control = {rep.round: rep.rates["total"] for rep in measured[CONTROL]}
+        values["ratio"] = median(rep.rates["total"] / control[rep.round] for rep in reps)
+    return {name: values[name] for name in names}
+
+
+def ost_figures(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
+    """The figures of every OST in turn, from the runs on each; all satisfy the law.
+
+    An OST's rate is the best of its repetitions, MiB/s; `ost_ratio` is the slowest OST's rate over
+    the median of its peers.
+    """
+    rates = {
+        f"{OST}{ost}": max(
+            rep.rates["total"] for run in runs for rep in run.measurements[0].repetitions
+        )
+        for ost, runs in results.items()
+    }
+    return {**_totals(list(rates.values())), "ost_ratio": min(_to_peers(rates).values()), **rates}
+
+
+def slow_osts(figures: Mapping[str, float], bound: float) -> str:
+    """One phrase on the OSTs slower than `bound` times the median of their peers, slowest first."""
+    rates = {name: rate for name, rate in figures.items() if re.fullmatch(rf"{OST}\d+", name)}
+    to_peers = _to_peers(rates)
+    return ", ".join(
+        f"OST {name.removeprefix(OST)} ({rates[name]:.0f} MiB/s, {ratio:.2f} of its peers)"
+        for name, ratio in sorted(to_peers.items(), key=lambda item: item[1])
+        if ratio < bound
+    )
+
+
+def _to_peers(rates: Mapping[str, float]) -> dict[str, float]:
+    """The rate of each over the median of all others."""
+    return {
+        name: rate / median([other for peer, other in rates.items() if peer != name] or [rate])
+        for name, rate in rates.items()
+    }
+
+
+def _totals(rates: Sequence[float]) -> dict[str, float]:
+    return {
+        "total_max": max(rates),
+        "total_median": median(rates),
+        "total_mean": fmean(rates),
+        "total_min": min(rates),
+    }

@@ -1,0 +1,221 @@
+"""What a login node says of the nodes, their links and the software of its centre.
+
+What commands say is read by functions of that text alone, so that they can be tested with what
+other machines have said.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+
+class OnboardingError(Exception):
+    """No file can be written for the site; the message says what to do."""
+
+
+def ask(*words: str) -> str:
+    """What a command says; nothing if there is no such command or it fails."""
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # where Torque's qstat gives its version
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=30,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
+
+
+# Scheduler and nodes
+
+JOB_MINUTES = 30
+MOST_NODES = 256  # the white paper's tables of ARCHER all go that far
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Nodes of one type."""
+
+    count: int
+    cores: int
+    partition: str = ""  # Slurm's
+    minutes: int | None = None  # its time limit
+    default: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.partition} {self.count} x {self.cores} cores".strip()
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """How jobs are run, and on what nodes."""
+
+    system: str
+    scheduler: str  # ReFrame's names
+    launcher: str
+    nodes: Nodes
+    others: tuple[Nodes, ...] = ()
+    are_nodes_known: bool = True
+
+    @property
+    def minutes(self) -> int:
+        """Time limit of a job."""
+        return min(JOB_MINUTES, self.nodes.minutes or JOB_MINUTES)
+
+    @property
+    def node_counts(self) -> list[int]:
+        """Powers of two."""
+        return [2**power for power in range(min(self.nodes.count, MOST_NODES).bit_length())]
+
+
+def find_jobs(is_open_mpi_4: bool) -> Jobs:
+    """The scheduler that answers, else none."""
+    if nodes := parse_sinfo(ask(*SINFO)):
+        config = dict(re.findall(r"^(\w+)\s*= (\S+)", ask("scontrol", "show", "config"), re.M))
+        without = ("(null)", "accounting_storage/none")
+        scheduler = "squeue" if config.get("AccountingStorageType") in without else "slurm"
+        # Under srun without PMI, every process of Open MPI believes that it is alone.
+        no_pmi = is_open_mpi_4 and config.get("MpiDefault") == "none"
+        launcher = "mpirun" if no_pmi else "srun"
+        return Jobs("Slurm", scheduler, launcher, nodes[0], tuple(nodes[1:]))
+    here = Nodes(1, os.cpu_count() or 1)
+    if version := ask("qstat", "--version"):
+        pbs_nodes = parse_pbsnodes(ask("pbsnodes", "-a"))
+        is_pro = re.search("pbs_version|pbspro|openpbs", version, re.IGNORECASE)
+        return Jobs(
+            "PBS Professional" if is_pro else "Torque",
+            "pbs" if is_pro else "torque",
+            "alps" if shutil.which("aprun") else "mpirun",
+            pbs_nodes or here,
+            are_nodes_known=pbs_nodes is not None,
+        )
+    if shutil.which("bsub"):
+        return Jobs("LSF", "lsf", "mpirun", here, are_nodes_known=False)
+    return Jobs("no scheduler", "local", "mpirun", here)
+
+
+#: Not --json, which older Slurms lack and newer ones have changed.
+SINFO = ("sinfo", "-h", "-e", "-o", "%P|%a|%l|%D|%z")
+
+
+def parse_sinfo(text: str) -> list[Nodes]:
+    """Node types of the partitions that are up: the default's first, then those of more nodes."""
+    found: dict[tuple[str, int], Nodes] = {}
+    for line in text.splitlines():
+        row = re.fullmatch(
+            r"([\w.+-]+)(\*?)\|up\|(\S+)\|(\d+)\|(\d+)\+?:(\d+)\+?:\d+\+?", line.strip()
+        )
+        if row:
+            name, default, limit, count, sockets, cores = row.groups()
+            nodes = Nodes(int(count), int(sockets) * int(cores), name, parse_minutes(limit))
+            known = found.get((name, nodes.cores))
+            found[name, nodes.cores] = replace(
+                nodes, count=nodes.count + (known.count if known else 0), default=bool(default)
+            )
+    return sorted(found.values(), key=lambda n: (not n.default, -n.count, n.partition, n.cores))
+
+
+def parse_minutes(limit: str) -> int | None:
+    """Slurm's [[days-]hours:]minutes:seconds; None: no limit."""
+    match = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):\d+", limit)
+    if not match:
+        return None
+    days, hours, minutes = (int(part or 0) for part in match.groups())
+    return (days * 24 + hours) * 60 + minutes
+
+
+def parse_pbsnodes(text: str) -> Nodes | None:
+    """The most frequent node type in what `pbsnodes -a` says, PBS Professional's or Torque's."""
+    cores = re.findall(r"^\s*(?:resources_available\.ncpus|np) = ([1-9]\d*)", text, re.M)
+    if not cores:
+        return None
+    usual = max(set(cores), key=lambda n: (cores.count(n), int(n)))
+    return Nodes(cores.count(usual), int(usual))
+
+
+# Software
+
+
+@dataclass(frozen=True)
+class Benchio:
+    """The benchmark as it is built here."""
+
+    program: str = ""  # its path if it is not this checkout's
+    backends: tuple[str, ...] = ()  # none if there is no program that can be asked
+    compiler: str = "default"
+    is_open_mpi_4: bool = False
+
+
+def find_benchio(built: Path) -> Benchio:
+    """What the one built here, else the one on PATH, says of itself."""
+    program = "" if built.exists() else shutil.which("benchio") or ""
+    return parse_benchio_version(ask(program or str(built), "--version"), program)
+
+
+def parse_benchio_version(text: str, program: str = "") -> Benchio:
+    """The benchio that says this of itself."""
+    lines = re.findall(r"^(mpiio|hdf5|netcdf|stream) +(\S.*)$", text, re.M)
+    versions = {name: version for name, version in lines if version != "not built in"}
+    names = {"GCC": "gnu", "Cray": "cray", "Intel": "intel", "nvfortran": "nvidia", "flang": "llvm"}
+    by = versions.get("stream", "")
+    return Benchio(
+        program,
+        tuple(versions),
+        next((name for word, name in names.items() if word in by), "default"),
+        "Open MPI v4." in versions.get("mpiio", ""),
+    )
+
+
+def modules_system(env: Mapping[str, str]) -> str:
+    """ReFrame's name of the module system in this environment.
+
+    ReFrame 4.10 works with Lmod, and with Environment Modules from 4.1, the first of MODULES_CMD.
+    """
+    if env.get("LMOD_CMD"):
+        return "lmod"
+    return "envmod" if env.get("MODULES_CMD") and shutil.which("modulecmd") else "nomod"
+
+
+def init_modules(env: Mapping[str, str]) -> str:
+    """What a job sources for modules that ReFrame can't load itself; empty if there are none."""
+    home = env.get("MODULESHOME", "")
+    return f"{home}/init/bash" if home and modules_system(env) == "nomod" else ""
+
+
+# Links
+
+
+def link_rates(sys_class: Path) -> dict[str, float]:
+    """Gbit/s of every link in use: InfiniBand and Omni-Path ports, else Ethernet.
+
+    An InfiniBand adapter has a network interface too, which is not another link.
+    """
+    rates: dict[str, float] = {}
+    for port in sorted(sys_class.glob("infiniband/*/ports/*")):
+        match = re.match(r"([\d.]+) Gb/sec", _read(port / "rate"))
+        if match and "ACTIVE" in _read(port / "state"):
+            rates[f"{port.parents[1].name}:{port.name}"] = float(match[1])
+    if rates:
+        return rates
+    for interface in sorted(sys_class.glob("net/*")):
+        speed = _read(interface / "speed").strip()
+        is_physical = (interface / "device").exists()  # a bond is the sum of its members
+        if is_physical and speed.isdecimal() and _read(interface / "operstate").strip() == "up":
+            rates[interface.name] = int(speed) / 1000
+    return rates
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:  # of a file that is there too: the speed of an interface that is down
+        return ""

@@ -1,0 +1,165 @@
+"""What each check varies, and the settings that a site's sweep asks of it.
+
+They are computed here, once, for the checks (which measure them) and for the nightly gate (which
+counts them).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iowatch.case import Size, parse_size
+
+NIGHTLY = "nightly"
+ACCEPTANCE = "acceptance"
+SWEEPS = (NIGHTLY, ACCEPTANCE)
+
+STRIPING = ("stripe_count", "stripe_size")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What tells the cases of one check on one filesystem apart."""
+
+    backend: str
+    stripe_count: int | None  # OSTs; -1: all of them; None: not striped
+    stripe_size: int | None  # MiB; None: not striped
+    local_size: Size  # elements per writer
+    nodes: int
+    files: str = "shared"
+    instances: int | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check measures, and the parameters for which a sweep must give it values."""
+
+    operation: str = "write"
+    parameters: tuple[str, ...] = ("backend", *STRIPING, "local_size", "nodes")
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    each_ost: bool = False
+
+
+#: By the names of the classes in reframe_checks.
+CHECKS = {
+    "SharedFileWrite": Check(),
+    "SharedFileRead": Check(operation="read"),
+    "FilePerProcess": Check(parameters=(*Check.parameters, "files")),
+    "SystemLoad": Check(parameters=(*Check.parameters, "instances")),
+    "SlowOst": Check(
+        parameters=("stripe_size", "local_size"),
+        fixed={"backend": "mpiio", "stripe_count": 1, "nodes": 1},
+        each_ost=True,
+    ),
+}
+
+Sweep = dict[str, tuple[Setting, ...]]  # of each check that runs
+
+
+def read_sweeps(value: Any, striped: bool) -> dict[str, Sweep]:
+    """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
+
+    `value` is sweep -> check -> parameter -> list of values.
+    """
+    sweeps = _mapping(value)
+    if set(sweeps) != set(SWEEPS):
+        raise ValueError(f"has not exactly the sweeps {' and '.join(SWEEPS)}: {list(sweeps)}")
+    return {
+        sweep: {
+            check: _settings(f"{sweep}/{check}", CHECKS.get(check), values, striped)
+            for check, values in _mapping(checks).items()
+        }
+        for sweep, checks in sweeps.items()
+    }
+
+
+def _settings(place: str, check: Check | None, given: Any, striped: bool) -> tuple[Setting, ...]:
+    """All combinations of the values given to one check."""
+    if check is None:
+        raise ValueError(f"has an unknown check, {place}: there are {', '.join(CHECKS)}")
+    if check.each_ost and not striped:
+        raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
+    wanted = [p for p in check.parameters if striped or p not in STRIPING]
+    for parameter in _mapping(given):
+        if parameter not in wanted:
+            why = ", for it is not striped" if parameter in STRIPING and not striped else ""
+            raise ValueError(f"has no place for {place}/{parameter}{why}")
+    if missing := [parameter for parameter in wanted if parameter not in given]:
+        raise ValueError(f"has no {place}/{missing[0]}")
+
+    values: dict[str, tuple[Any, ...]] = dict.fromkeys(STRIPING, (None,))
+    values |= {parameter: (value,) for parameter, value in check.fixed.items()}
+    for parameter in wanted:
+        try:
+            values[parameter] = read_list(_CONVERT[parameter])(given[parameter])
+        except ValueError as err:
+            raise ValueError(f"at {place}/{parameter} {err}") from None
+    return tuple(
+        Setting(**dict(zip(values, combination, strict=True)))
+        for combination in itertools.product(*values.values())
+    )
+
+
+def read_text(value: Any) -> str:
+    """A non-empty string."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"is not a name: {value!r}")
+    return value
+
+
+def read_count(value: Any) -> int:
+    """An integer of 1 or more."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"is not a positive integer: {value!r}")
+    return value
+
+
+def read_list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """A reader of lists with at least one entry and none twice."""
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not value:
+            raise ValueError(f"is not a list with at least one entry: {value!r}")
+        items = tuple(convert(item) for item in value)
+        if len(set(items)) < len(items):
+            raise ValueError(f"has an entry twice: {value!r}")
+        return items
+
+    return read
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"is not a mapping: {value!r}")
+    return value
+
+
+def _backend(value: Any) -> str:
+    if value not in ("mpiio", "hdf5", "netcdf", "stream"):
+        raise ValueError(f"is not mpiio, hdf5, netcdf or stream: {value!r}")
+    return str(value)
+
+
+def _stripe_count(value: Any) -> int:
+    return -1 if value == -1 else read_count(value)
+
+
+def _files(value: Any) -> str:
+    text = str(value)
+    if text not in ("process", "node", "gather") and not (text.isdecimal() and int(text) > 1):
+        raise ValueError(f"is not process, node, gather or a number of files above 1: {value!r}")
+    return text
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {
+    "backend": _backend,
+    "stripe_count": _stripe_count,
+    "stripe_size": read_count,
+    "local_size": parse_size,
+    "nodes": read_count,
+    "files": _files,
+    "instances": read_count,
+}

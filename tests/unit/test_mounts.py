@@ -1,0 +1,155 @@
+"""What a login node mounts, and which of it is measured."""
+
+from pathlib import Path
+
+import pytest
+from unit.login_node import MOUNTINFO, OSTS, STRIPE_NEW, STRIPE_OLD, STRIPE_PFL, STRIPE_POOL
+
+from iowatch import mounts
+from iowatch.machine import OnboardingError
+from iowatch.mounts import Mount, Striping
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_mounts_are_unescaped_and_the_last_at_a_path_counts():
+    found = {mount.path: mount for mount in mounts.parse_mounts(MOUNTINFO)}
+    assert len(found) == 17 - 1  # of two at one path the last
+    source = "10.10.0.1@o2ib:10.10.0.2@o2ib:/fs2"
+    assert found["/lus/fs 2"] == Mount("/lus/fs 2", "lustre", source, "0:50")
+    assert found["/mnt/tab\tnew\nline\\back"].type == "ceph"
+    assert found["/over"].type == "beegfs"
+    assert found["/apps"].read_only
+    assert not found["/lus/fs3"].read_only
+
+
+def test_what_is_of_interest():
+    found = mounts.parse_mounts(MOUNTINFO)
+    parallel = {
+        mount.path: mounts.why_not(mount) for mount in mounts.of_interest(found, mounts.PARALLEL)
+    }
+    assert {path for path, why in parallel.items() if not why} == {
+        "/lus/fs 2", "/work", "/gpfs/scratch", "/panfs/store", "/mnt/gv0", "/over", "/weka",
+    }  # fmt: skip
+    assert parallel["/home"].startswith("homes")
+    assert parallel["/apps"] == "read-only"
+    assert "characters" in parallel["/mnt/tab\tnew\nline\\back"]
+    disks = [mount.path for mount in mounts.of_interest(found, mounts.DISKS)]
+    assert disks == ["/"]  # neither /boot nor a container's overlay
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/lus/fs 2", "fs_2"), ("/", "disk"), ("/scratch365", "scratch365"), ("/mnt/2024", "fs2024")],
+)
+def test_names_of_filesystems(path, name):
+    assert mounts.name_of(Mount(path, "nfs", "")) == name
+
+
+def test_types_are_those_that_benchio_has_a_name_for():
+    source = (ROOT / "src/benchio/lib/filesystem.f90").read_text()
+    names = set(mounts.STATFS.values()) | {"fuse"}
+    assert [name for name in names if f"'{name}'" not in source] == []
+    assert mounts.STATFS["nfs4"] == "nfs"
+    assert mounts.STATFS["fuse.glusterfs"] == "fuse"
+
+
+def test_osts_in_use():
+    assert mounts.parse_osts(OSTS) == 3
+    assert mounts.parse_osts("lfs osts: cannot find mount") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (STRIPE_OLD, Striping(4, 1)),
+        (STRIPE_NEW, Striping(-1, 4)),
+        (STRIPE_POOL, Striping(1, 1)),
+        (STRIPE_PFL, Striping(8, 2)),
+        ("stripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1", None),
+        ("error: getstripe failed for /x: Inappropriate ioctl", None),
+    ],
+)
+def test_default_striping(text, expected):
+    assert mounts.parse_striping(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("osts", "default", "nightly", "acceptance"),
+    [
+        (48, Striping(4, 1), [4, -1], [1, 4, -1]),
+        (48, Striping(1, 1), [1, -1], [1, -1]),
+        (48, Striping(-1, 1), [-1], [1, -1]),
+        (4, Striping(8, 1), [-1], [1, -1]),  # more stripes than OSTs
+        (48, None, [1, -1], [1, -1]),
+        (1, Striping(-1, 1), [1], [1]),
+    ],
+)
+def test_stripe_counts_say_each_striping_once(osts, default, nightly, acceptance):
+    fs = mounts.Filesystem("fs", "/fs", "lustre", Mount("/fs", "lustre", ""), "", osts, default)
+    assert fs.stripe_counts == nightly
+    assert fs.acceptance_counts == acceptance
+
+
+def test_parallel_filesystems_go_before_disks(mounted, tmp_path):
+    text = mounted(("gpfs", "scratch"), ("nfs4", "home"), ("panfs", "b/scratch"))
+    found, left_out = mounts.find_filesystems(text, [], tmp_path, is_local=True)
+    assert [(fs.name, fs.path, fs.type) for fs in found] == [
+        ("scratch", f"{tmp_path}/b/scratch/iowatch", "panfs"),
+        ("scratch_2", f"{tmp_path}/scratch/iowatch", "gpfs"),
+    ]
+    assert [mount.path for mount, _ in left_out] == [f"{tmp_path}/home"]
+
+
+def test_users_own_directory_goes_before_the_root_of_the_filesystem(mounted, tmp_path, monkeypatch):
+    text = mounted(("gpfs", "fs"), ("beegfs", "other"))
+    (tmp_path / "fs/z01").mkdir()
+    (tmp_path / "other/group/z01").mkdir(parents=True)
+    monkeypatch.setenv("WORK", f"{tmp_path}/other/group/z01")
+    found, _ = mounts.find_filesystems(text, [], tmp_path, is_local=False)
+    assert [fs.path for fs in found] == [
+        f"{tmp_path}/fs/z01/iowatch",
+        f"{tmp_path}/other/group/z01/iowatch",
+    ]
+
+
+def test_disk_is_the_last_resort_and_only_where_jobs_run_here(mounted, tmp_path):
+    (found,), _ = mounts.find_filesystems(mounted(), [], tmp_path, is_local=True)
+    assert (found.name, found.path, found.type) == ("disk", f"{tmp_path}/iowatch", "ext4")
+    with pytest.raises(OnboardingError, match="--path"):
+        mounts.find_filesystems(mounted(), [], tmp_path, is_local=False)
+
+
+def test_filesystem_without_a_writable_directory_is_left_out(mounted, tmp_path, monkeypatch):
+    monkeypatch.setattr(mounts.os, "access", lambda path, mode: "fs3" not in str(path))
+    text = mounted(("lustre", "fs2"), ("lustre", "fs3"))
+    (found,), ((mount, why),) = mounts.find_filesystems(text, [], tmp_path, is_local=False)
+    assert found.name == "fs2"
+    assert (Path(mount.path).name, why) == ("fs3", "no directory found that you may write to")
+
+
+def test_directories_that_are_asked_for(mounted, tmp_path):
+    text = mounted(("lustre", "fs3"), ("fuse.sshfs", "remote"), ("dvs", "cray"))
+    paths = [
+        tmp_path / "fs3/new",
+        tmp_path / "fs3",
+        tmp_path / "remote",
+        tmp_path / "cray",
+        tmp_path,
+    ]
+    found, left_out = mounts.find_filesystems(text, paths, tmp_path, is_local=False)
+    assert [(fs.name, fs.path, fs.type, fs.bound) for fs in found] == [
+        ("fs3", f"{tmp_path}/fs3/new", "lustre", "link"),
+        ("fs3_2", f"{tmp_path}/fs3", "lustre", "link"),
+        ("remote", f"{tmp_path}/remote", "fuse", "link"),
+        ("cray", f"{tmp_path}/cray", "unknown", "link"),
+        ("disk", str(tmp_path), "ext4", "disk"),
+    ]
+    assert left_out == []
+
+
+@pytest.mark.parametrize("path", ["not/there", "file", 'a"b', "$(reboot)"])
+def test_directories_that_cannot_be_measured(mounted, tmp_path, path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OnboardingError, match=r"^--path "):
+        mounts.find_filesystems(mounted(), [tmp_path / path], tmp_path, is_local=True)
