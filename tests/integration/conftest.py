@@ -105,7 +105,12 @@ class Site:
             programs[name].write_text(
                 "#!/bin/bash\n"
                 "directory=$(sed -n 's/.*--dir \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
-                f"export {variables} FAULT_FILE=$directory/benchio.hdf5.h5\n"
+                'case "$*" in\n'  # the file of the case's backend, not of its control
+                "*netcdf*) file=benchio.netcdf.nc ;;\n"
+                "*hdf5*) file=benchio.hdf5.h5 ;;\n"
+                "*) file=benchio.mpiio.dat ;;\n"
+                "esac\n"
+                f"export {variables} FAULT_FILE=$directory/$file\n"
                 f'exec {self.benchio} "$@"\n'
             )
             programs[name].chmod(0o755)
