@@ -1,6 +1,6 @@
 """What all checks have in common: one job of benchio on one filesystem, and its verdict."""
 
-from dataclasses import asdict
+from functools import cache
 from math import prod
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import PerformanceError, SanityError
+from reframe.core.meta import make_test
 
 from iowatch import results
 from iowatch.case import format_size, parse_size, parse_stripe
 from iowatch.figures import figures, unit
 from iowatch.site import read_filesystem
-from iowatch.sweep import CHECKS, NIGHTLY, SWEEPS, Setting
+from iowatch.sweep import NIGHTLY, SWEEPS, Setting
 from iowatch.verdict import INVALID, BadReference, judge, read_references
 
 from .benchio import ROOT, BuiltBenchio
@@ -42,16 +43,41 @@ FILESYSTEMS = {
 }
 
 
-def offered(parameter, *checks):
-    """All values that any sweep of this system gives to a parameter of these checks."""
+@cache
+def offered(check, parameter):
+    """All values that any sweep of this system gives to a parameter of a check."""
     values = {
         getattr(setting, parameter)
         for filesystem in FILESYSTEMS.values()
         for sweep in filesystem.sweeps
-        for check in checks or CHECKS
         for setting in filesystem.settings(sweep, check)
     }
-    return sorted(values, key=lambda value: (value is not None, value))
+    write = format_size if parameter == "local_size" else lambda value: value
+    return tuple(map(write, sorted(values, key=lambda value: (value is not None, value))))
+
+
+def swept(cls):
+    """Give the parameters of a check the values that the sweeps of this system name for it.
+
+    The values of all checks together would make thousands of tests that belong nowhere. A check
+    that no sweep names has the value None everywhere, and no system that is valid.
+    """
+    values = {
+        name: parameter(offered(cls.__name__, name) or [None], type=undefined.type)
+        for name, undefined in cls.raw_params.items()
+    }
+    return make_test(cls.__name__, (cls,), values, module=cls.__module__)
+
+
+def but(given, setting):
+    """A setting without the values of the parameters `given`, but with whether there are any."""
+    return tuple(value is None if name in given else value for name, value in vars(setting).items())
+
+
+@cache
+def asked(partition, sweep, check, given):
+    """The settings of a check, without the parameters `given`; kept, for archer has thousands."""
+    return {but(given, setting) for setting in FILESYSTEMS[partition].settings(sweep, check)}
 
 
 def full_size(text):
@@ -67,19 +93,19 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     benchio = fixture(BuiltBenchio, scope="environment")
 
     #: Number of OSTs to stripe over; -1: all of them; None: not striped.
-    stripe_count = parameter(offered("stripe_count"), type=parse_stripe)
+    stripe_count = parameter(type=parse_stripe)
 
     #: Stripe size in MiB; None: not striped.
-    stripe_size = parameter(offered("stripe_size"), type=parse_stripe)
+    stripe_size = parameter(type=parse_stripe)
 
     #: I/O library: mpiio, hdf5, netcdf or stream.
-    backend = parameter(offered("backend"), type=str)
+    backend = parameter(type=str)
 
     #: Array elements per writer in x, y, z.
-    local_size = parameter(map(format_size, offered("local_size")), type=full_size)
+    local_size = parameter(type=full_size)
 
     #: Number of nodes; the site's configuration says how many writers each has.
-    nodes = parameter(offered("nodes"), type=int)
+    nodes = parameter(type=int)
 
     #: The site's list of cases to measure.
     #:
@@ -119,23 +145,20 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("init")
     def set_valid_systems(self):
-        cls = type(self)
-        # -P derives a class of the same name with other values: they go wherever its other
-        # parameters do, stripes only to where there are any.
-        own = next(base for base in reversed(cls.__mro__) if base.__name__ == cls.__name__)
-        given = {p for p in cls.raw_params if cls.raw_params[p].values != own.raw_params[p].values}
-
-        def matches(setting):
-            pairs = [(n, getattr(self.setting, n), value) for n, value in asdict(setting).items()]
-            return all(
-                (mine is None) == (value is None) if name in given else mine == value
-                for name, mine, value in pairs
-            )
-
+        check = type(self).__name__
+        if not offered(check, "nodes"):
+            self.valid_systems = []
+            return
+        # Values from -P go wherever the other parameters do, stripes only to where there are any.
+        given = frozenset(
+            name
+            for name, values in type(self).raw_params.items()
+            if values.values != offered(check, name)
+        )
         self.valid_systems = [
             f"{SYSTEM.name}:{partition}"
-            for partition, filesystem in FILESYSTEMS.items()
-            if any(map(matches, filesystem.settings(self.sweep, cls.__name__)))
+            for partition in FILESYSTEMS
+            if but(given, self.setting) in asked(partition, self.sweep, check, given)
         ]
 
     @run_after("setup")
@@ -200,23 +223,23 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_command(self):
         self.executable = self.benchio.program
-        self.executable_opts = self.benchio_options()
+        self.executable_opts = self.benchio_options(self.repeats, "result.json")
         self.postrun_cmds = ["echo $? > exit_code"]
         self.keep_files = ["result.json"]
 
-    def benchio_options(self):
-        """The command line of the case."""
+    def benchio_options(self, repeats, result):
+        """The command line of one run for the case."""
         case = self.case
         options = [
             f"--backend {','.join(results.backends_of(case))}",
             f"--operation {case.operation}",
             f"--files {case.files}",
             f"--local-size {self.local_size}",
-            f"--repeats {self.repeats}",
+            f"--repeats {repeats}",
             "--sync data",
             '--dir "$RUNDIR"',
             f"--fs-type {','.join(self.filesystem.types)}",
-            "--json result.json",
+            f"--json {result}",
         ]
         if case.instances is not None:
             options += [f"--instances {case.instances}"]

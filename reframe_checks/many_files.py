@@ -3,24 +3,26 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from .base import BenchioCheck, offered
+from .base import BenchioCheck, swept
 
 
 @rfm.simple_test
+@swept
 class FilePerProcess(BenchioCheck):
     """Each writer has a file of its own; or each node, or each of N groups of writers."""
 
     descr = "Parallel write of a file per process, per node, or of N files"
 
     #: Who has a file: process, node, or a number of files.
-    files = parameter(offered("files", "FilePerProcess") or [None], type=str)
+    files = parameter(type=str)
 
 
 @rfm.simple_test
+@swept
 class SystemLoad(BenchioCheck):
     """Independent benchmarks share the filesystem; their aggregate is judged."""
 
     descr = "Parallel writes of several concurrent instances"
 
     #: Number of concurrent instances, each with an equal part of the writers.
-    instances = parameter(offered("instances", "SystemLoad") or [None], type=int)
+    instances = parameter(type=int)

@@ -2,10 +2,11 @@
 
 import reframe as rfm
 
-from .base import BenchioCheck
+from .base import BenchioCheck, swept
 
 
 @rfm.simple_test
+@swept
 class SharedFileWrite(BenchioCheck):
     """All writers write their blocks of one 3D array into one file, and sync it."""
 
@@ -13,6 +14,7 @@ class SharedFileWrite(BenchioCheck):
 
 
 @rfm.simple_test
+@swept
 class SharedFileRead(BenchioCheck):
     """All writers read blocks that others wrote, from a file that was synced and not cached."""
 

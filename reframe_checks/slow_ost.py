@@ -7,10 +7,11 @@ from reframe.core.builtins import run_before
 
 from iowatch.figures import ost_figures, slow_osts
 
-from .base import BenchioCheck
+from .base import BenchioCheck, swept
 
 
 @rfm.simple_test
+@swept
 class SlowOst(BenchioCheck):
     """One job writes to every OST in turn, in rounds, so that all meet the same contention."""
 
@@ -32,12 +33,9 @@ class SlowOst(BenchioCheck):
         ]
         self.keep_files = ["result.*.json"]
 
-    def benchio_options(self):
-        return [
-            option.replace("result.json", "result.$round.$ost.json")
-            for option in super().benchio_options()
-            if not option.startswith("--repeats")
-        ] + ["--repeats 1", "--stripe-offset $ost"]
+    def benchio_options(self, repeats, result):
+        options = super().benchio_options(1, "result.$round.$ost.json")
+        return [*options, "--stripe-offset $ost"]
 
     def measured_figures(self):
         runs = {ost: [] for ost in range(self.filesystem.osts)}

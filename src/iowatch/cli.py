@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,10 +10,15 @@ from rich.console import Console
 
 from iowatch import nightly as nights
 from iowatch.case import Case, format_size
+from iowatch.onboarding import site
+from iowatch.published import PUBLISHED, PublishedError, write_references
 from iowatch.site import SiteConfigError
 from iowatch.sweep import NIGHTLY, SWEEPS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+app.add_typer(site, name="site")
 
 
 @app.callback()
@@ -43,6 +49,21 @@ def nightly(
         raise typer.Exit(2) from None
     show(night, Console(width=100, highlight=False))
     raise typer.Exit(1 if night.is_red else 0)
+
+
+@app.command()
+def references(
+    system: Annotated[str, typer.Argument(help="System of the published tables, such as archer.")],
+    folder: Annotated[
+        Path, typer.Option(help="Where SYSTEM.yaml is written.", show_default="reference_values")
+    ] = PUBLISHED.parent,
+) -> None:
+    """Write a system's reference values from the published tables."""
+    try:
+        print(write_references(system, folder))
+    except PublishedError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        raise typer.Exit(2) from None
 
 
 def show(night: nights.Night, console: Console) -> None:
