@@ -1,6 +1,5 @@
 """What all checks have in common: one job of benchio on one filesystem, and its verdict."""
 
-from functools import cache
 from math import prod
 from pathlib import Path
 
@@ -17,72 +16,17 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import PerformanceError, SanityError
-from reframe.core.meta import make_test
 
 from iowatch import results
-from iowatch.case import format_size, parse_size, parse_stripe
+from iowatch.case import parse_size, parse_stripe
 from iowatch.figures import figures, unit
-from iowatch.site import read_filesystem
 from iowatch.sweep import NIGHTLY, SWEEPS, Setting
 from iowatch.verdict import INVALID, BadReference, judge, read_references
 
 from .benchio import ROOT, BuiltBenchio
+from .parameters import FILESYSTEMS, SYSTEM, asking, full_size
 
 MARK = ".iowatch"  # the file that says that a directory is one of ours
-
-SYSTEM = rt.runtime().system
-FILESYSTEMS = {
-    part.name: read_filesystem(
-        SYSTEM.name,
-        part.name,
-        [environ.name for environ in part.environs],
-        part.extras,
-        rt.runtime().site_config.sources,
-    )
-    for part in SYSTEM.partitions
-}
-
-
-@cache
-def offered(check, parameter):
-    """All values that any sweep of this system gives to a parameter of a check."""
-    values = {
-        getattr(setting, parameter)
-        for filesystem in FILESYSTEMS.values()
-        for sweep in filesystem.sweeps
-        for setting in filesystem.settings(sweep, check)
-    }
-    write = format_size if parameter == "local_size" else lambda value: value
-    return tuple(map(write, sorted(values, key=lambda value: (value is not None, value))))
-
-
-def swept(cls):
-    """Give the parameters of a check the values that the sweeps of this system name for it.
-
-    The values of all checks together would make thousands of tests that belong nowhere. A check
-    that no sweep names has the value None everywhere, and no system that is valid.
-    """
-    values = {
-        name: parameter(offered(cls.__name__, name) or [None], type=undefined.type)
-        for name, undefined in cls.raw_params.items()
-    }
-    return make_test(cls.__name__, (cls,), values, module=cls.__module__)
-
-
-def but(given, setting):
-    """A setting without the values of the parameters `given`, but with whether there are any."""
-    return tuple(value is None if name in given else value for name, value in vars(setting).items())
-
-
-@cache
-def asked(partition, sweep, check, given):
-    """The settings of a check, without the parameters `given`; kept, for archer has thousands."""
-    return {but(given, setting) for setting in FILESYSTEMS[partition].settings(sweep, check)}
-
-
-def full_size(text):
-    """A size with its three edges written out, so that one size has one test name and hash."""
-    return format_size(parse_size(text))
 
 
 class BenchioCheck(rfm.RunOnlyRegressionTest):
@@ -145,21 +89,7 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("init")
     def set_valid_systems(self):
-        check = type(self).__name__
-        if not offered(check, "nodes"):
-            self.valid_systems = []
-            return
-        # Values from -P go wherever the other parameters do, stripes only to where there are any.
-        given = frozenset(
-            name
-            for name, values in type(self).raw_params.items()
-            if values.values != offered(check, name)
-        )
-        self.valid_systems = [
-            f"{SYSTEM.name}:{partition}"
-            for partition in FILESYSTEMS
-            if but(given, self.setting) in asked(partition, self.sweep, check, given)
-        ]
+        self.valid_systems = [f"{SYSTEM.name}:{partition}" for partition in asking(self)]
 
     @run_after("setup")
     def set_case(self):

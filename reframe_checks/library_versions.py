@@ -8,8 +8,8 @@ from reframe.core.exceptions import SanityError
 
 from iowatch.libraries import known_faults, read_versions
 
-from .base import FILESYSTEMS, SYSTEM
 from .benchio import BuiltBenchio
+from .parameters import FILESYSTEMS, SYSTEM
 
 
 @rfm.simple_test

@@ -3,7 +3,8 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from .base import BenchioCheck, swept
+from .base import BenchioCheck
+from .parameters import swept
 
 
 @rfm.simple_test

@@ -2,7 +2,8 @@
 
 import reframe as rfm
 
-from .base import BenchioCheck, swept
+from .base import BenchioCheck
+from .parameters import swept
 
 
 @rfm.simple_test

@@ -7,7 +7,8 @@ from reframe.core.builtins import run_before
 
 from iowatch.figures import ost_figures, slow_osts
 
-from .base import BenchioCheck, swept
+from .base import BenchioCheck
+from .parameters import swept
 
 
 @rfm.simple_test

@@ -6,7 +6,7 @@
  *   LUSTRE_STRIPING      if set: what the filesystem does, whatever was asked for; else of the file
  *   LUSTRE_STATE         which the stand-in for lfs beside this file writes; if empty: no layout
  * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite, or garbage. If its offset is LUSTRE_SLOW,
- * every fsync takes a tenth of a second longer: a slow OST. */
+ * every fsync takes a second longer: a slow OST. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -65,7 +65,7 @@ int fsync(int descriptor)
     unsigned count, size, offset;
 
     if (slow != NULL && striping(&count, &size, &offset) && offset == (unsigned)atoi(slow))
-        usleep(100000);
+        sleep(1);
     return next(descriptor);
 }
 

@@ -51,7 +51,7 @@ SLOW_OST = """
 SlowOst:
   $index: [case_id]
   .*:
-    ost_ratio: [1, -0.8, null, '1']
+    ost_ratio: [1, -0.9, null, '1']
 """
 
 
@@ -72,8 +72,8 @@ def test_slow_ost_is_named(lustre):
     done = lustre.iowatch()
     assert done.returncode == 1
     (sentence,) = re.findall(r"^ +(small:memory.*)", done.stdout, re.MULTILINE)
-    assert re.search(r"ost_ratio is 0\.[01]\d*, below its bound 0.2 in ", sentence)
-    assert re.search(r"; slow: OST 2 \(\d+ MiB/s, 0\.[01]\d of its peers\)$", sentence)
+    assert re.search(r"ost_ratio is 0\.0\d*, below its bound 0.1 in ", sentence)
+    assert re.search(r"; slow: OST 2 \(\d+ MiB/s, 0\.0\d of its peers\)$", sentence)
 
 
 def test_failure_on_one_ost_ends_the_job_without_a_figure(lustre):
