@@ -1,0 +1,148 @@
+"""C3HPC, the cluster in Trieste on which the report "IO Benchmarks" did its exercises.
+
+Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks": NetCDF, IOzone, IOR and
+Darshan on three filesystems. It names no directory, scheduler, module, network or number of cores.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MIB = 2**20
+
+# To confirm: the user who has the directories.
+OWNER = "iowatch"
+
+BACKENDS = ["mpiio", "hdf5", "netcdf"]
+
+# Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
+# and 4 stripes. Exercise 2: one OST after the other. Exercise 3: 48 processes and 48 GB, so 1 GiB
+# each; N -> 1 and N -> N are shared and process. Its 4 and 8 processes are no full node.
+LUSTRE = {
+    "nightly": {
+        "SharedFileWrite": {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1],
+            "local_size": [128],
+            "nodes": [2],
+        },
+        "SharedFileRead": {
+            "backend": BACKENDS,
+            "stripe_count": [-1],
+            "stripe_size": [1],
+            "local_size": [128],
+            "nodes": [2],
+        },
+        "SlowOst": {"stripe_size": [1], "local_size": [128]},
+    },
+    "acceptance": {
+        "SharedFileWrite": {
+            "backend": BACKENDS,
+            "stripe_count": [1, 2, 4],
+            "stripe_size": [1],
+            "local_size": [128, 512],
+            "nodes": [1, 2],
+        },
+        "SharedFileRead": {
+            "backend": BACKENDS,
+            "stripe_count": [1, 2, 4],
+            "stripe_size": [1],
+            "local_size": [128, 512],
+            "nodes": [2],
+        },
+        "FilePerProcess": {
+            "backend": ["netcdf", "stream"],
+            "files": ["process", "gather"],
+            "stripe_count": [1, 2, 4],
+            "stripe_size": [1],
+            "local_size": [128, 512],
+            "nodes": [2],
+        },
+        "SlowOst": {"stripe_size": [1], "local_size": [512]},
+    },
+}
+
+# Disks of the login node.
+NFS = {
+    "nightly": {
+        "SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
+        "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
+    },
+    "acceptance": {
+        "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1, 2]},
+        "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
+    },
+}
+
+# Disks of a node: no other sees them.
+LOCAL = {
+    "nightly": {
+        "SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
+        "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
+    },
+    "acceptance": {
+        "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1]},
+        "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1]},
+    },
+}
+
+FILESYSTEMS = [
+    {
+        "filesystem": "lustre",
+        "path": f"/lustre/{OWNER}/iowatch",
+        "type": "lustre",
+        # Exercise 1: with one stripe a file "cannot exceed 400 MB/s"; exercise 2 has four OSTs.
+        "peak": 4 * 400e6 / MIB,
+        "osts": 4,
+        "sweeps": LUSTRE,
+    },
+    {
+        "filesystem": "nfs",
+        "path": f"/home/{OWNER}/iowatch",
+        "type": "nfs",
+        # To confirm: ten-gigabit Ethernet of the login node.
+        "peak": 10e9 / 8 / MIB,
+        "osts": None,
+        "sweeps": NFS,
+    },
+    {
+        "filesystem": "local",
+        "path": "/tmp/iowatch",
+        "type": ["ext4", "xfs"],
+        # To confirm: one disk, so a SATA link of 6 Gbit/s, of which 8 in 10 are data.
+        "peak": 6e9 * 8 / 10 / 8 / MIB,
+        "osts": None,
+        "sweeps": LOCAL,
+    },
+]
+
+EVERYWHERE = {
+    "cached_reads": False,  # exercise 1 read at 10 GB/s: from memory, as it says itself
+    "writers_per_node": 24,  # to confirm: the report's 48 processes would be two nodes
+}
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "c3hpc",
+            "descr": "C3HPC, Trieste: Lustre, NFS and local disks",
+            "hostnames": [r"c3hpc", r"hpc\.c3e"],  # to confirm
+            "prefix": str(ROOT / "results"),
+            "partitions": [
+                {
+                    "name": filesystem["filesystem"],
+                    "scheduler": "torque",  # to confirm
+                    "launcher": "mpirun",
+                    "access": [],  # to confirm: queue and account, such as "-q NAME"
+                    "environs": ["gnu"],
+                    "max_jobs": 1,
+                    "time_limit": "30m",  # acceptance: -S time_limit=12h
+                    "extras": {**filesystem, **EVERYWHERE},
+                }
+                for filesystem in FILESYSTEMS
+            ],
+        }
+    ],
+    # To confirm: "modules", those of MPI, parallel HDF5 and NetCDF; with a "modules_system".
+    "environments": [{"name": "gnu", "target_systems": ["c3hpc"]}],
+}

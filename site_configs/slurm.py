@@ -1,0 +1,120 @@
+"""Any Slurm cluster: copy this file, name it like the new system, and replace what is marked.
+
+It can be listed and dry-run as it is. README.md, next to it, explains every key and has the steps;
+`iowatch site new NAME` writes such a file from what it finds on a login node.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MIB = 2**20
+
+# Replace: what `sbatch` wants of every job. No other job may share the nodes.
+ACCESS = ["--account=NAME", "--partition=standard", "--exclusive"]
+
+# Replace: cores of a node, all of which write.
+WRITERS_PER_NODE = 64
+
+# Replace: what a node's links can carry, in bytes/s; here one of 100 Gbit/s.
+LINK = 100e9 / 8
+
+BACKENDS = ["mpiio", "hdf5", "netcdf"]
+NODES = [1, 2, 4]  # node counts of the acceptance test
+
+# A few minutes every night. Reads are from two nodes: what one node wrote, its cache may return.
+NIGHTLY = {
+    "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
+    "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
+}
+ACCEPTANCE = {
+    "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": NODES},
+    "SharedFileRead": {"backend": BACKENDS, "local_size": [256], "nodes": [2, 4]},
+    "FilePerProcess": {
+        "backend": ["stream"],
+        "files": ["process"],
+        "local_size": [256],
+        "nodes": NODES,
+    },
+}
+
+
+def striped(sweep, stripe_count, stripe_size):
+    """The same on Lustre, with these stripe counts and sizes."""
+    striping = {"stripe_count": stripe_count, "stripe_size": stripe_size}
+    return {check: {**values, **striping} for check, values in sweep.items()}
+
+
+FILESYSTEMS = [
+    {
+        # Replace: a Lustre filesystem; `lfs osts` counts its OSTs.
+        "filesystem": "scratch",
+        "path": "/scratch/NAME/iowatch",
+        "type": "lustre",
+        "osts": 16,
+        # Replace: what the vendor states for its servers, if that is less.
+        "peak": max(NODES) * LINK / MIB,
+        "sweeps": {
+            "nightly": {
+                **striped(NIGHTLY, [1, -1], [1]),
+                "SlowOst": {"stripe_size": [1], "local_size": [64]},
+            },
+            "acceptance": {
+                **striped(ACCEPTANCE, [1, -1], [1, 4]),
+                "SlowOst": {"stripe_size": [1], "local_size": [128]},
+            },
+        },
+    },
+    {
+        # Replace, or remove: one that is not striped; GPFS is "gpfs", BeeGFS "beegfs".
+        "filesystem": "project",
+        "path": "/project/NAME/iowatch",
+        "type": "gpfs",
+        "osts": None,
+        "peak": max(NODES) * LINK / MIB,
+        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+    },
+]
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "slurm",
+            "descr": "Template of a Slurm cluster",
+            "hostnames": [],  # Replace: login nodes, such as r"login\d+"
+            "prefix": str(ROOT / "results"),
+            "modules_system": "lmod",  # or "envmod" (Environment Modules), or "nomod"
+            "partitions": [
+                {
+                    "name": filesystem["filesystem"],
+                    "scheduler": "slurm",  # "squeue" where there is no accounting
+                    "launcher": "srun",
+                    "access": ACCESS,
+                    "environs": ["gnu"],
+                    "max_jobs": 1,  # jobs on one filesystem take turns
+                    "time_limit": "30m",  # acceptance: -S time_limit=12h
+                    "extras": {
+                        **filesystem,
+                        "cached_reads": False,
+                        "writers_per_node": WRITERS_PER_NODE,
+                    },
+                }
+                for filesystem in FILESYSTEMS
+            ],
+        }
+    ],
+    "environments": [
+        {
+            "name": "gnu",
+            # Replace: the modules that benchio was built with.
+            "modules": ["gcc", "openmpi", "hdf5", "netcdf-fortran"],
+            # Open MPI 4's own component, OMPIO, loses data on a full filesystem and reports
+            # success.
+            "env_vars": [["OMPI_MCA_io", "romio321"]],
+            "target_systems": ["slurm"],
+        }
+    ],
+    "general": [
+        # `module load` in the job script, and no Lmod needed to list the checks or to see it.
+        {"target_systems": ["slurm"], "resolve_module_conflicts": False}
+    ],
+}

@@ -1,0 +1,82 @@
+"""Ulysses, SISSA's cluster, where the report "IO Benchmarks" measured each OST.
+
+Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks", exercise 2: IOzone on two
+OSTs, one at a time. How jobs are run is not in it: that is from users' notes on the old Ulysses.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MIB = 2**20
+
+# To confirm: the user who has the directory.
+OWNER = "iowatch"
+PATH = f"/scratch/{OWNER}/iowatch"
+
+BACKENDS = ["mpiio", "hdf5", "netcdf"]
+
+NODES = [1, 2, 4]
+NIGHTLY = {
+    "SharedFileWrite": {
+        "backend": BACKENDS,
+        "stripe_count": [1, -1],
+        "stripe_size": [1],
+        "local_size": [128],
+        "nodes": [2],
+    },
+    # What the exercise did: are all OSTs of the same order?
+    "SlowOst": {"stripe_size": [1], "local_size": [128]},
+}
+ACCEPTANCE = {
+    "SharedFileWrite": {
+        "backend": BACKENDS,
+        "stripe_count": [1, -1],
+        "stripe_size": [1, 4, 8],
+        "local_size": [128, 256],
+        "nodes": NODES,
+    },
+    "SharedFileRead": {
+        "backend": BACKENDS,
+        "stripe_count": [1, -1],
+        "stripe_size": [1],
+        "local_size": [256],
+        "nodes": [2, 4],
+    },
+    "SlowOst": {"stripe_size": [1], "local_size": [512]},  # 8 GB at least in the report
+}
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "ulysses",
+            "descr": "Ulysses, SISSA, Lustre",
+            "hostnames": [r"frontend[12]"],
+            "prefix": str(ROOT / "results"),
+            "partitions": [
+                {
+                    "name": "lustre",
+                    "scheduler": "torque",  # to confirm; later it had Slurm
+                    "launcher": "mpirun",
+                    "access": [],  # to confirm: queue and account, such as "-q NAME"
+                    "environs": ["gnu"],
+                    "max_jobs": 1,
+                    "time_limit": "30m",  # acceptance: -S time_limit=12h
+                    "extras": {
+                        "filesystem": "lustre",
+                        "path": PATH,
+                        "type": "lustre",
+                        # To confirm: the report has no such figure. InfiniBand QDR carries
+                        # 32 Gbit/s of data from each node.
+                        "peak": max(NODES) * 32e9 / 8 / MIB,
+                        "osts": 2,
+                        "cached_reads": False,
+                        "writers_per_node": 20,  # to confirm: two sockets of 10 cores
+                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                    },
+                }
+            ],
+        }
+    ],
+    # To confirm: "modules", those of MPI, parallel HDF5 and NetCDF; with a "modules_system".
+    "environments": [{"name": "gnu", "target_systems": ["ulysses"]}],
+}
