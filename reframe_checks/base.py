@@ -48,8 +48,11 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     #: Array elements per writer in x, y, z.
     local_size = parameter(type=full_size)
 
-    #: Number of nodes; the site's configuration says how many writers each has.
+    #: Number of nodes.
     nodes = parameter(type=int)
+
+    #: Number of writers on each node.
+    writers_per_node = parameter(type=int)
 
     #: The site's list of cases to measure.
     #:
@@ -83,6 +86,7 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             stripe_size=self.stripe_size,
             local_size=parse_size(self.local_size),
             nodes=self.nodes,
+            writers_per_node=self.writers_per_node,
             files=getattr(self, "files", "shared"),
             instances=getattr(self, "instances", None),
         )
@@ -122,7 +126,10 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def set_tasks(self):
         self.num_tasks = self.case.writers
-        self.num_tasks_per_node = self.filesystem.writers_per_node
+        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
+        # `-R span[ptile=N]` instead.
+        if self.current_partition.scheduler.registered_name != "lsf":
+            self.num_tasks_per_node = self.writers_per_node
 
     @run_after("setup")
     def set_one_job_per_filesystem(self):

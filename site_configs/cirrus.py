@@ -38,13 +38,23 @@ NIGHTLY = {
 # Tables 13 and 14; 128 nodes there with stripes only. They also have 1 and 16 writers on one node.
 NODES = [1, 2, 4, 8, 16, 32, 64, 128]
 ACCEPTANCE = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, -1],
-        "stripe_size": [1, 4, 8],
-        "local_size": [128, 256],
-        "nodes": NODES,
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1, 4, 8],
+            "local_size": [128, 256],
+            "nodes": [1],
+            "writers_per_node": [1, 16, 36],
+        },
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1, 4, 8],
+            "local_size": [128, 256],
+            "nodes": NODES[1:],
+        },
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [1, -1],

@@ -23,7 +23,16 @@ NIGHTLY = {
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
 }
 ACCEPTANCE = {
-    "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": NODES},
+    # WP, table 20: 1 to 32 writers.
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "local_size": [128, 256],
+            "nodes": [1],
+            "writers_per_node": [1, 2, 4, 8, 16],
+        },
+        {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
+    ],
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
     "FilePerProcess": {
         "backend": ["stream"],

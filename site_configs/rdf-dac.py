@@ -28,7 +28,13 @@ NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": ONE_NODE},
 }
 ACCEPTANCE = {
-    "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": ONE_NODE},
+    # WP, tables 18 and 19.
+    "SharedFileWrite": {
+        "backend": BACKENDS,
+        "local_size": [128, 256],
+        "nodes": ONE_NODE,
+        "writers_per_node": [1, 2, 4, 8, 16, 32, 40],
+    },
     "FilePerProcess": {
         "backend": ["stream"],
         "files": ["process"],

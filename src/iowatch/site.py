@@ -47,7 +47,7 @@ class Filesystem:
     peak: float  # MiB/s that nothing can exceed: link or memory bandwidth
     osts: int | None  # None: not striped
     cached_reads: bool  # reads that a cache may have served are accepted
-    writers_per_node: int
+    writers_per_node: int  # where a sweep does not say so itself
     sweeps: Mapping[str, Sweep]
 
     def settings(self, sweep: str, check: str) -> tuple[Setting, ...]:
@@ -66,7 +66,7 @@ class Filesystem:
             stripe_count=setting.stripe_count,
             stripe_size=setting.stripe_size,
             local_size=setting.local_size,
-            writers=setting.nodes * self.writers_per_node,
+            writers=setting.nodes * setting.writers_per_node,
             instances=setting.instances,
             each_ost=CHECKS[check].each_ost,
         )
@@ -112,6 +112,7 @@ def read_filesystem(
 
     name = read(FILESYSTEM, read_text)
     osts = read(OSTS, lambda value: None if value is None else read_count(value))
+    writers_per_node = read(WRITERS_PER_NODE, read_count)
     return Filesystem(
         system=system,
         partition=partition,
@@ -122,8 +123,8 @@ def read_filesystem(
         peak=read(PEAK, _positive),
         osts=osts,
         cached_reads=read(CACHED_READS, _flag),
-        writers_per_node=read(WRITERS_PER_NODE, read_count),
-        sweeps=read(SWEEPS, lambda value: read_sweeps(value, striped=osts is not None)),
+        writers_per_node=writers_per_node,
+        sweeps=read(SWEEPS, lambda v: read_sweeps(v, osts is not None, writers_per_node)),
     )
 
 

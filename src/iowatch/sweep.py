@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iowatch.case import Size, parse_size
@@ -18,6 +18,7 @@ ACCEPTANCE = "acceptance"
 SWEEPS = (NIGHTLY, ACCEPTANCE)
 
 STRIPING = ("stripe_count", "stripe_size")
+OPTIONAL = ("writers_per_node",)  # a sweep may say so; else those of the partition
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Setting:
     stripe_size: int | None  # MiB; None: not striped
     local_size: Size  # elements per writer
     nodes: int
+    writers_per_node: int
     files: str = "shared"
     instances: int | None = None
 
@@ -59,32 +61,52 @@ CHECKS = {
 Sweep = dict[str, tuple[Setting, ...]]  # of each check that runs
 
 
-def read_sweeps(value: Any, striped: bool) -> dict[str, Sweep]:
+def read_sweeps(value: Any, striped: bool, writers_per_node: int) -> dict[str, Sweep]:
     """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
 
-    `value` is sweep -> check -> parameter -> list of values.
+    `value` is sweep -> check -> parameter -> list of values; instead of one such mapping a check
+    may have a list of them, whose cases are measured one and all.
     """
     sweeps = _mapping(value)
     if set(sweeps) != set(SWEEPS):
         raise ValueError(f"has not exactly the sweeps {' and '.join(SWEEPS)}: {list(sweeps)}")
     return {
         sweep: {
-            check: _settings(f"{sweep}/{check}", CHECKS.get(check), values, striped)
-            for check, values in _mapping(checks).items()
+            check: _settings(f"{sweep}/{check}", check, given, striped, writers_per_node)
+            for check, given in _mapping(checks).items()
         }
         for sweep, checks in sweeps.items()
     }
 
 
-def _settings(place: str, check: Check | None, given: Any, striped: bool) -> tuple[Setting, ...]:
-    """All combinations of the values given to one check."""
+def _settings(
+    place: str, name: str, given: Any, striped: bool, writers_per_node: int
+) -> tuple[Setting, ...]:
+    """All settings of one check."""
+    check = CHECKS.get(name)
     if check is None:
         raise ValueError(f"has an unknown check, {place}: there are {', '.join(CHECKS)}")
     if check.each_ost and not striped:
         raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
+    every = given if isinstance(given, list) and given else [given]
+    settings = [
+        setting
+        for values in every
+        for setting in _product(place, check, _mapping(values), striped, writers_per_node)
+    ]
+    writers = [replace(s, nodes=s.nodes * s.writers_per_node, writers_per_node=1) for s in settings]
+    if twice := [s for s, w in zip(settings, writers, strict=True) if writers.count(w) > 1]:
+        raise ValueError(f"measures the same at {place} twice: {twice[0]} and {twice[-1]}")
+    return tuple(settings)
+
+
+def _product(
+    place: str, check: Check, given: Mapping[str, Any], striped: bool, writers_per_node: int
+) -> list[Setting]:
+    """All combinations of the values given."""
     wanted = [p for p in check.parameters if striped or p not in STRIPING]
-    for parameter in _mapping(given):
-        if parameter not in wanted:
+    for parameter in given:
+        if parameter not in (*wanted, *OPTIONAL):
             why = ", for it is not striped" if parameter in STRIPING and not striped else ""
             raise ValueError(f"has no place for {place}/{parameter}{why}")
     if missing := [parameter for parameter in wanted if parameter not in given]:
@@ -92,15 +114,16 @@ def _settings(place: str, check: Check | None, given: Any, striped: bool) -> tup
 
     values: dict[str, tuple[Any, ...]] = dict.fromkeys(STRIPING, (None,))
     values |= {parameter: (value,) for parameter, value in check.fixed.items()}
-    for parameter in wanted:
+    values["writers_per_node"] = (writers_per_node,)
+    for parameter in given:
         try:
             values[parameter] = read_list(_CONVERT[parameter])(given[parameter])
         except ValueError as err:
             raise ValueError(f"at {place}/{parameter} {err}") from None
-    return tuple(
+    return [
         Setting(**dict(zip(values, combination, strict=True)))
         for combination in itertools.product(*values.values())
-    )
+    ]
 
 
 def read_text(value: Any) -> str:
@@ -160,6 +183,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "stripe_size": read_count,
     "local_size": parse_size,
     "nodes": read_count,
+    "writers_per_node": read_count,
     "files": _files,
     "instances": read_count,
 }

@@ -17,7 +17,7 @@ CUBE = (128, 128, 128)
 def settings(check, striped=True, **values):
     given = {p: VALUES[p] for p in CHECKS[check].parameters if striped or "stripe" not in p}
     sweeps = {"nightly": {check: {**given, **values}}, "acceptance": {}}
-    return read_sweeps(sweeps, striped)["nightly"][check]
+    return read_sweeps(sweeps, striped, 24)["nightly"][check]
 
 
 def test_every_check_of_reframe_checks_has_its_settings():
@@ -32,16 +32,34 @@ def test_every_check_of_reframe_checks_has_its_settings():
 
 
 def test_settings_say_what_a_check_fixes():
-    assert settings("SlowOst") == (Setting("mpiio", 1, 1, CUBE, 1),)
+    assert settings("SlowOst") == (Setting("mpiio", 1, 1, CUBE, 1, 24),)
     files = {setting.files for setting in settings("FilePerProcess")}
     assert files == {"process", "4"}
     assert {setting.instances for setting in settings("SystemLoad")} == {1, 2, 4}
     assert {setting.instances for setting in settings("SharedFileWrite")} == {None}
 
 
+def test_sweep_may_say_how_many_writers_a_node_has():
+    found = settings("SharedFileWrite", nodes=[1], stripe_count=[1], writers_per_node=[1, 2, 40])
+    assert [setting.writers_per_node for setting in found] == [1, 2, 40]
+
+
+def test_check_may_have_several_products():
+    one = {p: VALUES[p] for p in CHECKS["SharedFileWrite"].parameters}
+    other = {**one, "stripe_count": [-1], "nodes": [512]}
+    sweeps = {"nightly": {"SharedFileWrite": [one, other]}, "acceptance": {}}
+    found = read_sweeps(sweeps, True, 24)["nightly"]["SharedFileWrite"]
+    assert {(s.stripe_count, s.nodes) for s in found} == {
+        (4, 1), (4, 2), (-1, 1), (-1, 2), (-1, 512),
+    }  # fmt: skip
+    sweeps["nightly"]["SharedFileWrite"] = [one, one]
+    with pytest.raises(ValueError, match="measures the same at nightly/SharedFileWrite twice"):
+        read_sweeps(sweeps, True, 24)
+
+
 def test_filesystem_that_is_not_striped_has_no_stripes():
     (setting,) = settings("SharedFileWrite", striped=False, nodes=[1])
-    assert setting == Setting("mpiio", None, None, CUBE, 1)
+    assert setting == Setting("mpiio", None, None, CUBE, 1, 24)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +82,12 @@ def test_filesystem_that_is_not_striped_has_no_stripes():
         ("SharedFileWrite", {"nodes": [True]}, "is not a positive integer: True"),
         ("SharedFileWrite", {"node": [1]}, "has no place for nightly/SharedFileWrite/node"),
         ("SharedFileWrite", {"instances": [1]}, "has no place for nightly/SharedFileWrite/instan"),
+        ("SharedFileWrite", {"writers_per_node": [0]}, "writers_per_node is not a positive"),
+        (
+            "SharedFileWrite",
+            {"writers_per_node": [12, 24]},
+            "the same at nightly/SharedFileWrite tw",
+        ),
         ("FilePerProcess", {"files": ["shared"]}, "is not process, node, gather or a number"),
         ("FilePerProcess", {"files": [1]}, "is not process, node, gather or a number"),
         ("SystemLoad", {"instances": [0]}, "instances is not a positive integer"),
@@ -101,4 +125,4 @@ def test_stripes_are_refused_where_there_are_none(check, values, sentence):
 )
 def test_what_is_no_sweep_is_refused(sweeps, sentence):
     with pytest.raises(ValueError, match=sentence):
-        read_sweeps(sweeps, striped=True)
+        read_sweeps(sweeps, True, 24)
