@@ -27,7 +27,8 @@ def ask(*words: str) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,  # where Torque's qstat gives its version
-            env={**os.environ, "LC_ALL": "C"},
+            # benchio without mpirun: Open MPI would start a daemon, which needs a network
+            env={**os.environ, "LC_ALL": "C", "OMPI_MCA_ess_singleton_isolated": "1"},
             timeout=30,
         )
     except (OSError, subprocess.TimeoutExpired):

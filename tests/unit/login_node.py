@@ -1,9 +1,8 @@
 """What login nodes have said: recorded forms, made-up names."""
 
-
 # Slurm's sinfo -h -e -o '%P|%a|%l|%D|%z'
 SINFO = """\
-standard*|up|1-00:00:00|5276|2:64:2
+standard*|up|1-00:00:00|500|2:64:2
 highmem|up|2-00:00:00|584|2:64:2
 gpu|up|4:00:00|4|1:32:2
 gpu|up|4:00:00|2|2:64:1
@@ -40,6 +39,14 @@ mom1
      state = free
      resources_available.ncpus = 0
      resources_available.vntype = cray_login
+
+mom2
+     state = free
+     resources_available.ncpus = 0
+
+mom3
+     state = free
+     resources_available.ncpus = 0
 
 himem1
      state = free

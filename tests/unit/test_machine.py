@@ -12,7 +12,7 @@ from iowatch.machine import Nodes
 def test_partitions_of_slurm():
     found = machine.parse_sinfo(SINFO)
     assert found == [
-        Nodes(5276, 128, "standard", 1440, default=True),
+        Nodes(500, 128, "standard", 1440, default=True),
         Nodes(584, 128, "highmem", 2880),
         Nodes(5, 32, "gpu", 240),  # with and without hyperthreads
         Nodes(2, 128, "gpu", 240),

@@ -150,6 +150,6 @@ def test_directories_that_are_asked_for(mounted, tmp_path):
 
 @pytest.mark.parametrize("path", ["not/there", "file", 'a"b', "$(reboot)"])
 def test_directories_that_cannot_be_measured(mounted, tmp_path, path):
-    (tmp_path / "file").touch()
+    (tmp_path / "file").touch(0o755)
     with pytest.raises(OnboardingError, match=r"^--path "):
         mounts.find_filesystems(mounted(), [tmp_path / path], tmp_path, is_local=True)
