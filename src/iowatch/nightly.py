@@ -91,6 +91,14 @@ def expected_cases(system: str, sweep: str) -> set[Case]:
     return cases
 
 
+def results_database() -> Path:
+    """The results database of ReFrame's configuration."""
+    try:
+        return Path(json.loads(_reframe("--show-config=storage"))[0]["sqlite_db_file"])
+    except (ValueError, LookupError):
+        raise UsageError("ReFrame has no results database: source env.sh, or use --db") from None
+
+
 def _reframe(*options: str) -> str:
     """What ReFrame prints for these options; UsageError in one line if it can't."""
     try:

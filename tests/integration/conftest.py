@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,8 +151,21 @@ class Site:
         (self.folder / "small.py").write_text(f"site_configuration = {config!r}\n")
 
 
+@contextmanager
+def new_site(folder, benchio):
+    scratch = Path(tempfile.mkdtemp(prefix="iowatch-test.", dir="/dev/shm"))
+    yield Site(folder, scratch, benchio)
+    shutil.rmtree(scratch)
+
+
 @pytest.fixture
 def site(tmp_path, benchio):
-    scratch = Path(tempfile.mkdtemp(prefix="iowatch-test.", dir="/dev/shm"))
-    yield Site(tmp_path, scratch, benchio)
-    shutil.rmtree(scratch)
+    with new_site(tmp_path, benchio) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def module_site(tmp_path_factory, benchio):
+    """A site for what all tests of a file look at."""
+    with new_site(tmp_path_factory.mktemp("site"), benchio) as site:
+        yield site

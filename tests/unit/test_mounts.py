@@ -104,6 +104,9 @@ def test_parallel_filesystems_go_before_disks(mounted, tmp_path):
 def test_users_own_directory_goes_before_the_root_of_the_filesystem(mounted, tmp_path, monkeypatch):
     text = mounted(("gpfs", "fs"), ("beegfs", "other"))
     (tmp_path / "fs/z01").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCRATCH", "fs")  # not an absolute path
+    monkeypatch.setenv("PROJECT", "/nowhere")
     (tmp_path / "other/group/z01").mkdir(parents=True)
     monkeypatch.setenv("WORK", f"{tmp_path}/other/group/z01")
     found, _ = mounts.find_filesystems(text, [], tmp_path, is_local=False)
@@ -120,12 +123,32 @@ def test_disk_is_the_last_resort_and_only_where_jobs_run_here(mounted, tmp_path)
         mounts.find_filesystems(mounted(), [], tmp_path, is_local=False)
 
 
-def test_filesystem_without_a_writable_directory_is_left_out(mounted, tmp_path, monkeypatch):
-    monkeypatch.setattr(mounts.os, "access", lambda path, mode: "fs3" not in str(path))
+def test_filesystem_without_a_writable_directory_is_left_out(mounted, tmp_path):
     text = mounted(("lustre", "fs2"), ("lustre", "fs3"))
+    (tmp_path / "fs3").rmdir()
     (found,), ((mount, why),) = mounts.find_filesystems(text, [], tmp_path, is_local=False)
     assert found.name == "fs2"
     assert (Path(mount.path).name, why) == ("fs3", "no directory found that you may write to")
+
+
+def test_homes_and_the_root_directory_are_no_place_to_write(mounted, tmp_path, monkeypatch):
+    (tmp_path / "fs/z01").mkdir(parents=True)
+    monkeypatch.setenv("HOME", f"{tmp_path}/fs/z01")
+    monkeypatch.setenv("SCRATCH", "/")
+    (found,), _ = mounts.find_filesystems(mounted(("gpfs", "fs")), [], tmp_path, is_local=True)
+    assert found.path == f"{tmp_path}/fs/iowatch"
+    (found,), _ = mounts.find_filesystems(mounted(), [], tmp_path, is_local=True)
+    assert found.path == f"{tmp_path}/iowatch"
+
+
+def test_directory_that_cannot_be_reached(mounted, tmp_path, monkeypatch):
+    """For root there is none: a link to itself is one for everybody."""
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.setenv("WORK", f"{tmp_path}/loop")
+    (found,), _ = mounts.find_filesystems(mounted(), [], tmp_path, is_local=True)
+    assert found.path == f"{tmp_path}/iowatch"
+    with pytest.raises(OnboardingError, match="not a directory"):
+        mounts.find_filesystems(mounted(), [tmp_path / "loop/new"], tmp_path, is_local=True)
 
 
 def test_directories_that_are_asked_for(mounted, tmp_path):
@@ -148,7 +171,7 @@ def test_directories_that_are_asked_for(mounted, tmp_path):
     assert left_out == []
 
 
-@pytest.mark.parametrize("path", ["not/there", "file", 'a"b', "$(reboot)"])
+@pytest.mark.parametrize("path", ["not/there", "file", 'a"b', "$(reboot)", f"{'a' * 300}/b"])
 def test_directories_that_cannot_be_measured(mounted, tmp_path, path):
     (tmp_path / "file").touch(0o755)
     with pytest.raises(OnboardingError, match=r"^--path "):

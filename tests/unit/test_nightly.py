@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from iowatch import nightly
 from iowatch.case import Case
-from iowatch.cli import app, show
+from iowatch.cli import app
 from iowatch.figures import figure_names
+from iowatch.tables import show_night
 
 HDF5 = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 MPIIO = Case("local", "tmpfs", "gnu", "write", "shared", "mpiio", None, None, (64, 64, 64), 4)
@@ -137,7 +138,7 @@ def test_table_fits_a_hundred_columns_and_explains_what_is_red():
     red = reported(HDF5, result="fail", verdict="regression", sentence="ratio is 0.1")
     night = nightly.gate({HDF5, MPIIO}, session(red, reported(MPIIO)))
     console = Console(width=100, record=True, file=io.StringIO())
-    show(night, console)
+    show_night(night, console)
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= 100
     where = next(number for number, line in enumerate(lines) if line.endswith("regression"))

@@ -1,0 +1,81 @@
+"""The tables that the commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from iowatch.case import Case, format_size
+from iowatch.history import Record, by_night
+from iowatch.nightly import Night
+
+
+def show_night(night: Night, console: Console) -> None:
+    """Print the verdict table, under each red verdict its sentence, and a line on the night."""
+    console.print(
+        f"\n{'partition':<10}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
+        f"{'writers':>8}{'max MiB/s':>10} {'ratio':>5} {'close %':>7} verdict",
+        style="bold",
+    )
+    for row in night.rows:
+        case, figures = row.case, row.figures
+        console.print(
+            f"{case.partition:<10}{_what(case):<16}{case.backend:<8}{_stripes(case):<11}"
+            f"{format_size(case.local_size):<12}{case.writers:>8}"
+            f"{_number(figures.get('total_max'), '.0f'):>10}"
+            f" {_number(figures.get('ratio'), '.2f'):>5}"
+            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>7} {row.kind}",
+            style="red" if row.red else None,
+            soft_wrap=True,
+        )
+        if row.red:
+            console.print(f"    {row.sentence}", soft_wrap=True, markup=False)
+    for problem in night.problems:
+        console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
+    colour = "red" if night.is_red else "green"
+    console.print(
+        f"\n{colour}: {len(night.rows)} case(s) measured, {len(night.red_rows)} with a red verdict,"
+        f" {len(night.problems)} problem(s) with the night",
+        style=colour,
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _what(case: Case) -> str:
+    if case.each_ost:
+        return "write each OST"
+    load = "" if case.instances is None else f" x{case.instances}"
+    return f"{case.operation} {case.files}{load}"
+
+
+def _stripes(case: Case) -> str:
+    if case.stripe_count is None:
+        return "-"
+    count = "all" if case.stripe_count == -1 else case.stripe_count
+    return f"{count} x {case.stripe_size} MiB"
+
+
+def show_history(records: Iterable[Record], console: Console) -> None:
+    """Print each case with its nights, the days between them without one, and its best rate."""
+    cases = by_night(records)
+    console.print(
+        f"{'nights':>6} {'first':<10} {'last':<10} {'gaps':>4} {'runs':>5} {'invalid':>7}"
+        f" {'best MiB/s':>10}  case",
+        style="bold",
+    )
+    for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
+        runs = [record for night in nights.values() for record in night]
+        first, last = min(nights), max(nights)
+        gaps = (last - first).days + 1 - len(nights)
+        best = max((run.figures.get("total_max", 0.0) for run in runs), default=0.0)
+        console.print(
+            f"{len(nights):>6} {first} {last} {gaps:>4} {len(runs):>5}"
+            f" {sum(not run.figures for run in runs):>7} {best:>10.0f}  {case}",
+            soft_wrap=True,
+            markup=False,
+        )
+    console.print(f"{len(cases)} case(s)")

@@ -1,0 +1,147 @@
+"""The history that ReFrame's own results database holds, as the real ReFrame writes it."""
+
+import json
+import shutil
+import sqlite3
+import uuid
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from iowatch import history
+from iowatch.history import HistoryError, by_night, read
+
+CASE = "small:memory/{}/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2"
+DAY = 86400
+
+
+@pytest.fixture(scope="module")
+def night(module_site):
+    """The results of one night: one case that is fine and one that is invalid."""
+    module_site.faults = {"fine": "none", "broken": "cut off"}
+    module_site.write["backend"] = ["hdf5"]
+    assert module_site.reframe("-r", "--mode=record").returncode == 1
+    return module_site.folder / "run" / "results.db"
+
+
+@pytest.fixture
+def database(night, tmp_path):
+    """A copy of them."""
+    return Path(shutil.copy(night, tmp_path / "results.db"))
+
+
+def store(database, days, **changes):
+    """Store the first session once more, as of so many days later."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        query = "SELECT session_start_unix, session_end_unix, json_blob FROM sessions LIMIT 1"
+        start, end, blob = connection.execute(query).fetchone()
+        session = json.loads(blob)
+        for test in session["runs"][0]["testcases"]:
+            test["job_completion_time_unix"] += days * DAY
+            test.update(changes)
+        row = (str(uuid.uuid4()), start + days * DAY, end + days * DAY, json.dumps(session), "")
+        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+
+
+def test_runs_of_a_session_are_read(database):
+    records = read([database])
+    found = {str(record.case): record for record in records}
+    assert set(found) == {CASE.format("fine"), CASE.format("broken")}, "no fixture, no versions"
+    fine, broken = found[CASE.format("fine")], found[CASE.format("broken")]
+    assert (fine.verdict, broken.verdict) == ("ok", "invalid")
+    assert fine.figures["total_max"] > 0
+    assert broken.figures == {}
+    assert "not readable JSON" in broken.sentence
+
+
+def test_nights_are_the_days_of_their_jobs_and_databases_add_up(database, tmp_path):
+    for days in (1, 1.01, 5):
+        store(database, days)
+    other = tmp_path / "other.db"
+    shutil.copy(database, other)
+    store(other, 7)
+    cases = by_night(read([database, other]))
+    assert len(cases) == 2
+    for nights in cases.values():
+        first = min(nights)
+        assert sorted(nights) == [first + timedelta(days) for days in (0, 1, 5, 7)]
+        assert [len(nights[night]) for night in sorted(nights)] == [1, 2, 1, 1]
+
+
+def test_test_of_another_suite_and_timed_out_job_are_no_figures(database):
+    store(database, 1, case_id="another suite's")
+    store(database, 2, verdict="", result="fail", perfvalues={})
+    cases = by_night(read([database]))
+    assert {len(nights) for nights in cases.values()} == {2}
+    for nights in cases.values():
+        (record,) = nights[max(nights)]
+        assert (record.verdict, record.figures) == ("invalid", {})
+
+
+def test_reading_leaves_no_lock_and_changes_nothing(database):
+    before = database.read_bytes()
+    records = iter(read([database]))
+    next(records)  # and the rest is still to come
+    assert database.read_bytes() == before
+    store(database, 1)
+    assert len(read([database])) == 4
+
+
+def test_locked_database_is_said_to_be(database, monkeypatch):
+    monkeypatch.setattr(history, "LOCKED_S", 0.1)
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(HistoryError, match=r"results.db: still locked after 0.1 s"):
+            read([database])
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def execute(statement):
+    def change(path):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(statement)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (truncate, "damaged, or no SQLite database"),
+        (lambda path: path.write_text("results\n" * 99), "damaged, or no SQLite database"),
+        (Path.unlink, "there is no such results database: name one with --db"),
+        (lambda path: path.write_bytes(b""), "not a results database of ReFrame: no such table"),
+        (execute("DROP TABLE sessions"), "not a results database of ReFrame: no such table"),
+        (execute("UPDATE metadata SET schema_version = '9.0'"), "its schema is version 9.0"),
+        (execute("DELETE FROM metadata"), "its schema is version none"),
+        (execute("UPDATE sessions SET json_blob = '{'"), "not a results database of ReFrame: malf"),
+    ],
+)
+def test_what_is_no_database_of_reframe_is_named(database, spoil, sentence):
+    spoil(database)
+    with pytest.raises(HistoryError, match=f"^{database}: {sentence}"):
+        read([database])
+
+
+def test_command_lists_cases_nights_and_gaps(database, site):
+    store(database, 3)
+    site.environment["RFM_SQLITE_DB_FILE"] = str(database)
+    done = site._run("iowatch", "history")
+    assert done.returncode == 0, done.stdout
+    header, broken, fine, total = done.stdout.splitlines()
+    assert header.split()[:4] == ["nights", "first", "last", "gaps"]
+    first = date.fromisoformat(fine.split()[1])
+    assert fine.split()[:6] == ["2", str(first), str(first + timedelta(3)), "2", "2", "0"]
+    assert fine.endswith(CASE.format("fine"))
+    assert broken.split()[5] == "2", "invalid runs"
+    assert total == "2 case(s)"
+    assert site._run("iowatch", "history", "--case", "/fine/").stdout.endswith("1 case(s)\n")
+    site.environment["RFM_CONFIG_FILES"] = ""
+    done = site._run("iowatch", "history")
+    assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)
+    assert "iowatch: error: " in done.stdout
