@@ -101,7 +101,7 @@ def find_jobs(is_open_mpi_4: bool) -> Jobs:
         )
     if shutil.which("bsub"):
         return Jobs("LSF", "lsf", "mpirun", here, are_nodes_known=False)
-    return Jobs("no scheduler", "local", "mpirun", here)
+    return Jobs("No scheduler", "local", "mpirun", here)
 
 
 #: Not --json, which older Slurms lack and newer ones have changed.

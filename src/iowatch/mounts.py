@@ -139,8 +139,8 @@ def _with_own_names(filesystems: Iterable[Filesystem]) -> list[Filesystem]:
 
 def _asked_for(path: Path, mounts: Collection[Mount]) -> Filesystem:
     directory = path.absolute()
-    parent = directory if directory.exists() else directory.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+    parent = directory if os.access(directory, os.F_OK) else directory.parent
+    if not is_writable_directory(parent):
         raise OnboardingError(f"--path {path}: not a directory, or not one that you may write to")
     if not PLAIN.fullmatch(str(directory)):
         raise OnboardingError(f"--path {path}: has characters that a job script would misread")
@@ -228,16 +228,20 @@ def writable_directory(
     own = [os.environ.get(name) for name in ("SCRATCH", "PSCRATCH", "WORK", "PROJECT")]
     user = os.environ.get("USER", "")
     for path in (*map(Path, filter(None, own)), Path(mount.path, user), Path(mount.path), *more):
-        real = path.resolve()
         if (
-            str(real) not in ("/", os.environ.get("HOME"))
-            and real.is_dir()
+            path.is_absolute()
             and PLAIN.fullmatch(str(path))
-            and mount_of(real, mounts) == mount
-            and os.access(real, os.W_OK | os.X_OK)
+            and is_writable_directory(path)
+            and str(path.resolve()) not in ("/", os.environ.get("HOME"))
+            and mount_of(path.resolve(), mounts) == mount
         ):
             return path
     return None
+
+
+def is_writable_directory(path: Path) -> bool:
+    """Whether the user may make files there; also what cannot be reached at all is not."""
+    return os.access(f"{path}/", os.W_OK | os.X_OK)
 
 
 def parse_osts(text: str) -> int | None:

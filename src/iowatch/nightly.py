@@ -93,10 +93,8 @@ def expected_cases(system: str, sweep: str) -> set[Case]:
 
 def results_database() -> Path:
     """The results database of ReFrame's configuration."""
-    try:
-        return Path(json.loads(_reframe("--show-config=storage"))[0]["sqlite_db_file"])
-    except (ValueError, LookupError):
-        raise UsageError("ReFrame has no results database: source env.sh, or use --db") from None
+    path: str = json.loads(_reframe("--show-config=storage/0/sqlite_db_file"))
+    return Path(os.path.expandvars(path))
 
 
 def _reframe(*options: str) -> str:

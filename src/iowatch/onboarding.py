@@ -82,7 +82,9 @@ def check_name(name: str, folder: Path) -> None:
         except Exception as err:
             raise OnboardingError(f"{file} is no site's configuration: {err!r}") from None
     if name in taken:
-        raise OnboardingError(f"{name} exists already ({taken[name]}): choose another name")
+        raise OnboardingError(
+            f"{name} exists already ({taken[name]}): remove it, or take another name"
+        )
 
 
 def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def test_command_lists_cases_nights_and_gaps(database, site):
     assert broken.split()[5] == "2", "invalid runs"
     assert total == "2 case(s)"
     assert site._run("iowatch", "history", "--case", "/fine/").stdout.endswith("1 case(s)\n")
-    site.environment["RFM_CONFIG_FILES"] = ""
+    site.environment["RFM_SQLITE_DB_FILE"] = "/nowhere/results.db"
     done = site._run("iowatch", "history")
     assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)
-    assert "iowatch: error: " in done.stdout
+    assert done.stdout.startswith("iowatch: error: /nowhere/results.db: there is no such")
