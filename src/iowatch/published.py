@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
+
+from iowatch import baselines
+from iowatch.bounds import GENERAL, SLOW_OST, flow
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "reference_values" / "published"
@@ -41,17 +43,6 @@ COMPARISON_TABLE = "21"  # gathers the best of other tables, without their setti
 LOAD_TABLES = ("11", "12")
 NOT_STRIPED = ("cosma5", "jasmin", "rdf-dac")  # GPFS, Panasas
 UNPUBLISHED = ("archer2", "local", "slurm")  # systems of this repository, not of the papers
-
-#: What holds on any machine; the comment in HEADER says why.
-_FLOOR = {"total_max": [1, 0, None, "MiB/s"]}
-_CLOSE = {"close_fraction": [0, None, 0.25, "1"]}
-GENERAL = {
-    "mpiio": _FLOOR | _CLOSE,
-    "hdf5": {"ratio": [0.9, -0.5, None, "1"]} | _CLOSE,
-    "netcdf": {"ratio": [0.7, -0.5, None, "1"]} | _CLOSE,
-    "stream": _FLOOR | _CLOSE,
-}
-SLOW_OST = {"ost_ratio": [1, -0.5, None, "1"]}
 
 #: Check -> the backends that it runs with.
 CHECKS = {
@@ -105,7 +96,7 @@ class Entry:
 
     def __str__(self) -> str:
         value = int(self.value) if self.value.is_integer() else self.value
-        bound = _flow([value, self.lower, None, "MiB/s"])
+        bound = flow([value, self.lower, None, "MiB/s"])
         return (
             f"  {self.key}:\n"
             f"    {{<<: *{self.backend}, {self.figure}: {bound}}}  # Table {self.table}\n"
@@ -113,8 +104,11 @@ class Entry:
 
 
 def write_references(system: str, folder: Path) -> Path:
-    """Write <system>.yaml into `folder`, whole or not at all; the path of the file."""
-    text = references(system)
+    """Write <system>.yaml into `folder`, whole or not at all; the path of the file.
+
+    The floors of cases that have been blessed stay. BlessError if their baselines are broken.
+    """
+    text = baselines.with_blessed(references(system), baselines.read(system, folder))
     path = folder / f"{system}.yaml"
     temporary = folder / f".{system}.yaml.{os.getpid()}"
     try:
@@ -140,13 +134,13 @@ def references(system: str) -> str:
         numbers = ", ".join(dict.fromkeys(entry.table for entry in entries))
         published = PUBLISHED_HEADER.format(tables=numbers, spread=spread(tables))
     text = HEADER.format(system=system, published=published)
-    text += "".join(f"  {name}: &{name} {_flow(bounds)}\n" for name, bounds in GENERAL.items())
+    text += "".join(f"  {name}: &{name} {flow(bounds)}\n" for name, bounds in GENERAL.items())
     for check, backends in CHECKS.items():
         text += f"\n{check}:\n  $index: [case_id]\n"
         text += "".join(str(entry) for entry in entries if entry.check == check)
         text += "".join(f"  {system}:.*/{name}/.*: *{name}\n" for name in backends)
     text += f"\nSlowOst:\n  $index: [case_id]\n{SLOW_OST_COMMENT}"
-    return text + f"  {system}:.*: {_flow(SLOW_OST)}\n"
+    return text + f"  {system}:.*: {flow(SLOW_OST)}\n"
 
 
 def published_entries(system: str, tables: pl.DataFrame, prose: pl.DataFrame) -> list[Entry]:
@@ -231,8 +225,3 @@ def read_prose() -> pl.DataFrame:
 def spread(tables: pl.DataFrame) -> float:
     """The smallest ratio of median to maximum: the most that contention has been seen to cost."""
     return float(min((tables["median"] / tables["max"]).drop_nulls()))
-
-
-def _flow(value: Any) -> str:
-    """YAML in one line."""
-    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()

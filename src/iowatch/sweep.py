@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from iowatch.case import Size, parse_size
+from iowatch.case import Case, Size, parse_size
 
 NIGHTLY = "nightly"
 ACCEPTANCE = "acceptance"
@@ -57,6 +57,18 @@ CHECKS = {
         each_ost=True,
     ),
 }
+
+
+def check_of(case: Case) -> str:
+    """The check that measures a case."""
+    if case.each_ost:
+        return "SlowOst"
+    if case.instances is not None:
+        return "SystemLoad"
+    if case.files != "shared":
+        return "FilePerProcess"
+    return "SharedFileRead" if case.operation == "read" else "SharedFileWrite"
+
 
 Sweep = dict[str, tuple[Setting, ...]]  # of each check that runs
 

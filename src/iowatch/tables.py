@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
+from iowatch.baselines import Blessing
 from iowatch.case import Case, format_size
 from iowatch.history import Record, by_night
 from iowatch.nightly import Night
@@ -79,3 +80,26 @@ def show_history(records: Iterable[Record], console: Console) -> None:
             markup=False,
         )
     console.print(f"{len(cases)} case(s)")
+
+
+def show_blessing(blessing: Blessing, console: Console) -> None:
+    """Print what each case's baseline is now and was before, and who was refused and why."""
+    console.print(
+        f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'close %':>7} {'nights':>6}  case",
+        style="bold",
+    )
+    for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
+        before = blessing.before.get(case)
+        console.print(
+            f"{now.bandwidth:>8.0f} {_number(before.bandwidth if before else None, '.0f'):>8}"
+            f" {now.spread:>6.2f} {_number(now.ratio, '.2f'):>5}"
+            f" {_number(now.close_fraction, '.1%').rstrip('%'):>7} {now.nights:>6}  {case}",
+            soft_wrap=True,
+            markup=False,
+        )
+    for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
+        console.print(f"refused: {case}: {why}", style="red", soft_wrap=True, markup=False)
+    for file in blessing.files:
+        console.print(f"written: {file}", soft_wrap=True, markup=False)
+    done = "blessed" if blessing.files or not blessing.blessed else "to be blessed, nothing written"
+    console.print(f"{len(blessing.blessed)} case(s) {done}, {len(blessing.refused)} refused")

@@ -1,0 +1,248 @@
+"""The detector: what a night says of one case, given its baseline and the nights before.
+
+    detector, state = Detector(baseline), State()
+    for night in nights:
+        state, judgement = detector.judge(state, night)
+
+Judging night by night and replaying all of them are the same thing. While tonight's re-runs may
+still come, `judge(state, jobs_so_far, final=False)` says when the next is due.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from iowatch.detector_baseline import Baseline, Job, Night, visible_drops, what_shows
+from iowatch.detector_chart import REST, Chart, Cusum
+from iowatch.detector_judgement import (
+    DEFECT,
+    GAIN,
+    IMPROVEMENT,
+    NO_BASELINE,
+    NOISY,
+    OK,
+    R1,
+    R2,
+    R3,
+    R4,
+    REGRESSION,
+    SEVERE,
+    SUSPECT,
+    TRANSIENT,
+    Judgement,
+)
+from iowatch.detector_settings import NORMAL, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the nights since the bless left behind: State() begins, and begins again at a bless."""
+
+    slow: Cusum = REST
+    ratio: Cusum = REST
+    better: Cusum = REST
+    close: int = 0  # the last jobs in a row that have a close signature
+    nights: int = 0
+    suspicious: int = 0  # of these nights
+    alarm: Judgement | None = None  # open
+    recent: tuple[bool, ...] = ()  # the nights since the alarm: was all well?
+
+
+@dataclass(slots=True)
+class _Tonight:
+    """The jobs of a night taken together: the best of them counts."""
+
+    last: Job
+    jobs: int = 0
+    reruns: int = 0  # far enough apart to count
+    y: float = -math.inf  # bandwidth relative to the baseline; without one it stays so
+    r: float = -math.inf  # ratio to MPI-IO, likewise
+    low: bool = False  # a re-run is due
+    close: int = 0  # jobs with a close signature, and those that the night before ended with
+
+
+class Detector:
+    """The rules for one case. It remembers nothing: that is the State."""
+
+    def __init__(self, baseline: Baseline | None, settings: Settings = NORMAL) -> None:
+        self.settings = settings
+        self.baseline = baseline
+        self._speed: Chart | None = None
+        self._ratio: Chart | None = None
+        self._close_limit = math.inf
+        self._may_be_defect = True
+        self._passed = Judgement(NO_BASELINE, "there is no baseline yet", 1)
+        if baseline is None:
+            return
+        self._speed = Chart(baseline.m, baseline.s, settings)
+        if baseline.m_r is not None and baseline.s_r is not None:
+            self._ratio = Chart(baseline.m_r, baseline.s_r, settings)
+        if baseline.phi0 is not None:
+            self._close_limit = max(settings.close_fraction, baseline.phi0 + settings.close_rise)
+            if baseline.m_r is not None:
+                # A job may look so by chance; the median of the blessed nights does not.
+                self._may_be_defect = settings.is_defect(baseline.phi0, math.exp(baseline.m_r))
+        noisy = min(visible_drops(baseline, settings)) > settings.wanted_drop
+        self._passed = Judgement(NOISY if noisy else OK, what_shows(baseline, settings), 1)
+
+    def judge(self, state: State, night: Night, final: bool = True) -> tuple[State, Judgement]:
+        """The state after this night, and the judgement on it.
+
+        `final` means that no more jobs will come. Until then a suspicious night is only suspect,
+        and leaves the state as it was.
+        """
+        if state.alarm:
+            return self._watch(state, state.alarm, night)
+        limits = self.settings
+        tonight = self._gather(state, night)
+        undecided = tonight.close < limits.close_jobs and tonight.reruns < limits.max_reruns
+        if not final and tonight.low and undecided:
+            return state, self._suspect(tonight, tonight.last.time + limits.rerun_after)
+        time, speed, ratio = night[0].time, self._speed, self._ratio
+        slow, relative, better = state.slow, state.ratio, state.better
+        if speed:
+            slow = speed.fell(slow, tonight.y, tonight.reruns, time)
+            better = speed.rose(better, speed.value(night[0].best), time)
+        if ratio and tonight.r > -math.inf:
+            relative = ratio.fell(relative, tonight.r, tonight.reruns, time)
+        after = State(
+            slow,
+            relative,
+            better,
+            tonight.close if self._signature(tonight.last) else 0,
+            state.nights + 1,
+            state.suspicious + tonight.low,
+        )
+        alarm = self._alarm(after, tonight, time)
+        if alarm:
+            return State(nights=after.nights, suspicious=after.suspicious, alarm=alarm), alarm
+        return after, self._no_alarm(after, tonight, time)
+
+    def _gather(self, state: State, night: Night) -> _Tonight:
+        """The jobs that the rules ask for: as long as the night is suspicious, the next one."""
+        limits, speed, ratio = self.settings, self._speed, self._ratio
+        tonight = _Tonight(night[0], close=state.close)
+        for job in night:
+            counts = not tonight.jobs
+            if tonight.jobs and job.time - tonight.last.time >= limits.rerun_after:
+                tonight.reruns += 1
+                counts = True
+            tonight.jobs += 1
+            tonight.low = self._signature(job)
+            if counts:
+                tonight.last = job
+                tonight.close += tonight.low
+            if speed:
+                tonight.y = max(tonight.y, speed.value(job.best))
+                tonight.low |= speed.is_low(tonight.y, state.slow)
+            if ratio and job.ratio is not None:
+                tonight.r = max(tonight.r, ratio.value(job.ratio))
+                tonight.low |= ratio.is_low(tonight.r, state.ratio)
+            enough = tonight.close >= limits.close_jobs or tonight.reruns >= limits.max_reruns
+            if enough or not tonight.low:
+                break
+        return tonight
+
+    def _signature(self, job: Job) -> bool:
+        """Does close take a part of the time that it should not?"""
+        if job.close is None:
+            return False
+        if job.close > self._close_limit and self._speed:
+            # A write phase that has become faster raises the fraction as well.
+            return self._speed.value(job.best) < -self._speed.warn
+        return (
+            self._may_be_defect
+            and job.ratio is not None
+            and self.settings.is_defect(job.close, job.ratio)
+        )
+
+    def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Judgement | None:
+        """The alarm that this night raises; the rule that says most of the cause comes first."""
+        limits = self.settings
+        if tonight.close >= limits.close_jobs:
+            return self._close_alarm(tonight, time)
+        if self._ratio and after.ratio.level:
+            confirmed = tonight.reruns >= limits.max_reruns
+            at_once = confirmed and tonight.r < self._ratio.floor(limits.ratio_floor)
+            if at_once or after.ratio.level > limits.ratio_limit:
+                usual = f"its usual {math.exp(self._ratio.centre):.2f} of MPI-IO's in the same jobs"
+                return self._drop_alarm(R2, after.ratio, usual, tonight, time)
+        enough = len(after.slow.values) >= limits.slow_nights
+        if enough and after.slow.level > limits.slow_limit:
+            return self._drop_alarm(R1, after.slow, self._usual(), tonight, time)
+        return None
+
+    def _usual(self) -> str:
+        return f"its baseline of {math.exp(self.baseline.m):.0f} MiB/s" if self.baseline else ""
+
+    def _close_alarm(self, tonight: _Tonight, time: datetime) -> Judgement:
+        close, ratio = tonight.last.close or 0, tonight.last.ratio or 0
+        sentence = f"{close:.0%} of the time is spent in close in {tonight.close} jobs"
+        if close > self._close_limit and self.baseline:
+            drop = 1 - math.exp(tonight.y if tonight.r == -math.inf else tonight.r)
+            sentence += f", {self.baseline.phi0:.0%} in its baseline"
+            sentence += f"; bandwidth is {drop:.0%} lower" if drop > 0 else ""
+            return Judgement(REGRESSION, sentence, tonight.jobs, R3, drop, time, raised=time)
+        drop = 1 - ratio
+        sentence += f", and bandwidth is {ratio:.2f} of MPI-IO's: a fault, whatever the history"
+        return Judgement(DEFECT, sentence, tonight.jobs, R3, drop, time, raised=time)
+
+    def _drop_alarm(
+        self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
+    ) -> Judgement:
+        drop, since = cusum.drop, cusum.since
+        sentence = f"bandwidth is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
+        return Judgement(REGRESSION, sentence, tonight.jobs, rule, drop, since, raised=time)
+
+    def _no_alarm(self, after: State, tonight: _Tonight, time: datetime) -> Judgement:
+        limits, jobs = self.settings, tonight.jobs
+        confirmed = tonight.reruns >= limits.max_reruns
+        if confirmed and self._speed and tonight.y < self._speed.floor(limits.severe):
+            drop = 1 - math.exp(tonight.y)
+            sentence = f"all {jobs} jobs of the night are {drop:.0%} or more below {self._usual()}"
+            return Judgement(SEVERE, sentence, jobs, R4, drop, time, raised=time)
+        if tonight.low:
+            return self._suspect(tonight, None)
+        if after.better.level > limits.better_limit:
+            drop, since = after.better.drop, after.better.since
+            sentence = f"bandwidth is {-drop:.0%} above {self._usual()} since {since:%Y-%m-%d}"
+            sentence += ": bless it if it is to stay"
+            return Judgement(IMPROVEMENT, sentence, jobs, GAIN, drop, since)
+        passed = self._passed
+        often = after.suspicious > limits.max_suspect * after.nights
+        if often and after.nights >= limits.min_nights:
+            sentence = f"{after.suspicious} of {after.nights} nights were suspicious"
+            passed = replace(passed, kind=NOISY, sentence=f"{sentence}; {passed.sentence}")
+        return passed if jobs == 1 else replace(passed, jobs=jobs)
+
+    def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Judgement:
+        signs = []
+        if tonight.y > -math.inf:
+            signs.append(f"bandwidth {math.exp(tonight.y) - 1:+.0%} from its baseline")
+        if tonight.r > -math.inf:
+            signs.append(f"its ratio to MPI-IO {math.exp(tonight.r) - 1:+.0%}")
+        if tonight.last.close is not None:
+            signs.append(f"{tonight.last.close:.0%} of the time in close")
+        sentence = f"{', '.join(signs)} in the best of {tonight.jobs} job(s)"
+        if rerun_at:
+            sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
+        return Judgement(SUSPECT, sentence, tonight.jobs, rerun_at=rerun_at)
+
+    def _watch(self, state: State, alarm: Judgement, night: Night) -> tuple[State, Judgement]:
+        """A night while an alarm is open: only its end is looked for, and no re-run asked for."""
+        limits, job = self.settings, night[0]
+        well = not self._signature(job)
+        if self._speed:
+            well &= not self._speed.is_low(self._speed.value(job.best), REST)
+        if self._ratio and job.ratio is not None:
+            well &= not self._ratio.is_low(self._ratio.value(job.ratio), REST)
+        recent = (*state.recent, well)[-limits.recovered_of :]
+        raised = f"{alarm.raised:%Y-%m-%d}"
+        if sum(recent) < limits.recovered:
+            sentence = f"{alarm.sentence} (alarm of {raised}, {sum(recent)} nights well since)"
+            return replace(state, recent=recent), replace(alarm, sentence=sentence, jobs=1)
+        sentence = f"the alarm of {raised} has gone: {sum(recent)} of {len(recent)} nights are well"
+        over = Judgement(TRANSIENT, sentence, 1, alarm.rule, alarm.drop, alarm.since, alarm.raised)
+        return State(nights=state.nights, suspicious=state.suspicious), over

@@ -1,0 +1,138 @@
+"""What a case's nights were like while all was well: the baseline that a site blesses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from iowatch.detector_settings import NORMAL, Settings
+
+_MAD = 1.4826  # times the median absolute deviation: the standard deviation of a normal sample
+
+
+class BaselineRefused(Exception):
+    """These nights are no baseline; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one job says of a case."""
+
+    time: datetime
+    best: float  # MiB/s, the fastest repetition
+    ratio: float | None = (
+        None  # `best` over MPI-IO's in the same job; None: is MPI-IO, or no control
+    )
+    close: float | None = None  # fraction of the fastest repetition's time spent in close
+
+
+#: The jobs of one night in the order of time: the nightly run and its re-runs.
+Night = Sequence[Job]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Medians and spreads (standard deviations of logarithms) of the blessed nights' first jobs."""
+
+    m: float  # median of ln MiB/s
+    s: float
+    m_r: float | None  # the same of ln ratio; None: no control
+    s_r: float | None
+    phi0: float | None  # median close fraction
+    nights: int
+    first: datetime
+    last: datetime
+
+
+def baseline_of(nights: Sequence[Night], settings: Settings = NORMAL) -> Baseline:
+    """The baseline of these nights; BaselineRefused if they must not be blessed."""
+    baseline = estimate(nights, settings)
+    values = [math.log(night[0].best) for night in nights]
+    bad = sum(value < baseline.m + math.log(settings.bad_night) for value in values)
+    if bad > settings.max_bad_nights * len(values):
+        raise BaselineRefused(
+            f"{bad} of {len(values)} nights are below {settings.bad_night:.0%} of their median"
+        )
+    series = {"MiB/s": values}
+    if baseline.m_r is not None:
+        series["the ratio to MPI-IO"] = [math.log(n[0].ratio) for n in nights if n[0].ratio]
+    for name, values in series.items():
+        split = change_point(values, settings)
+        if split is not None:
+            before, after = (math.exp(median(part)) for part in (values[:split], values[split:]))
+            raise BaselineRefused(
+                f"{name} changes from {before:.4g} to {after:.4g} (medians) at night {split + 1} "
+                f"of {len(values)}: bless nights from one side of it only"
+            )
+    return baseline
+
+
+def estimate(nights: Sequence[Night], settings: Settings = NORMAL) -> Baseline:
+    """The study's formulae, refusing too few nights only."""
+    if len(nights) < settings.min_nights:
+        raise BaselineRefused(
+            f"{len(nights)} night(s); a baseline needs at least {settings.min_nights}"
+        )
+    first = [night[0] for night in nights]
+    m, s = _middle([math.log(job.best) for job in first], settings)
+    # A few lost controls do not matter; a baseline of a few nights would.
+    ratios = [math.log(job.ratio) for job in first if job.ratio is not None]
+    m_r, s_r = _middle(ratios, settings) if len(ratios) >= settings.min_nights else (None, None)
+    closes = [job.close for job in first if job.close is not None]
+    return Baseline(
+        m=m,
+        s=s,
+        m_r=m_r,
+        s_r=s_r,
+        phi0=median(closes) if len(closes) >= settings.min_nights else None,
+        nights=len(nights),
+        first=first[0].time,
+        last=first[-1].time,
+    )
+
+
+def _middle(values: Sequence[float], settings: Settings) -> tuple[float, float]:
+    centre = median(values)
+    spread = _MAD * median(abs(value - centre) for value in values)
+    return centre, max(spread, settings.min_spread)
+
+
+def change_point(values: Sequence[float], settings: Settings = NORMAL) -> int | None:
+    """Where the level of a series changes, if it does: the index of the first value after.
+
+    Student's t between the two sides of every split, of values winsorised as in the rules; the
+    largest counts. (ruptures' KernelCPD finds no more at the same rate of false refusals.)
+    """
+    n, side = len(values), settings.change_nights
+    centre, spread = _middle(values, settings)
+    scores = [max(-settings.clip, min(settings.clip, (v - centre) / spread)) for v in values]
+    total, squares = sum(scores), sum(score * score for score in scores)
+    before = sum(scores[: side - 1])
+    best, change = settings.change_t, None
+    for split in range(side, n - side + 1):
+        before += scores[split - 1]
+        after = total - before
+        within = squares - before**2 / split - after**2 / (n - split)
+        variance = max(within, 1e-9) / (n - 2) * (1 / split + 1 / (n - split))
+        t = abs(before / split - after / (n - split)) / math.sqrt(variance)
+        middles = median(values[:split]), median(values[split:])
+        if t > best and abs(middles[1] - middles[0]) > -math.log(1 - settings.warn_drop):
+            best, change = t, split
+    return change
+
+
+def visible_drops(baseline: Baseline, settings: Settings = NORMAL) -> list[float]:
+    """The smallest drops that show within `visible_nights`: of bandwidth, and of the ratio."""
+    spreads = [baseline.s] if baseline.s_r is None else [baseline.s, baseline.s_r]
+    return [1 - math.exp(-settings.visible * spread) for spread in spreads]
+
+
+def what_shows(baseline: Baseline, settings: Settings = NORMAL) -> str:
+    """The same in words."""
+    bandwidth, *ratio = visible_drops(baseline, settings)
+    against = "".join(f" ({drop:.0%} against MPI-IO)" for drop in ratio)
+    nights = settings.visible_nights
+    return f"drops under {bandwidth:.0%}{against} cannot be seen in {nights} nights"

@@ -1,0 +1,143 @@
+"""The thresholds of the detector, all of them, and where each comes from.
+
+"study" is the survey and simulation that preceded the detector; "tuned" is what `make
+detector-bench` measures (docs/detector.md has its figures): there the study's value was changed.
+Spreads are standard deviations of the natural logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When a night is suspicious, when it is an alarm, and when an alarm is over."""
+
+    # Baseline (bless)
+
+    #: Nights that a baseline needs at least. Study: with 10, 20 and 30 nights there are 2.7, 1.2
+    #: and 0.8 false alarms per 1000; 30 are recommended.
+    min_nights: int = 20
+    #: Smallest spread believed. Study: the quietest tenth of a real year's series has 0.03, but
+    #: nobody is called for so small a drop.
+    min_spread: float = 0.05
+    #: Refused if more than this share of the nights is "bad". Study.
+    max_bad_nights: float = 0.2
+    #: A night is bad below this part of the median. Study.
+    bad_night: float = 0.5
+    #: Fewest nights on either side of a change point in the window. Tuned.
+    change_nights: int = 6
+    #: Student's t of a change point in the window, the best of all splits. Tuned: of 30 nights
+    #: without one, 2 to 3 windows in 100 are refused, 13 where slow spells last; a drop of 50 % in
+    #: the middle is found in 90 of 100.
+    change_t: float = 4.5
+
+    # Suspicion: a re-run is due
+
+    #: Warn line in spreads below the baseline. Study.
+    warn: float = 2.0
+    #: The same while the CUSUM is above 0. Tuned: what it adds up is then always confirmed; finds
+    #: -30 % in 7 nights in 44 instead of 38 of 100 cases for 0.05 jobs more.
+    warn_again: float = 1.0
+    #: The warn line is at least this part below the baseline. Study.
+    warn_drop: float = 0.1
+    #: Re-runs of a suspicious night at most. Study: false alarms per 1000 fall from 17.7 without
+    #: re-runs to 0.96 with 2 and 0.12 with 4, for 0.2 jobs more per case and night.
+    max_reruns: int = 4
+    #: Between a job and the next that counts. Study: an immediate repetition meets the same
+    #: contention and is worth little.
+    rerun_after: timedelta = timedelta(hours=4)
+
+    # R1, a slow-down: winsorised CUSUM on ln MiB/s; R2, the same relative to MPI-IO
+
+    #: A night adds its score less this. Study.
+    slack: float = 1.0
+    #: Largest score of a night whose re-runs were all low too. Study: one gross transient must not
+    #: make an alarm.
+    clip: float = 3.0
+    #: Largest score of a night without a re-run; with each it grows towards `clip`. Tuned: takes
+    #: the place of the study's second set of limits for sites that never re-run (12 and 8), and
+    #: serves the night whose re-runs did not come as well.
+    clip_unconfirmed: float = 1.6
+    #: Each re-run adds this to the score of what is then still low. Tuned: the best of five jobs is
+    #: rarely as low as the one job that the spread describes.
+    rerun_bonus: float = 0.125
+    #: A score below this sets the CUSUM to 0. Tuned: what has nearly reached its usual bandwidth is
+    #: not broken; a quarter less false alarms where slow spells last.
+    reset: float = 0.5
+    #: R1: alarm above this. Study ("normal").
+    slow_limit: float = 5.9
+    #: R1: fewest nights of an alarm. Study.
+    slow_nights: int = 3
+    #: R2: alarm above this. Study.
+    ratio_limit: float = 3.0
+    #: R2 in one night, with all re-runs: below this part of the baseline's ratio. Study.
+    ratio_floor: float = 0.5
+    #: What one night decides (R2's floor, R4) is at least so many spreads below. Study (R2).
+    floor_spreads: float = 4.0
+
+    # R3, the close phase takes too much of the time
+
+    #: Relative to a baseline: more than this fraction ... Study.
+    close_fraction: float = 0.25
+    #: ... and this much more than the baseline's. Study: healthy systems differ from 0.00 to 0.53.
+    close_rise: float = 0.2
+    #: With or without a baseline: more than this fraction ... Study.
+    defect_close_fraction: float = 0.45
+    #: ... and less than this part of MPI-IO's bandwidth. Study: flags the published HDF5 on Cirrus,
+    #: nothing on GPFS.
+    defect_ratio: float = 0.5
+    #: Jobs that must show either signature. Study: false alarms per 1000 fall from 0.66 to 0.06.
+    close_jobs: int = 2
+
+    # R4, improvement, the end of an alarm, common mode
+
+    #: R4: every job of the night below this part of the baseline. Study.
+    severe: float = 0.3
+    #: Improvement: mirrored CUSUM on the night's first job. Study.
+    better_limit: float = 8.0
+    #: An alarm is over once this many ... Study.
+    recovered: int = 5
+    #: ... of the last so many nights were not suspicious. Study.
+    recovered_of: int = 7
+    #: Common mode: this share of a filesystem's cases ... Study.
+    common_share: float = 0.5
+    #: ... within so many nights. Study.
+    common_nights: int = 3
+
+    # What a case can show at all
+
+    #: A drop of so many spreads is found within `visible_nights` in 99 of 100 cases. Tuned.
+    visible: float = 3.5
+    visible_nights: int = 7
+    #: Drop that a site wants to see: a case that cannot show it is noisy. Study.
+    wanted_drop: float = 0.3
+    #: More nights than this share suspicious: noisy. Study.
+    max_suspect: float = 0.25
+
+    def warn_line(self, spread: float, again: bool) -> float:
+        """The warn line, relative to the baseline on the logarithmic scale."""
+        spreads = self.warn_again if again else self.warn
+        return min(-spreads * spread, math.log(1 - self.warn_drop))
+
+    def is_defect(self, close: float, ratio: float) -> bool:
+        """Is this the close-phase fault, whatever the history?"""
+        return close > self.defect_close_fraction and ratio < self.defect_ratio
+
+
+NORMAL = Settings()
+
+#: The settings that a command line offers. Sensitive trades false alarms for speed, quiet the
+#: other way round; the targets and docs/detector.md are of `normal`.
+SETTINGS: Mapping[str, Settings] = MappingProxyType(
+    {
+        "normal": NORMAL,
+        "sensitive": replace(NORMAL, slow_limit=4.5, ratio_limit=2.5),
+        "quiet": replace(NORMAL, slow_limit=7.9, ratio_limit=5.9),
+    }
+)

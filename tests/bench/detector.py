@@ -1,0 +1,188 @@
+"""The detector's benchmark: false alarms and detection, beside ReFrame's plain thresholds.
+
+usage: detector.py [--write] [--year CSV]
+
+Prints its tables; --write puts them into docs/detector.md, between their markers. CSV is a table of
+a real year (see docs/detector.md for where to find it), by default $YEAR; without it the tables of
+the year stay as they are.
+"""
+
+import argparse
+import os
+import re
+import sys
+from collections import Counter
+from multiprocessing import Pool
+from pathlib import Path
+
+import numpy as np
+from detector_model import HARDER, MAIN, PESSIMISTIC
+from detector_trials import (
+    CASES,
+    FAULTS,
+    PLAIN,
+    Trial,
+    detection,
+    false_alarms,
+    first_days,
+    visible,
+)
+from detector_year import year_rows
+
+from iowatch.detector_judgement import GAIN, R1, R2, R3, R4
+from iowatch.detector_settings import SETTINGS
+
+PAGE = Path(__file__).parents[2] / "docs/detector.md"
+LASTING = {"lasting": True}
+#: Row -> trial of false alarms. Nights of each: 22 cases x series x 120.
+FALSE = {
+    "main": Trial(MAIN, 300),
+    "pessimistic": Trial(PESSIMISTIC, 150),
+    "harder": Trial(HARDER, 100),
+    "main, without re-runs": Trial(MAIN, 100, jobs=1),
+    "pessimistic, without re-runs": Trial(PESSIMISTIC, 100, jobs=1),
+    "main, MPI-IO itself": Trial(MAIN, 100, mpiio=True),
+    "pessimistic, MPI-IO itself": Trial(PESSIMISTIC, 100, mpiio=True),
+    "main, `sensitive`": Trial(MAIN, 100, settings=SETTINGS["sensitive"]),
+    "pessimistic, `sensitive`": Trial(PESSIMISTIC, 100, settings=SETTINGS["sensitive"]),
+    "main, `quiet`": Trial(MAIN, 100, settings=SETTINGS["quiet"]),
+    "pessimistic, `quiet`": Trial(PESSIMISTIC, 100, settings=SETTINGS["quiet"]),
+}
+WITHIN = (1, 2, 3, 7, 14)
+#: Table -> trial of detection, and with the plain thresholds beside it or not.
+FOUND = {
+    "main": (Trial(MAIN, 100, 14), True),
+    "pessimistic": (Trial(PESSIMISTIC, 60, 14), False),
+    "harder": (Trial(HARDER, 60, 14), False),
+    "main, without re-runs": (Trial(MAIN, 40, 14, jobs=1), False),
+    "main, `sensitive`": (Trial(MAIN, 40, 14, settings=SETTINGS["sensitive"]), False),
+    "main, `quiet`": (Trial(MAIN, 40, 14, settings=SETTINGS["quiet"]), False),
+}
+SPREADS = (3, 3.5, 4, 4.5, 5, 6)
+
+
+def call(task):
+    function, arguments = task
+    return function(*arguments)
+
+
+def over_cases(pool, function, trial, *more):
+    """The function's results, one for each case."""
+    return pool.imap(call, [(function, (trial, index, *more)) for index in range(CASES)])
+
+
+def row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def header(*cells):
+    return [row(*cells), "|" + "---|" * len(cells)]
+
+
+def false_table(pool):
+    yield "False alarms per 1000 case-nights (red nights), and by rule:"
+    yield ""
+    plain = [f"ReFrame -{percent} %" for percent in PLAIN]
+    yield from header("model", "iowatch", R1, R2, R3, R4, "gains", "jobs a night", *plain)
+    for name, trial in FALSE.items():
+        count = sum(over_cases(pool, false_alarms, trial), Counter())
+        rate = 1000 / count["nights"]
+        rules = [f"{count[rule] * rate:.2f}" for rule in (R1, R2, R3, R4, GAIN)]
+        yield row(
+            name,
+            f"**{count['all'] * rate:.2f}** ± {count['all'] ** 0.5 * rate:.2f}",
+            *rules,
+            f"{count['jobs'] / count['nights']:.2f}",
+            *(f"{count[percent] * rate:.0f}" for percent in PLAIN),
+        )
+
+
+def percent_within(nights):
+    return [100 * np.mean(np.array(nights) <= within) for within in WITHIN]
+
+
+def shown(percents):
+    return " / ".join("100" if p == 100 else f"{min(p, 99.9):.1f}" for p in percents)
+
+
+def found_tables(pool):
+    within = " / ".join(str(nights) for nights in WITHIN)
+    for name, (trial, with_plain) in FOUND.items():
+        found = list(over_cases(pool, detection, trial))
+        yield f"Alarms in % within {within} nights, {name}:"
+        yield ""
+        rules = ("all", *PLAIN) if with_plain else ("all",)
+        names = [f"ReFrame -{percent} %" for percent in rules[1:]]
+        yield from header("fault", "iowatch", "worst case", *names)
+        for fault in FAULTS:
+            cells = []
+            for rule in rules:
+                each = np.array([percent_within(case[fault][rule]) for case in found])
+                cells.append(shown(each.mean(0)))
+                if rule == "all":
+                    cells.append(shown(each.min(0)))
+            yield row(fault, *cells)
+        yield ""
+
+
+def first_days_lines(pool):
+    results = list(over_cases(pool, first_days, Trial(MAIN, 100)))
+    found = np.mean([percent_within(nights) for nights, _, _ in results], 0)
+    nights, alarms = (sum(result[index] for result in results) for index in (1, 2))
+    yield (
+        f"Without a baseline, H5Fclose slow from the first day (27 % left): {shown(found)} % within "
+        f"{' / '.join(map(str, WITHIN))} nights; {1000 * alarms / nights:.2f} false alarms per 1000."
+    )
+    yield ""
+
+
+def visible_table(pool):
+    yield "Alarms in % within 3 / 7 / 14 nights on a drop of so many of the case's own spreads:"
+    yield ""
+    yield from header("spreads", "bandwidth", "worst case", "ratio to MPI-IO", "worst case")
+    for spreads in SPREADS:
+        cells = []
+        for of_ratio in (False, True):
+            found = over_cases(pool, visible, Trial(MAIN, 50, 14), spreads, of_ratio)
+            each = np.array([percent_within(nights)[2:] for nights in found])
+            cells += [shown(each.mean(0)), shown(each.min(0))]
+        yield row(spreads, *cells)
+
+
+def simulated():
+    with Pool(2) as pool:
+        for part in (false_table, found_tables, first_days_lines, visible_table):
+            yield from part(pool)
+            yield ""
+
+
+def write(section, lines):
+    """Replace what stands in the page between the markers of a section."""
+    start, end = f"<!-- {section} -->", f"<!-- end of {section} -->"
+    page = PAGE.read_text("utf-8")
+    body = "\n".join([start, "", *lines, "", end])
+    changed, count = re.subn(rf"{start}.*{end}", lambda _: body, page, flags=re.DOTALL)
+    if count != 1:
+        sys.exit(f"{PAGE}: needs the markers {start} and {end} once")
+    PAGE.write_text(changed, "utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    parser.add_argument("--year", type=Path, default=os.environ.get("YEAR"))
+    options = parser.parse_args()
+    sections = {"simulated nights": simulated()}
+    if options.year:
+        sections["real year"] = year_rows(Path(options.year))
+    for section, lines in sections.items():
+        written = []
+        for line in lines:
+            print(line, flush=True)
+            written.append(line)
+        if options.write:
+            write(section, "\n".join(written).strip().split("\n"))
+
+
+if __name__ == "__main__":
+    main()

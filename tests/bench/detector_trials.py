@@ -1,0 +1,163 @@
+"""Trials of the detector on simulated nights: how often it is wrong, and how soon it is right.
+
+Every trial is on one of the model's 22 cases; it runs the rules of iowatch.detector themselves.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from detector_model import BLESSED, JOBS, Model, Nights, jobs, quantiles
+
+from iowatch.detector import Detector, State
+from iowatch.detector_baseline import estimate
+from iowatch.detector_judgement import GAIN
+from iowatch.detector_settings import NORMAL, Settings
+
+CASES = 22
+PLAIN = (10, 20, 30, 50)  # ReFrame's lower threshold on the night's job, % below the reference
+WARM_UP = 10  # nights between bless and fault
+NEVER = 99
+#: Name -> what is left of HDF5's bandwidth, and of MPI-IO's; None: the close phase is longer.
+FAULTS = {
+    "filesystem -30 %": (0.7, 0.7),
+    "filesystem -50 %": (0.5, 0.5),
+    "filesystem -70 %": (0.3, 0.3),
+    "HDF5 only -30 %": (0.7, 1),
+    "HDF5 only -50 %": (0.5, 1),
+    "HDF5 only -70 %": (0.3, 1),
+    "H5Fclose, 60 % left": (0.6, None),
+    "H5Fclose, 40 % left": (0.4, None),
+    "H5Fclose, 27 % left": (0.27, None),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Which nights, and how many of them."""
+
+    model: Model
+    series: int  # of every case
+    nights: int = 120  # judged
+    settings: Settings = NORMAL
+    jobs: int = JOBS  # a night can have: 1 is a site that never re-runs
+    mpiio: bool = False  # the case is MPI-IO: no ratio, no close phase
+    seed: int = 1
+
+    def simulate(self, index, nights):
+        rng = np.random.default_rng([self.seed, index])
+        table = quantiles(self.model.icc)[index]
+        return Nights(rng, table, self.model, self.series, BLESSED + nights)
+
+    def nights_of(self, y, control, close, first=0):
+        all_jobs = jobs(control) if self.mpiio else jobs(y, control, close, first)
+        return [night[: self.jobs] for night in all_jobs]
+
+
+def false_alarms(trial, index):
+    """Counter: red nights by rule, improvements, jobs and nights; plain thresholds by %.
+
+    An alarm is followed by State(), as if the site had found nothing and kept the baseline.
+    """
+    count = Counter()
+    sim = trial.simulate(index, trial.nights)
+    for y, control, close in zip(sim.y, sim.control, sim.close, strict=True):
+        nights = trial.nights_of(y, control, close)
+        detector = Detector(estimate(nights[:BLESSED]), trial.settings)
+        state, better = State(), False
+        for night in nights[BLESSED:]:
+            state, judgement = detector.judge(state, night)
+            count["nights"] += 1
+            count["jobs"] += judgement.jobs
+            if judgement.red:
+                count["all"] += 1
+                count[judgement.rule] += 1
+            # A severe night is told, and over; a gain is told until it is blessed.
+            count[GAIN] += judgement.rule == GAIN and not better
+            better = judgement.rule == GAIN
+            state = State() if state.alarm else state
+        first = (control if trial.mpiio else y)[:, 0]
+        for percent in PLAIN:
+            count[percent] += int((first[BLESSED:] < _reference(first, percent)).sum())
+    return count
+
+
+def _reference(first, percent):
+    return np.median(first[:BLESSED]) + np.log(1 - percent / 100)
+
+
+def detection(trial, index, faults=FAULTS):
+    """{fault: {rule: [the night of the first alarm, 1.., of each series]}}; NEVER if none.
+
+    The rule is "all" (a severe night does not count) or a plain threshold in %.
+    """
+    sim = trial.simulate(index, WARM_UP + trial.nights)
+    start = BLESSED + WARM_UP
+    found = {fault: {rule: [] for rule in ("all", *PLAIN)} for fault in faults}
+    after = {fault: _faulty(sim, start, *faults[fault]) for fault in faults}
+    for series in range(trial.series):
+        y, control, close = sim.y[series], sim.control[series], sim.close[series]
+        nights = trial.nights_of(y[:start], control[:start], close[:start])
+        detector, state = Detector(estimate(nights[:BLESSED]), trial.settings), State()
+        for night in nights[BLESSED:]:
+            state, _ = detector.judge(state, night)
+            state = State() if state.alarm else state
+        for fault, arrays in after.items():
+            values = [array[series] for array in arrays]
+            nights = trial.nights_of(*values, first=start)
+            found[fault]["all"].append(first_alarm(detector, state, nights))
+            for percent in PLAIN:
+                low = values[0][:, 0] < _reference(y[:, 0], percent)
+                found[fault][percent].append(int(low.argmax()) + 1 if low.any() else NEVER)
+    return found
+
+
+def _faulty(sim, start, left, left_of_control):
+    if left_of_control is None:
+        y, close = sim.h5fclose(left, start)
+        return y, sim.control[:, start:], close
+    y = sim.y[:, start:] + np.log(left)
+    return y, sim.control[:, start:] + np.log(left_of_control), sim.close[:, start:]
+
+
+def first_alarm(detector, state, nights):
+    for number, night in enumerate(nights, 1):
+        state, _ = detector.judge(state, night)
+        if state.alarm:
+            return number
+    return NEVER
+
+
+def first_days(trial, index, left=0.27):
+    """No baseline: (nights to the first alarm with H5Fclose slow from the first day, nights judged
+    without that fault, alarms on them)."""
+    sim = trial.simulate(index, 0)
+    y, close = sim.h5fclose(left, 0)
+    detector = Detector(None, trial.settings)
+    found, nights_judged, alarms = [], 0, 0
+    for series in range(trial.series):
+        control = sim.control[series]
+        found.append(
+            first_alarm(detector, State(), trial.nights_of(y[series], control, close[series]))
+        )
+        state = State()
+        for night in trial.nights_of(sim.y[series], control, sim.close[series]):
+            state, _ = detector.judge(state, night)
+            nights_judged += 1
+            alarms += state.alarm is not None
+            state = State() if state.alarm else state
+    return found, nights_judged, alarms
+
+
+def visible(trial, index, spreads, of_ratio):
+    """Nights to the first alarm on a drop of so many of the case's own spreads, from tonight on."""
+    sim = trial.simulate(index, trial.nights)
+    found = []
+    for y, control in zip(sim.y, sim.control, strict=True):
+        nights = jobs(y, control)
+        baseline = estimate(nights[:BLESSED])
+        drop = spreads * (baseline.s_r if of_ratio else baseline.s)
+        after = control[BLESSED:] - (0 if of_ratio else drop)
+        nights = jobs(y[BLESSED:] - drop, after, first=BLESSED)
+        found.append(first_alarm(Detector(baseline, trial.settings), State(), nights))
+    return found
