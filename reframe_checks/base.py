@@ -1,10 +1,10 @@
 """What all checks have in common: one job of benchio on one filesystem, and its verdict."""
 
+from datetime import datetime, timezone
 from math import prod
 from pathlib import Path
 
 import reframe as rfm
-import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import (
@@ -18,12 +18,16 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError, SanityError
 
 from iowatch import results
+from iowatch.baselines import BlessError, job_of
 from iowatch.case import parse_size, parse_stripe
+from iowatch.drift import judge_tonight
 from iowatch.figures import figures, unit
+from iowatch.history import HistoryError
 from iowatch.sweep import NIGHTLY, SWEEPS, Setting
-from iowatch.verdict import INVALID, BadReference, judge, read_references
+from iowatch.verdict import INVALID, BadReference, judge, read_references, with_past
 
-from .benchio import ROOT, BuiltBenchio
+from . import past
+from .benchio import BuiltBenchio
 from .parameters import FILESYSTEMS, SYSTEM, asking, full_size
 
 MARK = ".iowatch"  # the file that says that a directory is one of ours
@@ -104,8 +108,7 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def set_references(self):
-        folder = rt.runtime().get_option("general/0/reference_prefix") or ROOT / "reference_values"
-        path = Path(folder, f"{SYSTEM.name}.yaml").absolute()
+        path = past.reference_folder() / f"{SYSTEM.name}.yaml"
         self.reference_file = f"{path.parent.name}/{path.name}"
         try:
             self.reference = {"$ref": str(path)}
@@ -229,7 +232,7 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     def set_verdict(self):
         if self.is_dry_run():
             return
-        verdict = judge(
+        present = judge(
             self.case,
             self.figures,
             self.references,
@@ -237,10 +240,21 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             self.filesystem.peak,
             self.record,
         )
+        verdict = present if self.case.each_ost else self.verdict_with_past(present)
         self.verdict, self.sentence = verdict.kind, verdict.sentence + self.details(verdict)
         self.log_bounds(verdict.failed)
         if verdict.red:
             raise PerformanceError(self.sentence)
+
+    def verdict_with_past(self, present):
+        try:
+            blessed = past.blessed().get(self.case)
+            nights = past.nights().get(self.case, {})
+        except (HistoryError, BlessError) as err:
+            raise PerformanceError(f"{self.case}: {err}") from None
+        job = job_of(datetime.now(timezone.utc), self.figures)
+        judgement = judge_tonight(nights, blessed, job)
+        return with_past(self.case, present, judgement, blessed is not None)
 
     def details(self, verdict):
         """What a check has to add to the sentence of a verdict."""

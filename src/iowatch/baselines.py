@@ -14,7 +14,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, datetime, timezone
+from datetime import time as clock
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,20 @@ class Blessed:
             why=why,
         )
 
+    @property
+    def baseline(self) -> Baseline:
+        """What the detector compares with."""
+        return Baseline(
+            m=math.log(self.bandwidth),
+            s=self.spread,
+            m_r=None if self.ratio is None else math.log(self.ratio),
+            s_r=self.ratio_spread,
+            phi0=self.close_fraction,
+            nights=self.nights,
+            first=datetime.combine(self.first, clock.min, timezone.utc),
+            last=datetime.combine(self.last, clock.min, timezone.utc),
+        )
+
 
 def settings_hash(settings: Settings) -> str:
     """Eight hexadecimal digits that change when a threshold does."""
@@ -101,15 +116,13 @@ def window(
 def jobs_of(records: Sequence[Record]) -> Night:
     """The valid runs of a night, for the detector."""
     return [
-        Job(
-            time=record.time,
-            best=record.figures["total_max"],
-            ratio=record.figures.get("ratio"),
-            close=record.figures.get("close_fraction"),
-        )
-        for record in records
-        if record.figures.get("total_max")
+        job_of(record.time, record.figures) for record in records if record.figures.get("total_max")
     ]
+
+
+def job_of(time: datetime, figures: Mapping[str, float]) -> Job:
+    """The figures of one run, as the detector takes them."""
+    return Job(time, figures["total_max"], figures.get("ratio"), figures.get("close_fraction"))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from iowatch import nightly as nights
 from iowatch.onboarding import site
 from iowatch.published import PUBLISHED, PublishedError, write_references
 from iowatch.site import SiteConfigError
+from iowatch.suspects import rerun_script
 from iowatch.sweep import NIGHTLY, SWEEPS
 from iowatch.tables import show_blessing, show_history, show_night
 
@@ -137,3 +138,15 @@ def bless(
         blessing = baselines.bless(system, folder, cases, count, *days, who, why, dry_run)
     show_blessing(blessing, Console(highlight=False))
     raise typer.Exit(1 if blessing.refused else 0)
+
+
+@app.command()
+def suspects(
+    system: Annotated[str, typer.Option(help="System whose cases may be run again.")],
+    db: Databases = None,
+) -> None:
+    """Print a shell script that runs tonight's suspicious cases again: for cron, hours later."""
+    with one_line_errors():
+        records = [record for record in selected(db, "") if record.case.system == system]
+    for line in rerun_script(records, datetime.now(timezone.utc)):
+        print(line)

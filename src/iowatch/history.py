@@ -30,6 +30,7 @@ SELECT json_extract(test.value, '$.case_id'),
        json_extract(test.value, '$.verdict'),
        json_extract(test.value, '$.sentence'),
        json_extract(test.value, '$.perfvalues'),
+       json_extract(test.value, '$.hashcode'),
        sessions.uuid
 FROM sessions, json_each(sessions.json_blob, '$.runs') AS run,
      json_each(run.value, '$.testcases') AS test
@@ -50,6 +51,7 @@ class Record:
     verdict: str
     sentence: str
     figures: Mapping[str, float]  # empty if the run was invalid
+    test: str  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
     session: str
 
     @property
@@ -112,7 +114,7 @@ def _fetch(file: Path) -> list[tuple[Any, ...]]:
 
 def _record(row: tuple[Any, ...]) -> Record | None:
     """The record of one row; None for a test of another suite, or of an older form of case."""
-    case_id, ended, started, result, verdict, sentence, perfvalues, session = row
+    case_id, ended, started, result, verdict, sentence, perfvalues, test, session = row
     try:
         case = Case.parse(case_id)
     except ValueError:
@@ -130,5 +132,6 @@ def _record(row: tuple[Any, ...]) -> Record | None:
         verdict=verdict or invalid,
         sentence=sentence or "",
         figures=figures,
+        test=test,
         session=session,
     )

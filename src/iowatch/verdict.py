@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iowatch.case import Case
+from iowatch.detector_judgement import Judgement
 from iowatch.figures import FIGURES, figure_names
 
 OK = "ok"
@@ -137,6 +138,18 @@ def judge(
     if better:
         return Verdict(IMPROVEMENT, f"{case}: {'; '.join(better)}", False)
     return Verdict(OK, f"{case}: {len(references)} figure(s) within {source}", False)
+
+
+def with_past(case: Case, present: Verdict, past: Judgement, blessed: bool) -> Verdict:
+    """The verdict on figures that `judge` has seen, with what the detector says of the past.
+
+    A blessed baseline takes the place of the reference values: it knows which of the case's nights
+    are noise. Before there is one, the detector only adds a fault that needs no history.
+    """
+    if present.kind == TOO_FAST or (not blessed and (present.red or not past.red)):
+        return present
+    failed = tuple(name for name in present.failed if past.red)
+    return Verdict(past.kind, f"{case}: {past.sentence}", past.red, failed)
 
 
 def _excess(name: str, figure: float, side: str, bound: float, source: str) -> str:

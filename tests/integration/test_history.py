@@ -1,20 +1,18 @@
 """The history that ReFrame's own results database holds, as the real ReFrame writes it."""
 
-import json
 import shutil
 import sqlite3
-import uuid
 from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from integration.sessions import store
 
 from iowatch import history
 from iowatch.history import HistoryError, by_night, read
 
 CASE = "small:memory/{}/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2"
-DAY = 86400
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +30,6 @@ def database(night, tmp_path):
     return Path(shutil.copy(night, tmp_path / "results.db"))
 
 
-def store(database, days, **changes):
-    """Store the first session once more, as of so many days later."""
-    with closing(sqlite3.connect(database)) as connection, connection:
-        query = "SELECT session_start_unix, session_end_unix, json_blob FROM sessions LIMIT 1"
-        start, end, blob = connection.execute(query).fetchone()
-        session = json.loads(blob)
-        for test in session["runs"][0]["testcases"]:
-            test["job_completion_time_unix"] += days * DAY
-            test.update(changes)
-        row = (str(uuid.uuid4()), start + days * DAY, end + days * DAY, json.dumps(session), "")
-        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
-
-
 def test_runs_of_a_session_are_read(database):
     records = read([database])
     found = {str(record.case): record for record in records}
@@ -57,7 +42,7 @@ def test_runs_of_a_session_are_read(database):
 
 
 def test_nights_are_the_days_of_their_jobs_and_databases_add_up(database, tmp_path):
-    for days in (1, 1.01, 5):
+    for days in (1, 1, 5):
         store(database, days)
     other = tmp_path / "other.db"
     shutil.copy(database, other)

@@ -22,7 +22,7 @@ FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
 
 def record(case, night, best=1000.0, **figures):
     values = {"total_max": best, "ratio": 0.9, "close_fraction": 0.02, **figures}
-    return Record(case, FIRST + timedelta(night), "ok", "", values if best else {}, "1")
+    return Record(case, FIRST + timedelta(night), "ok", "", values if best else {}, "a1", "1")
 
 
 def nights(case=HDF5, bests=(1000.0, 1030.0, 980.0) * 10):

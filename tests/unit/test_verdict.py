@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from iowatch.case import Case
+from iowatch.detector_judgement import Judgement
 from iowatch.figures import figure_names
-from iowatch.verdict import BadReference, Reference, judge, read_references
+from iowatch.verdict import BadReference, Reference, judge, read_references, with_past
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 FIGURES = {
@@ -92,6 +93,33 @@ def test_sentence_names_case_figure_measured_bound_and_file():
     assert (
         "2001 MiB/s, above the physical ceiling of 2000 MiB/s" in verdict(total_max=2001.0).sentence
     )
+
+
+def past(kind):
+    return Judgement(kind, f"it is {kind}", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "blessed", "expected", "red", "failed"),
+    [
+        # Without a baseline the references count, and a fault that needs no history.
+        ({}, "no_baseline", False, "ok", False, ()),
+        ({}, "defect", False, "defect", True, ()),
+        ({"ratio": 0.1}, "no_baseline", False, "regression", True, ("ratio",)),
+        # With one, a night below a bound may be noise, and one above it an alarm.
+        ({"ratio": 0.1}, "suspect", True, "suspect", False, ()),
+        ({"ratio": 0.1}, "regression", True, "regression", True, ("ratio",)),
+        ({}, "severe", True, "severe", True, ()),
+        ({}, "noisy", True, "noisy", False, ()),
+        # Nothing excuses what cannot be.
+        ({"total_max": 2001.0}, "ok", True, "too_fast", True, ("total_max",)),
+    ],
+)
+def test_past_and_present_together(changes, kind, blessed, expected, red, failed):
+    found = with_past(CASE, verdict(**changes), past(kind), blessed)
+    assert (found.kind, found.red, found.failed) == (expected, red, failed)
+    if expected == kind:
+        assert found.sentence == f"{CASE}: it is {kind}"
 
 
 def test_thresholds_of_a_zero_reference_are_absolute():

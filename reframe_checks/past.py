@@ -1,0 +1,30 @@
+"""What this session knows of earlier nights: read once, when the first case is judged."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import reframe.core.runtime as rt
+
+from iowatch import baselines, history
+
+from .benchio import ROOT
+
+
+def reference_folder():
+    """Where the site's reference values and baselines are."""
+    given = rt.runtime().get_option("general/0/reference_prefix")
+    return Path(given or ROOT / "reference_values").absolute()
+
+
+@cache
+def blessed():
+    """The baseline of each case that has one."""
+    return baselines.read(rt.runtime().system.name, reference_folder())
+
+
+@cache
+def nights():
+    """The runs of each case by night; none before the first session is stored."""
+    file = Path(os.path.expandvars(rt.runtime().get_option("storage/0/sqlite_db_file")))
+    return history.by_night(history.read([file])) if file.exists() else {}

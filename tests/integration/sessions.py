@@ -1,0 +1,32 @@
+"""Sessions of other nights, made from one that the real ReFrame stored."""
+
+import json
+import sqlite3
+import time
+import uuid
+from contextlib import closing
+
+DAY = 86400
+
+
+def store(database, days, speed=1.0, **changes):
+    """Store the first session once more, as of now and so many days; hdf5 had `speed` times its
+    bandwidth, and so many times its ratio to MPI-IO."""
+    then = time.time() + days * DAY
+    with closing(sqlite3.connect(database)) as connection, connection:
+        query = "SELECT json_blob FROM sessions ORDER BY rowid LIMIT 1"
+        session = json.loads(connection.execute(query).fetchone()[0])
+        for test in session["runs"][0]["testcases"]:
+            test["job_completion_time_unix"] = then
+            for name, entry in test["perfvalues"].items():
+                if name.endswith((":ratio", ":total_max")) and entry[0]:
+                    entry[0] *= speed
+            test.update(changes)
+        row = (str(uuid.uuid4()), then, then, json.dumps(session), "")
+        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+
+
+def forget_first(database):
+    """Remove the session that the others were made from; the first of them takes its place."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DELETE FROM sessions WHERE rowid = (SELECT min(rowid) FROM sessions)")

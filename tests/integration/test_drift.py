@@ -1,0 +1,114 @@
+"""A night against the case's own past, in the checks: the whole way from ReFrame's database."""
+
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+from integration.sessions import forget_first, store
+
+NEWEST = "SELECT max(rowid) FROM sessions"
+LAST = f"SELECT json_blob FROM sessions WHERE rowid = ({NEWEST})"
+CASE = "small:memory/gnu/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2"
+
+
+@pytest.fixture(scope="module")
+def first_night(module_site):
+    """The results of one night, in which all was well."""
+    module_site.faults = {"gnu": "none"}
+    module_site.write["backend"] = ["hdf5"]
+    assert module_site.reframe("-r", "--mode=record").returncode == 0
+    return module_site.folder / "run" / "results.db"
+
+
+@pytest.fixture
+def blessed(site, first_night):
+    """A site whose nights of a month ago were blessed; no night since."""
+    site.faults = {"gnu": "none"}
+    site.write["backend"] = ["hdf5"]
+    site.database = site.folder / "run" / "results.db"
+    site.database.parent.mkdir()
+    shutil.copy(first_night, site.database)
+    for days in range(-60, -30):
+        store(site.database, days, speed=1 + 0.01 * (days % 3))
+    forget_first(site.database)  # or tonight would have two jobs, and the best of them counts
+    (site.folder / "small.yaml").write_text("SharedFileWrite: {$index: [case_id]}\n")
+    done = site._run(
+        "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
+        "--to", date.today() - timedelta(days=20),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    site.references = (site.folder / "small.yaml").read_text()
+    return site
+
+
+def tonight(site):
+    """The exit code of tonight's run and its only case."""
+    code = site.reframe("-r").returncode
+    (test,) = site.report()
+    assert test["case_id"] == CASE
+    return code, test["verdict"], test["sentence"]
+
+
+def test_night_like_those_that_were_blessed_is_ok(blessed):
+    code, verdict, sentence = tonight(blessed)
+    assert (code, verdict) == (0, "ok")
+    assert sentence.startswith(f"{CASE}: drops under ")
+
+
+def test_first_slow_night_is_suspect_and_green(blessed):
+    blessed.faults = {"gnu": "slow hdf5"}
+    code, verdict, sentence = tonight(blessed)
+    assert (code, verdict) == (0, "suspect"), sentence
+    assert "bandwidth -90% from its baseline, its ratio to MPI-IO -90%" in sentence
+    assert "a re-run is due from " in sentence
+
+
+def test_night_after_slow_nights_is_a_regression_and_red(blessed):
+    for days in range(-12, 0):
+        store(blessed.database, days, speed=0.1)
+    blessed.faults = {"gnu": "slow hdf5"}
+    code, verdict, sentence = tonight(blessed)
+    assert (code, verdict) == (1, "regression"), sentence
+    assert "bandwidth is 90% below its usual 1.01 of MPI-IO's in the same jobs since" in sentence
+
+
+def test_one_slow_night_is_forgotten(blessed):
+    store(blessed.database, -1, speed=0.1)
+    assert tonight(blessed)[:2] == (0, "ok")
+
+
+def test_damaged_history_is_an_error_and_no_verdict(blessed):
+    blessed.database.write_bytes(b"SQLite" * 1000)
+    code, verdict, _ = tonight(blessed)
+    assert (code, verdict) == (1, "")
+
+
+def test_suspicious_case_is_run_again_hours_later(blessed):
+    blessed.faults = {"gnu": "slow hdf5"}
+    assert tonight(blessed)[1] == "suspect"
+    suspects = ["iowatch", "suspects", "--system", "small"]
+    early = blessed._run(*suspects).stdout
+    assert re.search(rf"^# {CASE}: bandwidth -90%.*\n#   due from \d\d:\d\d UTC$", early, re.M)
+    assert "reframe" not in early
+
+    with closing(sqlite3.connect(blessed.database)) as connection, connection:
+        (blob,) = connection.execute(LAST).fetchone()
+        session = json.loads(blob)
+        for test in session["runs"][0]["testcases"]:
+            test["job_completion_time_unix"] -= 5 * 3600
+        connection.execute(
+            f"UPDATE sessions SET json_blob = ? WHERE rowid = ({NEWEST})", [json.dumps(session)]
+        )
+    if datetime.now(timezone.utc).hour < 5:
+        pytest.skip("five hours ago was yesterday, whose night is over")
+    script = blessed._run(*suspects).stdout.splitlines()
+    assert len(script) == 2
+    again = blessed._run("bash", "-c", script[1])
+    assert "Ran 2/2 test case(s)" in again.stdout, again.stdout
+    (test,) = blessed.report()
+    assert test["verdict"] == "suspect"
+    assert "in the best of 2 job(s)" in test["sentence"]
