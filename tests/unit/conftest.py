@@ -1,6 +1,25 @@
-"""A login node made up for one test."""
+"""Result files and login nodes made up for one test."""
+
+import json
 
 import pytest
+from unit.result_file import make_result
+
+from iowatch.results import load
+
+
+@pytest.fixture
+def spoil(tmp_path):
+    """spoil(change, ...): a valid result of CASE, loaded after `change` has changed it."""
+
+    def run(change=lambda result: None, **options):
+        result = make_result(**{"backends": ["mpiio", "hdf5"], **options})
+        change(result)
+        path = tmp_path / "result.json"
+        path.write_text(json.dumps(result))
+        return load(path)
+
+    return run
 
 
 @pytest.fixture

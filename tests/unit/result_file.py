@@ -2,6 +2,10 @@
 
 from math import prod
 
+from iowatch.case import Case
+
+CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
+
 SECONDS = {"open": 0.01, "define": 0.01, "write": 0.5, "sync": 0.3, "close": 0.08, "total": 1.0}
 
 
@@ -122,3 +126,8 @@ def turn_into_read(result, suspect):
             del rep["rates"]["stable"]
             rep["phases"]["read"] = rep["phases"].pop("write")
             del rep["phases"]["define"], rep["phases"]["sync"]
+
+
+def timed(result, backend=1):
+    """The repetitions of a backend without its warm-up."""
+    return [rep for rep in result["cases"][backend]["repetitions"] if not rep["warmup"]]

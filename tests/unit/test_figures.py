@@ -1,33 +1,11 @@
-import json
 from dataclasses import replace
 
 import pytest
-from unit.result_file import make_result, turn_into_read
+from unit.result_file import CASE, timed, turn_into_read
 
-from iowatch.case import Case
 from iowatch.figures import figure_names, figures, ost_figures, slow_osts, unit
-from iowatch.results import load
 
-CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
-
-
-@pytest.fixture
-def spoil(tmp_path):
-    """Load a valid result of CASE after `change` has changed it."""
-
-    def run(change=lambda result: None, **options):
-        result = make_result(**{"backends": ["mpiio", "hdf5"], **options})
-        change(result)
-        path = tmp_path / "result.json"
-        path.write_text(json.dumps(result))
-        return load(path)
-
-    return run
-
-
-def timed(result, backend=1):
-    return [rep for rep in result["cases"][backend]["repetitions"] if not rep["warmup"]]
 
 
 def test_figures_of_the_stand_in(spoil):

@@ -2,47 +2,26 @@ import json
 from dataclasses import replace
 
 import pytest
-from unit.result_file import make_result, turn_into_read
+from unit.result_file import CASE, make_result, timed, turn_into_read
 
-from iowatch.case import Case
 from iowatch.results import InvalidResult, load, require
 from iowatch.site import Filesystem
-
-CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 
 
 def filesystem(*types, cached_reads=False):
     return Filesystem(
-        "local",
-        "tmpfs",
-        ("gnu",),
-        "memory",
-        "/dev/shm/iowatch",
-        types,
-        1e6,
-        None,
-        cached_reads,
-        4,
-        {},
+        system="local",
+        partition="tmpfs",
+        environs=("gnu",),
+        name="memory",
+        path="/dev/shm/iowatch",
+        types=types,
+        peak=1e6,
+        osts=None,
+        cached_reads=cached_reads,
+        writers_per_node=4,
+        sweeps={},
     )
-
-
-@pytest.fixture
-def spoil(tmp_path):
-    """Load a valid result of CASE after `change` has spoilt it."""
-
-    def run(change=lambda result: None, **options):
-        result = make_result(**{"backends": ["mpiio", "hdf5"], **options})
-        change(result)
-        path = tmp_path / "result.json"
-        path.write_text(json.dumps(result))
-        return load(path)
-
-    return run
-
-
-def timed(result, backend=1):
-    return [rep for rep in result["cases"][backend]["repetitions"] if not rep["warmup"]]
 
 
 def test_last_verified_is_enough_if_it_is_the_last(spoil):
