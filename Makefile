@@ -3,31 +3,39 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup nightly test test-all bench lint clean
+.PHONY: setup cluster nightly test test-all bench detector-bench lint clean
 
 setup:
 	scripts/setup.sh
 
+# A real Slurm for tests/cluster; without its packages these skip.
+cluster: setup
+	tests/cluster/packages.sh
+
 nightly: setup
 	source env.sh && iowatch nightly --system $(SYSTEM)
 
-test: setup
+test: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
 	source env.sh && pytest -m "not slow"
 
-test-all: setup
+test-all: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
 	source env.sh && pytest
 
 bench: setup
 	.venv/bin/python tests/bench/bench.py
 
+# YEAR=FILE replays a real year of nights too; docs/detector.md says where there is one.
+detector-bench: setup
+	.venv/bin/python tests/bench/detector.py --write $(if $(YEAR),--year $(YEAR))
+
 lint: setup
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/fortitude check src/benchio
-	.venv/bin/shellcheck scripts/*.sh .ci/run env.sh
+	.venv/bin/shellcheck scripts/*.sh tests/cluster/packages.sh .ci/run env.sh
 
 clean:
 	rm -rf build .venv

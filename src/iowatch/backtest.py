@@ -22,7 +22,7 @@ import polars as pl
 
 from iowatch.detector import Detector, State
 from iowatch.detector_baseline import Baseline, Job, Night, estimate
-from iowatch.detector_judgement import NO_BASELINE, SEVERE, TRANSIENT
+from iowatch.detector_judgement import DEFECT, NO_BASELINE, SEVERE, TRANSIENT
 from iowatch.detector_settings import NORMAL, Settings
 
 #: A table of nights: job 0 is the nightly run, 1 and up are the re-runs that could have been made.
@@ -40,6 +40,7 @@ RUNS: dict[str, Any] = {"start_utc": pl.Datetime, "mib_s": pl.Float64}
 OPTIONAL = ("control_max_mib_s", "close_fraction")
 _BANDWIDTH = (1e-9, 1e15)
 BOUNDS = {
+    "job": (0, 1000),
     "max_mib_s": _BANDWIDTH,
     "control_max_mib_s": _BANDWIDTH,
     "mib_s": _BANDWIDTH,
@@ -143,9 +144,11 @@ def replay(
         if blessing is not None:
             blessing.append(past.jobs)
         if state.alarm and not open_alarm:
+            baseline, later = detector.baseline, nights[index + 1 :]
             result.alarms += 1
-            result.persisted += persists(detector.baseline, nights[index + 1 :])
-            blessing = [] if detector.baseline else blessing
+            if baseline is None or judgement.kind == DEFECT or persists(baseline, later):
+                result.persisted += 1  # a defect has never been well
+            blessing = [] if baseline else blessing
         elif judgement.kind == TRANSIENT and detector.baseline:
             blessing = None
         row = Row(case, past.night, judgement.kind, judgement.rule, judgement.jobs, judgement.drop)
@@ -155,10 +158,8 @@ def replay(
             result.rows.append(row)
 
 
-def persists(baseline: Baseline | None, later: Sequence[PastNight]) -> bool:
-    """Is the case of an alarm still slow two weeks later? Without a baseline it was never fast."""
-    if baseline is None:
-        return True
+def persists(baseline: Baseline, later: Sequence[PastNight]) -> bool:
+    """Is the case of an alarm still slow two weeks later?"""
     week = later[PERSISTED_AFTER - 4 : PERSISTED_AFTER + 3] or later[-7:]
     values = [math.log(night.jobs[0].best) for night in week]
     return bool(values) and median(values) < baseline.m + math.log(1 - PERSISTED_DROP)
@@ -232,9 +233,9 @@ def _typed(path: Path, table: pl.DataFrame, columns: Mapping[str, Any]) -> pl.Da
             value = text.str.to_datetime("%Y-%m-%dT%H:%M:%SZ", strict=False)
         else:
             value = text.cast(kind, strict=False)
-        sound = value.is_not_null()
-        if name in BOUNDS:
-            sound = value.is_between(*BOUNDS[name]) | text.is_null()
+        sound = value.is_between(*BOUNDS[name]) if name in BOUNDS else value.is_not_null()
+        if kind == pl.Float64:
+            sound |= text.is_null()
         wrong = table.filter(~sound.fill_null(False))
         if wrong.height:
             line, cell = wrong.select("line", name).row(0)

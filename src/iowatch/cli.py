@@ -17,6 +17,8 @@ from rich.console import Console
 from iowatch import baselines
 from iowatch import history as past
 from iowatch import nightly as nights
+from iowatch.backtest import BacktestError, backtest
+from iowatch.detector_settings import SETTINGS
 from iowatch.onboarding import site
 from iowatch.published import PUBLISHED, PublishedError, write_references
 from iowatch.site import SiteConfigError
@@ -33,6 +35,7 @@ UserErrors = (
     PublishedError,
     past.HistoryError,
     baselines.BlessError,
+    BacktestError,
 )
 
 
@@ -150,3 +153,20 @@ def suspects(
         records = [record for record in selected(db, "") if record.case.system == system]
     for line in rerun_script(records, datetime.now(timezone.utc)):
         print(line)
+
+
+@app.command("backtest")
+def backtest_(
+    file: Annotated[Path, typer.Argument(help="CSV of runs or nights; see docs/detector.md.")],
+    bless_nights: Annotated[int, typer.Option("--bless", help="Nights of a baseline.")] = 30,
+    rules: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "normal",
+) -> None:
+    """Replay a table of past nights through the detector: 0 no alarm, 1 alarms, 2 wrong usage."""
+    with one_line_errors():
+        if rules not in SETTINGS:
+            raise nights.UsageError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
+        result = backtest(file, bless_nights, SETTINGS[rules])
+    for row in result.rows:
+        print(row.json())
+    typer.echo(result.summary, err=True)
+    raise typer.Exit(1 if result.alarms else 0)

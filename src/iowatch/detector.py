@@ -113,7 +113,7 @@ class Detector:
             better,
             tonight.close if self._signature(tonight.last) else 0,
             state.nights + 1,
-            state.suspicious + tonight.low,
+            state.suspicious + (tonight.low or tonight.jobs > 1),
         )
         alarm = self._alarm(after, tonight, time)
         if alarm:
@@ -169,8 +169,7 @@ class Detector:
             if at_once or after.ratio.level > limits.ratio_limit:
                 usual = f"its usual {math.exp(self._ratio.centre):.2f} of MPI-IO's in the same jobs"
                 return self._drop_alarm(R2, after.ratio, usual, tonight, time)
-        enough = len(after.slow.values) >= limits.slow_nights
-        if enough and after.slow.level > limits.slow_limit:
+        if after.slow.level > limits.slow_limit:
             return self._drop_alarm(R1, after.slow, self._usual(), tonight, time)
         return None
 

@@ -63,19 +63,17 @@ class Settings:
     #: Largest score of a night without a re-run; with each it grows towards `clip`. Tuned: takes
     #: the place of the study's second set of limits for sites that never re-run (12 and 8), and
     #: serves the night whose re-runs did not come as well.
-    clip_unconfirmed: float = 1.6
+    clip_unconfirmed: float = 1.5
     #: Each re-run adds this to the score of what is then still low. Tuned: the best of five jobs is
     #: rarely as low as the one job that the spread describes.
     rerun_bonus: float = 0.125
     #: A score below this sets the CUSUM to 0. Tuned: what has nearly reached its usual bandwidth is
     #: not broken; a quarter less false alarms where slow spells last.
     reset: float = 0.5
-    #: R1: alarm above this. Study ("normal").
+    #: R1: alarm above this; two nights, however low, do not reach it. Study ("normal").
     slow_limit: float = 5.9
-    #: R1: fewest nights of an alarm. Study.
-    slow_nights: int = 3
-    #: R2: alarm above this. Study.
-    ratio_limit: float = 3.0
+    #: R2: alarm above this. Tuned (study: 3): the bonus of re-runs leaves room for a lower limit.
+    ratio_limit: float = 2.5
     #: R2 in one night, with all re-runs: below this part of the baseline's ratio. Study.
     ratio_floor: float = 0.5
     #: What one night decides (R2's floor, R4) is at least so many spreads below. Study (R2).
@@ -137,7 +135,7 @@ NORMAL = Settings()
 SETTINGS: Mapping[str, Settings] = MappingProxyType(
     {
         "normal": NORMAL,
-        "sensitive": replace(NORMAL, slow_limit=4.5, ratio_limit=2.5),
-        "quiet": replace(NORMAL, slow_limit=7.9, ratio_limit=5.9),
+        "sensitive": replace(NORMAL, slow_limit=4.5, ratio_limit=2.0),
+        "quiet": replace(NORMAL, slow_limit=7.9, ratio_limit=4.5),
     }
 )

@@ -7,9 +7,9 @@ from datetime import date
 
 from iowatch.baselines import Blessed, jobs_of
 from iowatch.detector import Detector, State
-from iowatch.detector_baseline import Job
+from iowatch.detector_baseline import Job, Night
 from iowatch.detector_judgement import Judgement
-from iowatch.history import Record
+from iowatch.history import Record, is_same_night
 
 
 def judge_tonight(
@@ -20,10 +20,11 @@ def judge_tonight(
     The night is not over: a suspicious job is only suspect while a re-run may come.
     """
     detector, state = Detector(blessed.baseline if blessed else None), State()
-    tonight = job.time.date()
+    earlier: Night = []
     for night in sorted(nights):
-        is_between = night < tonight and (blessed is None or night > blessed.last)
-        if is_between and (jobs := jobs_of(nights[night])):
+        jobs = jobs_of(nights[night])
+        if is_same_night(nights[night], job.time):
+            earlier = jobs
+        elif jobs and (blessed is None or night > blessed.last):
             state, _ = detector.judge(state, jobs)
-    earlier = jobs_of(nights.get(tonight, ()))
     return detector.judge(state, [*earlier, job], final=False)[1]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from iowatch.case import Case
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 5.0  # to wait for a session that is being stored
+NIGHT = timedelta(hours=20)  # five jobs four hours apart; the next nightly run is a day later
 
 #: One row for each test of each session, and of it only what a record needs.
 _QUERY = """
@@ -54,11 +55,6 @@ class Record:
     test: str  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
     session: str
 
-    @property
-    def night(self) -> date:
-        """Its day, in UTC: later runs of the day are re-runs of the same night."""
-        return self.time.date()
-
 
 def read(files: Iterable[Path]) -> list[Record]:
     """All runs in these databases, oldest first; one that is in several counts once."""
@@ -70,11 +66,23 @@ def read(files: Iterable[Path]) -> list[Record]:
 
 
 def by_night(records: Iterable[Record]) -> dict[Case, dict[date, list[Record]]]:
-    """The records of each case, of each of its nights; in the order given."""
+    """The records of each case, oldest first, by the day on which their night began, in UTC.
+
+    What is run within NIGHT of a night's first run is a re-run of that night, past midnight too.
+    """
     cases: dict[Case, dict[date, list[Record]]] = {}
-    for record in records:
-        cases.setdefault(record.case, {}).setdefault(record.night, []).append(record)
+    for record in sorted(records, key=lambda record: record.time):
+        nights = cases.setdefault(record.case, {})
+        last = next(reversed(nights), None)
+        if last is None or not is_same_night(nights[last], record.time):
+            last = record.time.date()
+        nights.setdefault(last, []).append(record)
     return cases
+
+
+def is_same_night(night: Sequence[Record], time: datetime) -> bool:
+    """Is a run at this time one more of the night?"""
+    return time - night[0].time < NIGHT
 
 
 def _read_file(file: Path) -> list[Record]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from iowatch.detector_judgement import SUSPECT
 from iowatch.detector_settings import NORMAL
-from iowatch.history import Record, by_night
+from iowatch.history import Record, by_night, is_same_night
 from iowatch.nightly import CHECKS
 
 
@@ -16,8 +16,9 @@ def suspects(records: Iterable[Record], now: datetime) -> list[Record]:
     """The last run tonight of each case that is suspicious and may still be run again."""
     found = []
     for nights in by_night(records).values():
-        tonight = nights.get(now.date(), [])
-        if tonight and tonight[-1].verdict == SUSPECT and len(tonight) <= NORMAL.max_reruns:
+        tonight = nights[max(nights)]
+        is_open = is_same_night(tonight, now) and len(tonight) <= NORMAL.max_reruns
+        if is_open and tonight[-1].verdict == SUSPECT:
             found.append(tonight[-1])
     return found
 

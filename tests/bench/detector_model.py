@@ -11,6 +11,7 @@ import json
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -54,11 +55,12 @@ class Close:
     stalled: tuple[float, float] = (0.25, 0.6)  # what a stall adds to the fraction
 
 
-def quantiles(icc):
-    """The 22 cases' ln MiB/s at the quantiles Phi(_Z)."""
+@cache
+def quantiles(icc, index):
+    """One of the 22 cases: ln MiB/s at the quantiles Phi(_Z)."""
     path = Path(__file__).with_name("archer_model.json")
     cases = [case for case in json.loads(path.read_text())["cases"] if case["icc"] == icc]
-    return [_scaled_beta(*case["theta"]) for case in cases]
+    return _scaled_beta(*cases[index]["theta"])
 
 
 def _scaled_beta(scale, ln_a, ln_b):

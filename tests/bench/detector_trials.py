@@ -46,7 +46,7 @@ class Trial:
 
     def simulate(self, index, nights):
         rng = np.random.default_rng([self.seed, index])
-        table = quantiles(self.model.icc)[index]
+        table = quantiles(self.model.icc, index)
         return Nights(rng, table, self.model, self.series, BLESSED + nights)
 
     def nights_of(self, y, control, close, first=0):

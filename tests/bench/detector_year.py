@@ -56,7 +56,7 @@ def year_rows(path):
     runs = sum(len(past.jobs) for nights in series.values() for past in nights)
     yield f"{len(series)} series, {sum(map(len, series.values()))} nights, {runs} runs. Per 1000:"
     yield ""
-    yield "| rules | nights judged | alarms | persisted | transient | severe nights | jobs a night |"
+    yield "| rules | nights | alarms | persisted | transient | severe nights | jobs a night |"
     yield "|---|---|---|---|---|---|---|"
     for name, settings in SETTINGS.items():
         yield _row(f"iowatch `{name}`, the re-runs that there are", backtest(path, BLESS, settings))

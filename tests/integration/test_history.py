@@ -41,7 +41,7 @@ def test_runs_of_a_session_are_read(database):
     assert "not readable JSON" in broken.sentence
 
 
-def test_nights_are_the_days_of_their_jobs_and_databases_add_up(database, tmp_path):
+def test_nights_have_the_day_of_their_first_run_and_databases_add_up(database, tmp_path):
     for days in (1, 1, 5):
         store(database, days)
     other = tmp_path / "other.db"

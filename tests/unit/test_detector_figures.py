@@ -1,0 +1,79 @@
+"""The published figures of the detector hold: docs/detector.md, within the Monte-Carlo error."""
+
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/bench"))
+
+from detector_model import MAIN, PESSIMISTIC  # noqa: E402
+from detector_trials import CASES, FAULTS, PLAIN, Trial, detection, false_alarms  # noqa: E402
+
+PAGE = (ROOT / "docs/detector.md").read_text("utf-8")
+SEED = 20  # not the bench's
+MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC}
+
+
+def rows(heading):
+    """The rows of the first table after a heading: {first cell: other cells}."""
+    _, _, after = PAGE.partition(heading)
+    table = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE)[0]
+    cells = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in table.split("\n")]
+    return {first: rest for first, *rest in cells[2:] if rest}
+
+
+def published_percent(model, fault, column=0):
+    """Within 1, 2, 3, 7 and 14 nights."""
+    cells = rows(f"within 1 / 2 / 3 / 7 / 14 nights, {model}:")[fault]
+    return [float(value) for value in cells[column].split("/")]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_false_alarms(model):
+    published = rows("False alarms per 1000")[model]
+    rate = float(re.match(r"\*\*([\d.]+)\*\*", published[0])[1]) / 1000
+    trial = Trial(MODELS[model], series=12, nights=100, seed=SEED)
+    counts = [false_alarms(trial, index) for index in range(CASES)]
+    nights = sum(count["nights"] for count in counts)
+    assert nights == 22 * 12 * 100
+    expected = rate * nights
+    found = sum(count["all"] for count in counts)
+    assert abs(found - expected) <= 4 * math.sqrt(expected) + 1
+    for percent, per_thousand in zip(PLAIN, published[-len(PLAIN) :], strict=True):
+        low = sum(count[percent] for count in counts) / nights
+        assert low == pytest.approx(float(per_thousand) / 1000, rel=0.2), percent
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_detection(model):
+    trial = Trial(MODELS[model], series=10, nights=14, seed=SEED)
+    found = [detection(trial, index) for index in range(CASES)]
+    for fault in FAULTS:
+        nights = np.array([case[fault]["all"] for case in found])
+        for within, percent in zip((1, 2, 3, 7, 14), published_percent(model, fault), strict=True):
+            part, expected = (nights <= within).mean(), percent / 100
+            error = math.sqrt(max(expected * (1 - expected), 0.005) / nights.size)
+            assert part == pytest.approx(expected, abs=4 * error), (fault, within)
+
+
+def test_the_targets_are_met_by_the_published_figures():
+    false = {
+        model: float(re.match(r"\*\*([\d.]+)\*\*", cells[0])[1])
+        for model, cells in rows("False alarms per 1000").items()
+    }
+    assert false["main"] <= 0.3
+    assert false["pessimistic"] <= 1
+    transient = [
+        float(cells[3]) for name, cells in rows("runs. Per 1000").items() if "normal" in name
+    ]
+    assert len(transient) == 2
+    assert max(transient) <= 1
+    assert published_percent("main", "H5Fclose, 27 % left")[0] >= 99.5
+    assert published_percent("main", "H5Fclose, 27 % left")[1] == 100
+    assert published_percent("main", "HDF5 only -50 %")[3] >= 99
+    assert published_percent("main", "filesystem -70 %")[2] >= 90
