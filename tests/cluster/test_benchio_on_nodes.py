@@ -142,7 +142,6 @@ def test_reads_are_of_another_nodes_data(on: Callable[[str], Bench], files: str)
     assert kind == "tmpfs"
 
 
-@pytest.mark.xfail(reason="benchio maps files shared, which FUSE refuses", strict=True)
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_reads_through_clients_of_their_own(
     on: Callable[[str], Bench], gluster: Gluster, nodes: int
@@ -169,7 +168,6 @@ def test_files_on_a_distributed_filesystem(on: Callable[[str], Bench], gluster: 
     check_files(bench, 4, bench.result()["run"])
 
 
-@pytest.mark.xfail(reason="benchio starts MPI before it looks at its options", strict=True)
 def test_version_on_a_login_node(slurm: Slurm, benchio: Path) -> None:
     """Where MPI programs do not start, as on a Cray's."""
     without_network = {**slurm.env, "OMPI_MCA_oob_tcp_if_include": "none"}

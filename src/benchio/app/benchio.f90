@@ -27,15 +27,22 @@ program benchio
     type(MPI_Comm) :: comm
     integer :: rank
 
+    ! Without MPI, which starts on no login node of a Cray.
+    call parse_command_line(choice, message)
+    if (message == '' .and. (choice%help .or. choice%version)) then
+        if (is_first_process()) then
+            if (choice%help) write (output_unit, '(a)', advance='no') help_text()
+            if (.not. choice%help) write (output_unit, '(a)', advance='no') version_text()
+        end if
+        call exit_process(exit_ok)
+    end if
+
     call catch_interrupts()
     call MPI_Init()
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
 
-    call parse_command_line(choice, message)
     if (message /= '') call leave(exit_usage, 'benchio: error: '//message)
-    if (choice%help) call leave(exit_ok, help_text())
-    if (choice%version) call leave(exit_ok, version_text())
     call choose_backends()
     call new_team(choice, comm, run%group, run%error)
     if (run%error%failed()) call leave(exit_usage, 'benchio: error: '//run%error%message)
@@ -58,6 +65,20 @@ program benchio
     call leave(run%error%status, '')
 
 contains
+
+    !> Of those that a launcher started; without one, this is the only process.
+    logical function is_first_process()
+        character(*), parameter :: ranks(5) = [character(20) :: 'OMPI_COMM_WORLD_RANK', &
+            'PMIX_RANK', 'PMI_RANK', 'SLURM_PROCID', 'ALPS_APP_PE']
+        character(8) :: rank_text
+        integer :: i, status
+
+        is_first_process = .true.
+        do i = 1, size(ranks)
+            call get_environment_variable(trim(ranks(i)), rank_text, status=status)
+            if (status == 0) is_first_process = is_first_process .and. rank_text == '0'
+        end do
+    end function is_first_process
 
     !> One backend of each name; exit 2 for an unknown name, 6 for one not built in.
     subroutine choose_backends()

@@ -130,7 +130,7 @@ int benchio_resident(const char *path, double *fraction)
         error = errno;
     for (int64_t at = 0; error == 0 && at < st.st_size; at += window) {
         size_t bytes = (size_t)(st.st_size - at < window ? st.st_size - at : window);
-        void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, at);
+        void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, at);
 
         if (map == MAP_FAILED || mincore(map, bytes, pages) != 0)
             error = errno;
