@@ -41,13 +41,17 @@ class Machine:
         self._first = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--uts", "--ipc", "--net",
              "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", BOOT],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,  # not interrupted with the tests, which have to stop it
         )  # fmt: skip
         assert self._first.stdout is not None
-        if self._first.stdout.readline() != "up\n":
+        with self._first.stdout as said:
+            line = said.readline().strip()
+        if line != "up":
             self._first.kill()
-            raise Unavailable(f"no namespaces here: {self._first.communicate()[1].strip()}")
+            self._first.wait()
+            raise Unavailable(f"no namespaces and mounts here: {line}")
+        self._daemons: list[Daemon] = []
         self._namespace = Path(f"/proc/{self._first.pid}/ns/pid_for_children").readlink()
         self._enter = self._nsenter("--target", self._first.pid)
 
@@ -79,7 +83,8 @@ class Machine:
 
     def daemon(self, name: str, *words: object, env: Mapping[str, str]) -> "Daemon":
         """Starts what stays in the foreground, for the life of the machine."""
-        return Daemon(name, self.command(*words), env, self.folder / f"{name}.log")
+        self._daemons.append(Daemon(name, self.command(*words), env, self.folder / f"{name}.log"))
+        return self._daemons[-1]
 
     def processes(self) -> dict[int, str]:
         """Everything that still runs inside."""
@@ -93,10 +98,11 @@ class Machine:
         return found
 
     def stop(self) -> None:
-        """Ends everything inside; AssertionError if something is still there."""
+        """Ends everything inside; TimeoutError if something stays."""
         self._first.kill()
-        self._first.communicate()
-        wait_until(lambda: not self.processes(), "the end of every process", 30)
+        for process in (self._first, *(daemon.process for daemon in self._daemons)):
+            process.wait(30)
+        wait_until(lambda: not self.processes(), "the end of every process")
 
 
 class Daemon:
@@ -112,7 +118,7 @@ class Daemon:
             )
 
     def wait_until(self, ready: Callable[[], object], timeout: float = 30) -> None:
-        """Until it serves; Unavailable, with the end of its log, if it ends instead."""
+        """Until it serves; AssertionError, with the end of its log, if it does not."""
 
         def ready_or_dead() -> object:
             if self.process.poll() is not None:
