@@ -1,110 +1,33 @@
-"""What all checks have in common: one job of benchio on one filesystem, and its verdict."""
+"""What a job measured, judged: by the site's reference values, and by the case's own past."""
 
-from datetime import datetime, timezone
-from math import prod
-from pathlib import Path
+from datetime import date, datetime, timezone
 
-import reframe as rfm
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import (
-    fixture,
-    parameter,
-    run_after,
-    run_before,
-    sanity_function,
-    variable,
-)
-from reframe.core.exceptions import PerformanceError, SanityError
+from reframe.core.builtins import run_after, run_before, variable
+from reframe.core.exceptions import ExpectedFailureError, PerformanceError
 
-from iowatch import results
-from iowatch.baselines import BlessError, job_of
-from iowatch.case import parse_size, parse_stripe
+from iowatch.baselines import BlessError
+from iowatch.detector_judgement import SUSPECT
 from iowatch.drift import judge_tonight
-from iowatch.figures import figures, unit
+from iowatch.expected import EXCUSABLE, ExpectedError, excuse
+from iowatch.figures import DRIFT, unit
 from iowatch.history import HistoryError
-from iowatch.sweep import NIGHTLY, SWEEPS, Setting
-from iowatch.verdict import INVALID, BadReference, judge, read_references, with_past
+from iowatch.phases import slow_phase, slow_rank
+from iowatch.verdict import BadReference, in_force, judge, read_references, with_past
 
 from . import past
-from .benchio import BuiltBenchio
-from .parameters import FILESYSTEMS, SYSTEM, asking, full_size
-
-MARK = ".iowatch"  # the file that says that a directory is one of ours
+from .job import BenchioJob
+from .parameters import SYSTEM
 
 
-class BenchioCheck(rfm.RunOnlyRegressionTest):
-    """One job of benchio; every backend but mpiio runs with mpiio as its control."""
-
-    valid_prog_environs = ["*"]
-
-    benchio = fixture(BuiltBenchio, scope="environment")
-
-    #: Number of OSTs to stripe over; -1: all of them; None: not striped.
-    stripe_count = parameter(type=parse_stripe)
-
-    #: Stripe size in MiB; None: not striped.
-    stripe_size = parameter(type=parse_stripe)
-
-    #: I/O library: mpiio, hdf5, netcdf or stream.
-    backend = parameter(type=str)
-
-    #: Array elements per writer in x, y, z.
-    local_size = parameter(type=full_size)
-
-    #: Number of nodes.
-    nodes = parameter(type=int)
-
-    #: Number of writers on each node.
-    writers_per_node = parameter(type=int)
-
-    #: The site's list of cases to measure.
-    #:
-    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
-    sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
-
-    #: Timed repetitions of each backend, after one that warms up.
-    #:
-    #: :default: ``10``, as in the white paper
-    repeats = variable(int, value=10)
+class BenchioCheck(BenchioJob):
+    """One job of benchio, and the verdict on it."""
 
     #: Accept a case without reference values: a new site's first nights.
     #:
     #: :default: ``False``
     record = variable(typ.Bool, value=False)
-
-    #: The key of all figures and reference values; see :class:`iowatch.case.Case`.
-    case_id = variable(str, value="", loggable=True)
-
-    #: Kind of verdict, such as ``ok`` or ``regression``.
-    verdict = variable(str, value="", loggable=True)
-
-    #: The verdict in one sentence.
-    sentence = variable(str, value="", loggable=True)
-
-    @property
-    def setting(self):
-        return Setting(
-            backend=self.backend,
-            stripe_count=self.stripe_count,
-            stripe_size=self.stripe_size,
-            local_size=parse_size(self.local_size),
-            nodes=self.nodes,
-            writers_per_node=self.writers_per_node,
-            files=getattr(self, "files", "shared"),
-            instances=getattr(self, "instances", None),
-        )
-
-    @run_after("init")
-    def set_valid_systems(self):
-        self.valid_systems = [f"{SYSTEM.name}:{partition}" for partition in asking(self)]
-
-    @run_after("setup")
-    def set_case(self):
-        self.filesystem = FILESYSTEMS[self.current_partition.name]
-        check = type(self).__name__
-        self.case = self.filesystem.case(self.current_environ.name, check, self.setting)
-        self.case_id = str(self.case)
 
     @run_after("setup")
     def set_references(self):
@@ -127,98 +50,27 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             return {}
 
     @run_after("setup")
-    def set_tasks(self):
-        self.num_tasks = self.case.writers
-        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
-        # `-R span[ptile=N]` instead.
-        if self.current_partition.scheduler.registered_name != "lsf":
-            self.num_tasks_per_node = self.writers_per_node
-
-    @run_after("setup")
-    def set_one_job_per_filesystem(self):
-        # max_jobs of the partition holds within one session, this also across a user's sessions.
-        if self.current_partition.scheduler.registered_name in ("slurm", "squeue"):
-            name = f"iowatch_{self.filesystem.name}"
-            self.job.options += [f"--job-name={name}", "--dependency=singleton"]
-
-    @run_before("run")
-    def set_run_directory(self):
-        path = self.filesystem.path
-        backends = results.backends_of(self.case)
-        kib = 8 * prod(self.case.local_size) * self.case.writers * len(backends) // 1024
-        self.prerun_cmds = [
-            # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
-            f'[ -d "{path}" ] || mkdir "{path}"',
-            # What a killed job left behind, by our mark; no job runs for two days.
-            f'find "{path}" -mindepth 2 -maxdepth 2 -path "{path}/iowatch.??????/{MARK}" '
-            "-user \"$(id -u)\" -mtime +1 -printf '%h\\0' | xargs -0 -r rm -rf",
-            f'RUNDIR=$(mktemp -d "{path}/iowatch.XXXXXX") || exit 1',
-            """trap 'rm -rf "$RUNDIR"' EXIT""",
-            f': > "$RUNDIR/{MARK}"',
-            "FREE=$(df -Pk \"$RUNDIR\" | awk 'NR == 2 {print $4}')",
-            f'[ "$FREE" -ge {kib} ] || {{ echo "{path}: {kib} KiB will be written, but only $FREE '
-            'KiB are free" >&2; exit 1; }',
-        ]
-
-    @run_before("run")
-    def set_command(self):
-        self.executable = self.benchio.program
-        self.executable_opts = self.benchio_options(self.repeats, "result.json")
-        self.postrun_cmds = ["echo $? > exit_code"]
-        self.keep_files = ["result.json"]
-
-    def benchio_options(self, repeats, result):
-        """The command line of one run for the case."""
-        case = self.case
-        options = [
-            f"--backend {','.join(results.backends_of(case))}",
-            f"--operation {case.operation}",
-            f"--files {case.files}",
-            f"--local-size {self.local_size}",
-            f"--repeats {repeats}",
-            "--sync data",
-            '--dir "$RUNDIR"',
-            f"--fs-type {','.join(self.filesystem.types)}",
-            f"--json {result}",
-        ]
-        if case.instances is not None:
-            options += [f"--instances {case.instances}"]
-        if case.stripe_count is not None:
-            options += [f"--stripe-count {case.stripe_count}"]
-        if case.stripe_size is not None:
-            options += [f"--stripe-size {case.stripe_size}"]
-        return options
-
-    @sanity_function
-    def assert_verified_write(self):
+    def set_excuse(self):
         try:
-            self.figures = self.measured_figures()
-        except results.InvalidResult as err:
-            self.verdict, self.sentence = INVALID, f"{self.case}: {err}"
-            raise SanityError(self.sentence) from None
-        return True
+            self.excuse = excuse(past.expected_failures(), self.case_id, date.today())
+        except ExpectedError as err:
+            raise PerformanceError(str(err)) from None
 
-    def measured_figures(self):
-        """The figures of a run that satisfies the law; else InvalidResult."""
-        return figures(self.verified_result(Path("result.json"), self.repeats), self.case)
-
-    def verified_result(self, file, repeats, offset=None):
-        """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
-        if not file.exists():
-            raise results.InvalidResult(self.last_error())
-        result = results.load(file)
-        results.require(result, self.case, repeats, self.filesystem, offset)
-        code = Path("exit_code")
-        if not code.exists() or code.read_text().strip() != "0":
-            raise results.InvalidResult(f"benchio reported success but failed: {self.last_error()}")
-        return result
-
-    def last_error(self):
-        """benchio's own last error in stderr, else its last line."""
-        lines = Path(str(self.stderr)).read_text(errors="replace").split("\n")
-        lines = [line for line in lines if line.strip()]
-        errors = [line for line in lines if line.startswith("benchio: error:")]
-        return (errors or lines or ["no result file and nothing in stderr"])[-1]
+    @run_before("performance")
+    def set_trend(self):
+        if self.is_dry_run():
+            return
+        self.trend, self.blessed = None, None
+        try:
+            self.blessed = past.blessed().get(self.case)
+            nights = past.nights().get(self.case, {})
+        except (HistoryError, BlessError) as err:
+            self.past_error = f"{self.case}: {err}"  # raised when the figures are recorded
+            return
+        now = datetime.now(timezone.utc)
+        self.trend = judge_tonight(nights, self.blessed, now, self.figures)
+        if self.trend.drift is not None:
+            self.figures[DRIFT] = self.trend.drift
 
     @run_before("performance")
     def set_figures(self):
@@ -232,6 +84,10 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
     def set_verdict(self):
         if self.is_dry_run():
             return
+        if not self.trend:
+            raise PerformanceError(self.past_error)
+        blessed = self.blessed is not None
+        self.references = in_force(self.references, blessed)
         present = judge(
             self.case,
             self.figures,
@@ -240,27 +96,24 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
             self.filesystem.peak,
             self.record,
         )
-        verdict = present if self.case.each_ost else self.verdict_with_past(present)
-        self.verdict, self.sentence = verdict.kind, verdict.sentence + self.details(verdict)
-        self.log_bounds(verdict.failed)
+        verdict = with_past(self.case, present, self.trend.judgement, blessed)
+        self.verdict = verdict.kind
+        self.sentence = "; ".join(filter(None, [verdict.sentence, *self.details(verdict)]))
+        excused = verdict.red and verdict.kind in EXCUSABLE and self.excuse
+        self.log_bounds(verdict.failed, "xfail" if excused else "fail")
+        if excused:
+            self.sentence += f" ({excused})"
+            raise ExpectedFailureError(self.sentence)
         if verdict.red:
             raise PerformanceError(self.sentence)
 
-    def verdict_with_past(self, present):
-        try:
-            blessed = past.blessed().get(self.case)
-            nights = past.nights().get(self.case, {})
-        except (HistoryError, BlessError) as err:
-            raise PerformanceError(f"{self.case}: {err}") from None
-        job = job_of(datetime.now(timezone.utc), self.figures)
-        judgement = judge_tonight(nights, blessed, job)
-        return with_past(self.case, present, judgement, blessed is not None)
-
     def details(self, verdict):
-        """What a check has to add to the sentence of a verdict."""
-        return ""
+        """Phrases that a check adds to the sentence of a verdict."""
+        if verdict.kind not in {*EXCUSABLE, SUSPECT}:
+            return []
+        return [slow_phase(self.figures, self.trend.usual), slow_rank(self.repetitions)]
 
-    def log_bounds(self, failed):
+    def log_bounds(self, failed, result):
         """Give report and database the bounds that iowatch judged by."""
         for name in self.figures:
             entry = self.perfvalues[f"{self.current_partition.fullname}:{name}"]
@@ -271,4 +124,4 @@ class BenchioCheck(rfm.RunOnlyRegressionTest):
                     reference.upper_threshold,
                 ]
             if name in failed:
-                entry[-1] = "fail"
+                entry[-1] = result

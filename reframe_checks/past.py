@@ -6,7 +6,7 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch import baselines, history
+from iowatch import baselines, expected, history
 
 from .benchio import ROOT
 
@@ -21,6 +21,12 @@ def reference_folder():
 def blessed():
     """The baseline of each case that has one."""
     return baselines.read(rt.runtime().system.name, reference_folder())
+
+
+@cache
+def expected_failures():
+    """What may fail for now."""
+    return expected.read(rt.runtime().system.name, reference_folder())
 
 
 @cache

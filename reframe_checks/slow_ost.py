@@ -47,5 +47,5 @@ class SlowOst(BenchioCheck):
 
     def details(self, verdict):
         if "ost_ratio" not in verdict.failed:
-            return ""
-        return f"; slow: {slow_osts(self.figures, self.references['ost_ratio'].lower)}"
+            return []
+        return [f"slow: {slow_osts(self.figures, self.references['ost_ratio'].lower)}"]

@@ -219,8 +219,10 @@ def with_blessed(text: str, blessed: Mapping[Case, Blessed]) -> str:
     text = re.sub(rf"^{re.escape(BEGIN)}\n.*?^{re.escape(END)}\n", "", text, flags=re.M | re.S)
     before: dict[str, Any] = yaml.safe_load(text) or {}
     for check in CHECKS:
+        section = before.get(check)
+        entries = section if isinstance(section, dict) else {}
         floors = "".join(
-            f"  {_key(case)}: {flow(_floor(case, entry))}\n"
+            f"  {_key(case)}: {flow(_floor(case, entry, entries))}\n"
             for case, entry in sorted(blessed.items(), key=lambda item: str(item[0]))
             if check_of(case) == check
         )
@@ -238,9 +240,14 @@ def with_blessed(text: str, blessed: Mapping[Case, Blessed]) -> str:
     return text
 
 
-def _floor(case: Case, entry: Blessed) -> dict[str, Any]:
+def _floor(case: Case, entry: Blessed, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The bounds that the case had so far, for its floor will hide their entry; and the floor."""
     general = SLOW_OST if case.each_ost else GENERAL[case.backend]
-    return {**general, "total_max": [entry.bandwidth, FLOOR, None, "MiB/s"]}
+    try:
+        bounds = next((entries[key] for key in entries if re.fullmatch(key, str(case))), general)
+        return {**bounds, "total_max": [entry.bandwidth, FLOOR, None, "MiB/s"]}
+    except (re.error, TypeError) as err:
+        raise BlessError(f"{case}: the reference file's entry cannot be used: {err}") from None
 
 
 def _key(case: Case) -> str:

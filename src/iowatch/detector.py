@@ -120,6 +120,16 @@ class Detector:
             return State(nights=after.nights, suspicious=after.suspicious, alarm=alarm), alarm
         return after, self._no_alarm(after, tonight, time)
 
+    def drift(self, state: State) -> float | None:
+        """How near the nights so far are to an alarm on bandwidth or ratio: 0 to 1, an alarm."""
+        if not self.baseline:
+            return None
+        if state.alarm:
+            return 1.0
+        limits = self.settings
+        levels = (state.slow.level / limits.slow_limit, state.ratio.level / limits.ratio_limit)
+        return max(levels)
+
     def _gather(self, state: State, night: Night) -> _Tonight:
         """The jobs that the rules ask for: as long as the night is suspicious, the next one."""
         limits, speed, ratio = self.settings, self._speed, self._ratio

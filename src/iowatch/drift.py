@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
+from statistics import median
 
-from iowatch.baselines import Blessed, jobs_of
+from iowatch.baselines import Blessed, job_of, jobs_of
 from iowatch.detector import Detector, State
-from iowatch.detector_baseline import Job, Night
+from iowatch.detector_baseline import Night
 from iowatch.detector_judgement import Judgement
 from iowatch.history import Record, is_same_night
 
 
+@dataclass(frozen=True)
+class Trend:
+    """What the past says of tonight's job."""
+
+    judgement: Judgement
+    drift: float | None  # 0 to 1, an alarm; None: there is no baseline
+    usual: Mapping[str, float]  # median of each figure over the blessed nights that are on record
+
+
 def judge_tonight(
-    nights: Mapping[date, Sequence[Record]], blessed: Blessed | None, job: Job
-) -> Judgement:
+    nights: Mapping[date, Sequence[Record]],
+    blessed: Blessed | None,
+    time: datetime,
+    figures: Mapping[str, float],
+) -> Trend:
     """What the detector says of a job that has just ended, after the nights since the bless.
 
     The night is not over: a suspicious job is only suspect while a re-run may come.
@@ -23,8 +37,23 @@ def judge_tonight(
     earlier: Night = []
     for night in sorted(nights):
         jobs = jobs_of(nights[night])
-        if is_same_night(nights[night], job.time):
+        if is_same_night(nights[night], time):
             earlier = jobs
         elif jobs and (blessed is None or night > blessed.last):
             state, _ = detector.judge(state, jobs)
-    return detector.judge(state, [*earlier, job], final=False)[1]
+    tonight = [*earlier, job_of(time, figures)]
+    judgement = detector.judge(state, tonight, final=False)[1]
+    drift = detector.drift(detector.judge(state, tonight)[0])
+    return Trend(judgement, drift, usual(nights, blessed) if blessed else {})
+
+
+def usual(nights: Mapping[date, Sequence[Record]], blessed: Blessed) -> dict[str, float]:
+    """The median of each figure over the runs of the blessed nights."""
+    runs = [
+        record.figures
+        for night, records in nights.items()
+        if blessed.first <= night <= blessed.last
+        for record in records
+    ]
+    names = {name for run in runs for name in run}
+    return {name: median(run[name] for run in runs if name in run) for name in names}

@@ -9,6 +9,7 @@ from statistics import fmean, median
 from iowatch.case import Case
 from iowatch.results import CONTROL, Result
 
+DRIFT = "drift"  # judged already: has no reference
 OST = "ost_"  # followed by its number: the rate of one OST
 
 #: Every figure with its unit; a case has some of them (see figure_names).
@@ -28,6 +29,7 @@ FIGURES = {
     "ratio": "1",
     "instance_min": "MiB/s",
     "ost_ratio": "1",
+    DRIFT: "1",
 }
 _ONLY: dict[str, Callable[[Case], bool]] = {
     "stable_median": lambda case: case.operation == "write",
@@ -36,17 +38,20 @@ _ONLY: dict[str, Callable[[Case], bool]] = {
     "read_s": lambda case: case.operation == "read",
     "ratio": lambda case: case.backend != CONTROL,
     "instance_min": lambda case: case.instances is not None,
+    "ost_ratio": lambda case: case.each_ost,
+    DRIFT: lambda case: False,
 }
 _EACH_OST = ("total_max", "total_median", "total_mean", "total_min", "ost_ratio")
 
 
 def figure_names(case: Case) -> list[str]:
-    """The figures that a case must have; one of each OST has one of every OST besides."""
+    """The figures that a case must have.
+
+    One of each OST has one of every OST besides, and one with a baseline the detector's `drift`.
+    """
     if case.each_ost:
         return list(_EACH_OST)
-    return [
-        name for name in FIGURES if name != "ost_ratio" and (name not in _ONLY or _ONLY[name](case))
-    ]
+    return [name for name in FIGURES if name not in _ONLY or _ONLY[name](case)]
 
 
 def unit(figure: str) -> str:

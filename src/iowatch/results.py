@@ -25,12 +25,22 @@ class InvalidResult(Exception):
 
 
 @dataclass(frozen=True)
+class Slowest:
+    """The rank that took longest in a phase."""
+
+    rank: int
+    host: str
+    to_mean: float  # its time, as a multiple of the mean of all ranks
+
+
+@dataclass(frozen=True)
 class Repetition:
     """One timed write, or read, of all files by one backend."""
 
     round: int
     rates: dict[str, float]  # MiB/s: data, stable (of writes), total
     seconds: dict[str, float]  # of the slowest rank: open, write, ..., close, total
+    slowest: dict[str, Slowest]  # that rank
     instances: list[float]  # MiB/s of each, open to close; of one alone: empty
     verification: str  # passed, skipped
 
@@ -98,6 +108,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
                 rep["round"],
                 rep["rates"],
                 {phase: time["max"] for phase, time in rep["phases"].items()},
+                {phase: _slowest(time) for phase, time in rep["phases"].items()},
                 rep.get("instances") or [],
                 rep["verification"],
             )
@@ -105,6 +116,11 @@ def _measurement(case: dict[str, Any]) -> Measurement:
             if not rep["warmup"]
         ],
     )
+
+
+def _slowest(time: dict[str, Any]) -> Slowest:
+    to_mean = time["max"] / time["mean"] if time["mean"] else 1.0
+    return Slowest(time["slowest_rank"], time["slowest_host"], to_mean)
 
 
 def backends_of(case: Case) -> list[str]:

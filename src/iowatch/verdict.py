@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.detector_judgement import Judgement
+from iowatch.detector_judgement import R1, R2, R3, R4, SEVERE, Judgement
 from iowatch.figures import FIGURES, figure_names
 
 OK = "ok"
@@ -18,6 +18,13 @@ DEFECT = "defect"
 IMPROVEMENT = "improvement"
 TOO_FAST = "too_fast"
 INVALID = "invalid"
+RED = frozenset({REGRESSION, DEFECT, SEVERE, TOO_FAST, INVALID})  # no_baseline: unless recording
+
+#: What the detector judges of a case with a baseline; bounds on all else stay in force.
+JUDGED_BY_PAST = frozenset({"total_max", "ratio", "close_fraction"})
+
+#: The figure that a rule of the detector judges.
+_FIGURE = {R1: "total_max", R2: "ratio", R3: "close_fraction", R4: "total_max"}
 
 _LOWER_IS_BETTER = {"open_s", "write_s", "sync_s", "read_s", "close_s", "close_fraction"}
 
@@ -72,6 +79,11 @@ def read_references(case: Case, entries: Mapping[str, Sequence[Any]]) -> dict[st
     for name, entry in entries.items():
         if name not in figure_names(case):
             raise BadReference(f"{name}: {case} has no such figure")
+        if len(entry) not in (3, 4):  # ReFrame's `$xfail` is a pair
+            raise BadReference(
+                f"{name}: is no [value, lower threshold, upper threshold, unit]; a failure that is "
+                "expected stands in expected_failures/"
+            )
         value, lower, upper, *unit = entry
         if unit not in ([], [FIGURES[name]]):
             raise BadReference(f"{name}: its unit is {FIGURES[name]!r}, not {unit[0]!r}")
@@ -140,16 +152,27 @@ def judge(
     return Verdict(OK, f"{case}: {len(references)} figure(s) within {source}", False)
 
 
-def with_past(case: Case, present: Verdict, past: Judgement, blessed: bool) -> Verdict:
-    """The verdict on figures that `judge` has seen, with what the detector says of the past.
+def in_force(references: Mapping[str, Reference], blessed: bool) -> dict[str, Reference]:
+    """The references that count for a case which has a blessed baseline, or has none.
 
-    A blessed baseline takes the place of the reference values: it knows which of the case's nights
-    are noise. Before there is one, the detector only adds a fault that needs no history.
+    The baseline knows which nights of the case are noise: it takes the place of some bounds.
     """
-    if present.kind == TOO_FAST or (not blessed and (present.red or not past.red)):
+    replaced = JUDGED_BY_PAST if blessed else frozenset()
+    return {name: entry for name, entry in references.items() if name not in replaced}
+
+
+def with_past(case: Case, present: Verdict, past: Judgement, blessed: bool) -> Verdict:
+    """The verdict that `judge` came to by the references in force, with what the detector says.
+
+    Without a baseline the detector only adds a fault that needs no history.
+    """
+    if present.kind == TOO_FAST or not (blessed or past.red):
         return present
-    failed = tuple(name for name in present.failed if past.red)
-    return Verdict(past.kind, f"{case}: {past.sentence}", past.red, failed)
+    if not present.red or present.kind == NO_BASELINE:
+        failed = (_FIGURE[past.rule],) if past.red and past.rule else ()
+        return Verdict(past.kind, f"{case}: {past.sentence}", past.red, failed)
+    sentence = f"{present.sentence}; {past.sentence}" if past.red else present.sentence
+    return Verdict(present.kind, sentence, True, present.failed)
 
 
 def _excess(name: str, figure: float, side: str, bound: float, source: str) -> str:

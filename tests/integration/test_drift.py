@@ -65,6 +65,60 @@ def test_first_slow_night_is_suspect_and_green(blessed):
     assert (code, verdict) == (0, "suspect"), sentence
     assert "bandwidth -90% from its baseline, its ratio to MPI-IO -90%" in sentence
     assert "a re-run is due from " in sentence
+    assert "; most of the time is lost in write: 5 s, usually 0.5 s; rank 0 on node1 is" in sentence
+    (test,) = blessed.report()
+    assert 0 < test["figures"]["drift"][0] < 1
+
+
+def test_drift_is_a_figure_of_a_case_with_a_baseline(blessed):
+    assert tonight(blessed)[1] == "ok"
+    (test,) = blessed.report()
+    assert test["figures"]["drift"] == [0, 0, None, None, "1", "pass"]
+
+
+def test_bound_on_what_the_detector_does_not_know_stays_in_force(blessed):
+    bound = "data_median: [1.0e+9, -0.5, null, MiB/s]"
+    blessed.references = re.sub("total_max: [^]]*]", bound, blessed.references)
+    code, verdict, sentence = tonight(blessed)
+    assert (code, verdict) == (1, "regression"), sentence
+    assert "data_median is" in sentence
+
+
+EXPECTED = """\
+- case: small:memory/gnu/.*/hdf5/.*
+  until: {until}
+  why: ticket 4711
+"""
+
+
+def test_expected_failure_is_green_until_its_last_day(blessed):
+    for days in range(-12, 0):
+        store(blessed.database, days, speed=0.1)
+    blessed.faults = {"gnu": "slow hdf5"}
+    folder = blessed.folder / "expected_failures"
+    folder.mkdir()
+    today = date.today()
+    (folder / "small.yaml").write_text(EXPECTED.format(until=today))
+    code, verdict, sentence = tonight(blessed)
+    assert (code, verdict) == (0, "regression"), sentence
+    assert sentence.endswith(f" (expected until {today}: ticket 4711)")
+    (test,) = blessed.report()
+    assert (test["result"], test["figures"]["ratio"][-1]) == ("xfail", "xfail")
+    assert test["figures"]["total_max"][0] > 0, "its figures are kept"
+
+    yesterday = today - timedelta(days=1)
+    (folder / "small.yaml").write_text(EXPECTED.format(until=yesterday))
+    assert tonight(blessed)[:2] == (1, "regression")
+
+
+def test_broken_file_of_expected_failures_is_named_before_anything_is_measured(blessed):
+    folder = blessed.folder / "expected_failures"
+    folder.mkdir()
+    (folder / "small.yaml").write_text(EXPECTED.format(until="soon"))
+    assert blessed.reframe("-r").returncode == 1
+    (test,) = blessed.report()
+    assert test["fail_phase"] == "setup"
+    assert f"{folder}/small.yaml, entry 1: until is 'soon'" in test["fail_reason"]
 
 
 def test_night_after_slow_nights_is_a_regression_and_red(blessed):

@@ -5,7 +5,14 @@ import pytest
 from iowatch.case import Case
 from iowatch.detector_judgement import Judgement
 from iowatch.figures import figure_names
-from iowatch.verdict import BadReference, Reference, judge, read_references, with_past
+from iowatch.verdict import (
+    BadReference,
+    Reference,
+    in_force,
+    judge,
+    read_references,
+    with_past,
+)
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 FIGURES = {
@@ -95,31 +102,57 @@ def test_sentence_names_case_figure_measured_bound_and_file():
     )
 
 
-def past(kind):
-    return Judgement(kind, f"it is {kind}", 1)
+def past(kind, rule=None):
+    return Judgement(kind, f"it is {kind}", 1, rule)
+
+
+def together(changes, past, blessed, references=REFERENCES, record=False):
+    present = judge(
+        CASE,
+        {**FIGURES, **changes},
+        in_force(read_references(CASE, references), blessed),
+        "reference_values/local.yaml",
+        2000.0,
+        record,
+    )
+    return with_past(CASE, present, past, blessed)
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "blessed", "expected", "red", "failed"),
+    ("changes", "past", "blessed", "expected", "red", "failed"),
     [
         # Without a baseline the references count, and a fault that needs no history.
-        ({}, "no_baseline", False, "ok", False, ()),
-        ({}, "defect", False, "defect", True, ()),
-        ({"ratio": 0.1}, "no_baseline", False, "regression", True, ("ratio",)),
+        ({}, past("no_baseline"), False, "ok", False, ()),
+        ({}, past("defect", "R3"), False, "defect", True, ("close_fraction",)),
+        ({"ratio": 0.1}, past("no_baseline"), False, "regression", True, ("ratio",)),
         # With one, a night below a bound may be noise, and one above it an alarm.
-        ({"ratio": 0.1}, "suspect", True, "suspect", False, ()),
-        ({"ratio": 0.1}, "regression", True, "regression", True, ("ratio",)),
-        ({}, "severe", True, "severe", True, ()),
-        ({}, "noisy", True, "noisy", False, ()),
+        ({"ratio": 0.1}, past("suspect"), True, "suspect", False, ()),
+        ({"ratio": 0.1}, past("regression", "R2"), True, "regression", True, ("ratio",)),
+        ({}, past("severe", "R4"), True, "severe", True, ("total_max",)),
+        ({}, past("noisy"), True, "noisy", False, ()),
         # Nothing excuses what cannot be.
-        ({"total_max": 2001.0}, "ok", True, "too_fast", True, ("total_max",)),
+        ({"total_max": 2001.0}, past("ok"), True, "too_fast", True, ("total_max",)),
     ],
 )
-def test_past_and_present_together(changes, kind, blessed, expected, red, failed):
-    found = with_past(CASE, verdict(**changes), past(kind), blessed)
+def test_past_and_present_together(changes, past, blessed, expected, red, failed):
+    found = together(changes, past, blessed)
     assert (found.kind, found.red, found.failed) == (expected, red, failed)
-    if expected == kind:
-        assert found.sentence == f"{CASE}: it is {kind}"
+    if expected == past.kind and blessed:
+        assert found.sentence == f"{CASE}: it is {past.kind}"
+
+
+def test_bound_that_the_detector_does_not_look_at_counts_with_a_baseline_too():
+    references = {**REFERENCES, "data_median": [100, -0.5, None]}
+    found = together({"data_median": 10.0}, past("ok"), True, references)
+    assert (found.kind, found.failed) == ("regression", ("data_median",))
+    both = together({"data_median": 10.0}, past("severe", "R4"), True, references)
+    assert both.kind == "regression"
+    assert both.sentence.endswith("below its bound 50 in reference_values/local.yaml; it is severe")
+
+
+def test_defect_is_said_of_a_case_that_has_no_reference_either():
+    found = together({}, past("defect", "R3"), False, {}, record=True)
+    assert (found.kind, found.red) == ("defect", True)
 
 
 def test_thresholds_of_a_zero_reference_are_absolute():
@@ -138,6 +171,11 @@ def test_thresholds_of_a_zero_reference_are_absolute():
         ),
         ("mpiio", {"ratio": [1, -0.1, None]}, "ratio: local:tmpfs/.*/mpiio/.* has no such figure"),
         ("hdf5", {"total_max": [1, -0.1, None, "GB/s"]}, "total_max: its unit is 'MiB/s'"),
+        (
+            "hdf5",
+            {"total_max": ("a bug", [1, -0.1, None])},
+            "expected stands in expected_failures/",
+        ),
         ("hdf5", {"total_max": [0, None, None]}, "total_max: has no bound"),
         ("hdf5", {"total_max": [10, 9, None]}, "9 is not a lower threshold"),
         ("hdf5", {"total_max": [10, -20, None]}, "-20 is not a lower threshold"),

@@ -1,0 +1,87 @@
+"""Failures that a site expects, until a date: reference_values/expected_failures/<system>.yaml.
+
+- case: archer:fs[23]/.*/hdf5/.*
+  until: 2027-01-31
+  why: HDF5 1.8.14 closes slowly on Lustre, ticket 4711
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from iowatch.detector_judgement import SEVERE
+from iowatch.verdict import DEFECT, REGRESSION
+
+#: What was not verified, or cannot be, is never excused.
+EXCUSABLE = frozenset({REGRESSION, DEFECT, SEVERE})
+KEYS = {"case", "until", "why"}
+
+
+class ExpectedError(Exception):
+    """A system's file cannot be used; one line says which and why."""
+
+
+@dataclass(frozen=True)
+class ExpectedFailure:
+    """Cases that may fail until a day, that day included."""
+
+    case: re.Pattern[str]  # matches the whole case id
+    until: date
+    why: str
+
+    def excuses(self, case: str, today: date) -> bool:
+        return today <= self.until and bool(self.case.fullmatch(case))
+
+    def __str__(self) -> str:
+        return f"expected until {self.until}: {self.why}"
+
+
+def path(system: str, folder: Path) -> Path:
+    return folder / "expected_failures" / f"{system}.yaml"
+
+
+def read(system: str, folder: Path) -> list[ExpectedFailure]:
+    """The failures that are expected of a system; none without a file."""
+    file = path(system, folder)
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as err:
+        raise ExpectedError(f"{file}: cannot be read: {err}") from None
+    try:
+        entries = yaml.safe_load(text) or []
+    except yaml.YAMLError as err:
+        raise ExpectedError(f"{file}: {' '.join(str(err).split())}") from None
+    if not isinstance(entries, list):
+        raise ExpectedError(f"{file}: is no list of entries with case, until and why")
+    return [_entry(file, number, entry) for number, entry in enumerate(entries, start=1)]
+
+
+def _entry(file: Path, number: int, entry: Any) -> ExpectedFailure:
+    where = f"{file}, entry {number}"
+    if not isinstance(entry, dict) or set(entry) != KEYS:
+        raise ExpectedError(f"{where}: needs case, until and why, and nothing else")
+    case, until, why = entry["case"], entry["until"], entry["why"]
+    if type(until) is not date:
+        raise ExpectedError(f"{where}: until is {until!r}: write a day such as 2027-01-31")
+    if not (isinstance(why, str) and why.strip()):
+        raise ExpectedError(f"{where}: why is {why!r}: name the fault, or its ticket")
+    try:
+        return ExpectedFailure(re.compile(case), until, why)
+    except (re.error, TypeError) as err:
+        raise ExpectedError(
+            f"{where}: case is {case!r}, no regular expression for case ids: {err}"
+        ) from None
+
+
+def excuse(failures: Iterable[ExpectedFailure], case: str, today: date) -> ExpectedFailure | None:
+    """The first entry that excuses a failure of this case today."""
+    return next((entry for entry in failures if entry.excuses(case, today)), None)

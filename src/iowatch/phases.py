@@ -1,0 +1,50 @@
+"""Where a slow run lost its time: the phase, and the rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+from iowatch.results import Repetition
+
+TOTAL = "total"
+#: A rank is slow if it takes so many times the mean of all, in every repetition.
+SLOW_RANK = 1.5
+
+
+def slow_phase(figures: Mapping[str, float], usual: Mapping[str, float]) -> str:
+    """A phrase on the phase that takes most longer than usual; empty if none does."""
+    longer = {
+        name: figures[name] - usual[name]
+        for name in figures
+        if name.endswith("_s") and name in usual
+    }
+    name = max(longer, key=lambda name: longer[name], default="")
+    if not name or longer[name] <= 0:
+        return ""
+    return (
+        f"most of the time is lost in {name.removesuffix('_s')}: {figures[name]:.3g} s, "
+        f"usually {usual[name]:.3g} s"
+    )
+
+
+def slow_rank(repetitions: list[Repetition]) -> str:
+    """A phrase on the rank that is always much slower than the others in the longest phase.
+
+    Empty if there is none. Where ranks wait for one another, as in collective calls, the slow one
+    cannot be told from those that wait.
+    """
+    phases = [name for name in repetitions[0].seconds if name != TOTAL]
+    longest = max(phases, key=lambda name: median(rep.seconds[name] for rep in repetitions))
+    slowest = [rep.slowest[longest] for rep in repetitions]
+    ranks = {(place.rank, place.host) for place in slowest}
+    if len(repetitions) < 2 or len(ranks) > 1:
+        return ""
+    excess = min(place.to_mean for place in slowest)
+    if excess < SLOW_RANK:
+        return ""
+    ((rank, host),) = ranks
+    return (
+        f"rank {rank} on {host} is the slowest in {longest} in all {len(slowest)} repetitions, by "
+        f"{excess:.1f} times the mean or more"
+    )
