@@ -71,6 +71,9 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
     #: The verdict in one sentence.
     sentence = variable(str, value="", loggable=True)
 
+    #: What the run met with: library versions, hints, striping, hosts.
+    conditions = variable(dict, value={}, loggable=True)
+
     @property
     def setting(self):
         return Setting(
@@ -182,6 +185,9 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
         code = Path("exit_code")
         if not code.exists() or code.read_text().strip() != "0":
             raise results.InvalidResult(f"benchio reported success but failed: {self.last_error()}")
+        self.conditions = results.conditions(result)
+        if modules := self.current_environ.modules:
+            self.conditions["modules"] = " ".join(modules)
         return result
 
     def last_error(self):

@@ -53,6 +53,7 @@ class Measurement:
     backend: str
     cache_suspect: bool  # what was read may have come from memory
     collective: str | None  # what the library says its transfers were; None: it does not say
+    hints: dict[str, str]  # of MPI-IO: those whose effect was seen, else as the file repeats them
     striping: dict[str, Any]  # requested, observed; sizes in bytes
     repetitions: list[Repetition]
 
@@ -62,6 +63,8 @@ class Result:
     """A run with status `ok`."""
 
     run: dict[str, Any]  # as the schema has it
+    versions: dict[str, str | None]  # of benchio, its compiler and each library
+    environment: dict[str, str]  # variables that change I/O
     measurements: list[Measurement]
 
 
@@ -89,7 +92,9 @@ def load(path: Path) -> Result:
         raise InvalidResult(f"benchio: {data['status']}: {': '.join(filter(None, parts))}")
     if data["status"] != "ok":
         raise InvalidResult(f"benchio: the run is {data['status']}")
-    return Result(data["run"], [_measurement(case) for case in data["cases"]])
+    built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
+    measurements = [_measurement(case) for case in data["cases"]]
+    return Result(data["run"], built | data["libraries"], data["environment"], measurements)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -102,6 +107,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
         case["backend"],
         bool(case["cache"] and case["cache"]["suspect"]),
         case["collective"]["observed"],
+        case["hints"]["observed"] or case["hints"]["echoed"] or {},
         case["striping"],
         [
             Repetition(
@@ -116,6 +122,23 @@ def _measurement(case: dict[str, Any]) -> Measurement:
             if not rep["warmup"]
         ],
     )
+
+
+def conditions(result: Result) -> dict[str, str]:
+    """What a run met with, in words: when a figure changes, so may one of these have."""
+    measured = result.measurements[-1]
+    run = result.run
+    conditions = {name: version for name, version in result.versions.items() if version}
+    conditions |= {f"variable {name}": value for name, value in result.environment.items()}
+    conditions |= {f"hint {name}": value for name, value in measured.hints.items()}
+    if observed := measured.striping["observed"]:
+        # Not the offset: the filesystem chooses another OST each time.
+        conditions["striping"] = f"count {observed['count']}, size {observed['size']}"
+    if measured.collective:
+        conditions["transfer"] = measured.collective
+    conditions["hosts"] = " ".join(run["hosts"])
+    conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
+    return conditions
 
 
 def _slowest(time: dict[str, Any]) -> Slowest:

@@ -63,6 +63,8 @@ SharedFileWrite:
     assert figures["total_max"][1:] == [1, -1, 1.0e9, "MiB/s", "pass"]
     assert figures["close_fraction"][1:] == [0, None, 1, "1", "pass"]
     assert all(entry[0] > 0 for name, entry in figures.items() if name != "close_s")
+    assert test["conditions"]["transfer"] == "collective"
+    assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
     (log,) = (site.folder / "run" / "perflogs").rglob("SharedFileWrite.log")
     assert f"|pass|{case}|ok|" in log.read_text()
     assert not list(site.scratch.iterdir())

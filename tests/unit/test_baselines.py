@@ -65,6 +65,30 @@ def test_floor_of_a_blessed_case_counts_before_every_other_entry(folder):
     assert after == before
 
 
+def test_floor_keeps_the_other_bounds_that_the_case_had(folder):
+    references = folder / "archer.yaml"
+    entry = (
+        "  archer:fs3/.*/hdf5/.*: {write_s: [1, null, 0.5, s], total_max: [9, 0, null, MiB/s]}\n"
+    )
+    head = "SharedFileWrite:\n  $index: [case_id]\n"
+    references.write_text(references.read_text().replace(head, head + entry))
+    blessing(folder, nights())
+    blessing(folder, nights())
+    found = yaml.safe_load(references.read_text())["SharedFileWrite"][str(HDF5)]
+    assert found == {"write_s": [1, None, 0.5, "s"], "total_max": [1000.0, -0.5, None, "MiB/s"]}
+
+
+@pytest.mark.parametrize("entry", ["  archer:(.*: {}\n", "  .*: 5\n"])
+def test_reference_that_cannot_be_kept_is_an_error(folder, entry):
+    references = folder / "archer.yaml"
+    head = "SharedFileWrite:\n  $index: [case_id]\n"
+    text = references.read_text().replace(head, head + entry)
+    references.write_text(text)
+    with pytest.raises(BlessError, match="the reference file's entry cannot be used"):
+        blessing(folder, nights())
+    assert references.read_text() == text
+
+
 def test_blessing_again_replaces_and_keeps_the_others(folder):
     blessing(folder, nights(HDF5))
     blessing(folder, nights(LOAD))

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from unit.result_file import CASE, make_result, timed, turn_into_read
 
-from iowatch.results import InvalidResult, load, require
+from iowatch.results import InvalidResult, conditions, load, require
 from iowatch.site import Filesystem
 
 
@@ -244,3 +244,28 @@ def test_what_is_no_result_file_is_refused(tmp_path, text):
 def test_missing_result_file_is_refused(tmp_path):
     with pytest.raises(InvalidResult, match="No such file"):
         load(tmp_path / "result.json")
+
+
+def test_conditions_are_what_a_reader_compares_between_nights(spoil):
+    def change(result):
+        result["libraries"].update(mpi="Open MPI v4.1.4", hdf5="1.10.8")
+        result["environment"]["OMPI_MCA_io"] = "romio321"
+        result["run"]["hosts"] = ["node1", "node2"]
+        result["run"]["filesystem"]["free_bytes"] = 3 * 2**40
+        measured = result["cases"][1]
+        measured["hints"]["echoed"] = {"cb_nodes": "4"}
+        measured["collective"]["observed"] = "collective"
+        measured["striping"]["observed"] = {"count": 4, "size": 2**20, "offset": 7}
+
+    assert conditions(spoil(change)) == {
+        "benchio": "stand-in",
+        "compiler": "none",
+        "mpi": "Open MPI v4.1.4",
+        "hdf5": "1.10.8",
+        "variable OMPI_MCA_io": "romio321",
+        "hint cb_nodes": "4",
+        "striping": "count 4, size 1048576",
+        "transfer": "collective",
+        "hosts": "node1 node2",
+        "free space": "3072 GiB",
+    }
