@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from statistics import median
 
 from iowatch.detector_settings import NORMAL, Settings
@@ -71,13 +72,19 @@ def baseline_of(nights: Sequence[Night], settings: Settings = NORMAL) -> Baselin
 
 
 def estimate(nights: Sequence[Night], settings: Settings = NORMAL) -> Baseline:
-    """The study's formulae, refusing too few nights only."""
+    """The study's formulae, refusing too few nights only.
+
+    The spread of bandwidth is wider where contention lasts for nights: a few weeks say less then.
+    """
     if len(nights) < settings.min_nights:
         raise BaselineRefused(
             f"{len(nights)} night(s); a baseline needs at least {settings.min_nights}"
         )
     first = [night[0] for night in nights]
-    m, s = _middle([math.log(job.best) for job in first], settings)
+    values = [math.log(job.best) for job in first]
+    m, s = _middle(values, settings)
+    lasting = max(0.0, _autocorrelation(values, m, s, settings) - settings.lasting)
+    s *= 1 + settings.lasting_widens * lasting
     # A few lost controls do not matter; a baseline of a few nights would.
     ratios = [math.log(job.ratio) for job in first if job.ratio is not None]
     m_r, s_r = _middle(ratios, settings) if len(ratios) >= settings.min_nights else (None, None)
@@ -100,6 +107,23 @@ def _middle(values: Sequence[float], settings: Settings) -> tuple[float, float]:
     return centre, max(spread, settings.min_spread)
 
 
+def _winsorised(
+    values: Sequence[float], centre: float, spread: float, settings: Settings
+) -> list[float]:
+    return [max(-settings.clip, min(settings.clip, (v - centre) / spread)) for v in values]
+
+
+def _autocorrelation(
+    values: Sequence[float], centre: float, spread: float, settings: Settings
+) -> float:
+    """Of one night with the next."""
+    scores = _winsorised(values, centre, spread, settings)
+    mean = sum(scores) / len(scores)
+    scores = [score - mean for score in scores]
+    squares = sum(score * score for score in scores)
+    return sum(a * b for a, b in pairwise(scores)) / squares if squares else 0.0
+
+
 def change_point(values: Sequence[float], settings: Settings = NORMAL) -> int | None:
     """Where the level of a series changes, if it does: the index of the first value after.
 
@@ -108,7 +132,7 @@ def change_point(values: Sequence[float], settings: Settings = NORMAL) -> int | 
     """
     n, side = len(values), settings.change_nights
     centre, spread = _middle(values, settings)
-    scores = [max(-settings.clip, min(settings.clip, (v - centre) / spread)) for v in values]
+    scores = _winsorised(values, centre, spread, settings)
     total, squares = sum(scores), sum(score * score for score in scores)
     before = sum(scores[: side - 1])
     best, change = settings.change_t, None
