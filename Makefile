@@ -25,6 +25,7 @@ test-all: setup cluster
 
 bench: setup
 	.venv/bin/python tests/bench/bench.py
+	.venv/bin/python tests/bench/database.py
 
 # YEAR=FILE replays a real year of nights too; docs/detector.md says where there is one.
 detector-bench: setup

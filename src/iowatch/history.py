@@ -1,42 +1,29 @@
 """What ReFrame's results databases hold: every run of every case, by night.
 
 ReFrame's database is the only store, and this module only reads it. A reader that kept it locked
-would make ReFrame lose its night, so all rows of a file are fetched at once and the file is closed
-before anything is computed.
+would make ReFrame lose its night, so each session is fetched with a statement of its own, which
+takes a millisecond however long the history is, and is decoded when the lock is released.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
 
 SCHEMA_VERSION = "1.0"
-LOCKED_S = 5.0  # to wait for a session that is being stored
+LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
 NIGHT = timedelta(hours=20)  # five jobs four hours apart; the next nightly run is a day later
-
-#: One row for each test of each session, and of it only what a record needs.
-_QUERY = """
-SELECT json_extract(test.value, '$.case_id'),
-       json_extract(test.value, '$.job_completion_time_unix'),
-       sessions.session_start_unix,
-       json_extract(test.value, '$.result'),
-       json_extract(test.value, '$.verdict'),
-       json_extract(test.value, '$.sentence'),
-       json_extract(test.value, '$.perfvalues'),
-       json_extract(test.value, '$.hashcode'),
-       sessions.uuid
-FROM sessions, json_each(sessions.json_blob, '$.runs') AS run,
-     json_each(run.value, '$.testcases') AS test
-WHERE json_extract(test.value, '$.case_id') <> ''
-"""
 
 
 class HistoryError(Exception):
@@ -54,14 +41,16 @@ class Record:
     figures: Mapping[str, float]  # empty if the run was invalid
     test: str  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
     session: str
+    conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
 
 
 def read(files: Iterable[Path]) -> list[Record]:
     """All runs in these databases, oldest first; one that is in several counts once."""
     found = {}
-    for file in files:
-        for record in _read_file(file):
-            found[record.session, record.case, record.time] = record
+    with _without_gc():
+        for file in files:
+            for record in _read_file(file):
+                found[record.session, record.case, record.time] = record
     return sorted(found.values(), key=lambda record: (record.time, str(record.case)))
 
 
@@ -85,61 +74,109 @@ def is_same_night(night: Sequence[Record], time: datetime) -> bool:
     return time - night[0].time < NIGHT
 
 
-def _read_file(file: Path) -> list[Record]:
+@contextmanager
+def _without_gc() -> Iterator[None]:
+    """No search for cycles: decoded JSON has none, and it would take a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read_file(file: Path) -> Iterator[Record]:
     if not file.is_file():
         raise HistoryError(f"{file}: there is no such results database: name one with --db")
+    # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
+    uri = f"{file.absolute().as_uri()}?mode=rw"
     try:
-        rows = _fetch(file)
+        with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
+            yield from _records(connection, file)
     except sqlite3.OperationalError as err:
         if "locked" in str(err):
             raise HistoryError(
                 f"{file}: still locked after {LOCKED_S:g} s: a session is being stored; try again"
+            ) from None
+        if "readonly" in str(err):
+            raise HistoryError(
+                f"{file}: the storing of a session was cut off, and must be undone first: "
+                "read it once as the user who runs ReFrame"
             ) from None
         raise HistoryError(f"{file}: not a results database of ReFrame: {err}") from None
     except sqlite3.DatabaseError as err:  # truncated, or no SQLite at all
         raise HistoryError(
             f"{file}: damaged, or no SQLite database ({err}): restore it, or move it away"
         ) from None
-    return [record for row in rows if (record := _record(row)) is not None]
 
 
-def _fetch(file: Path) -> list[tuple[Any, ...]]:
-    """All rows; the database is closed again when they are returned."""
-    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=LOCKED_S)
-    try:
-        ((version,),) = connection.execute("SELECT schema_version FROM metadata").fetchall() or [
-            ("none",)
-        ]
-        if version != SCHEMA_VERSION:
-            raise HistoryError(
-                f"{file}: its schema is version {version}, and {SCHEMA_VERSION} is known here: "
-                "another ReFrame wrote it"
-            )
-        return connection.execute(_QUERY).fetchall()
-    finally:
-        connection.close()
+def _records(connection: sqlite3.Connection, file: Path) -> Iterator[Record]:
+    """The runs of all cases; a test of another suite is none, nor one of an older form of case."""
+    ((version,),) = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
+    if version != SCHEMA_VERSION:
+        raise HistoryError(
+            f"{file}: its schema is version {version}, and {SCHEMA_VERSION} is known here: "
+            "another ReFrame wrote it"
+        )
+    for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
+        found = _fetch(  # none if it was deleted meanwhile
+            connection,
+            "SELECT session_start_unix, json_blob FROM sessions WHERE uuid = ?",
+            session,
+        )
+        for start, text in found:
+            try:
+                runs = json.loads(text)["runs"]
+            except (ValueError, TypeError, KeyError) as err:
+                raise HistoryError(
+                    f"{file}: session {session} is damaged ({err!r}): restore the database, or "
+                    "delete this session from it"
+                ) from None
+            for test in (test for run in runs for test in run["testcases"]):
+                case = _case(str(test.get("case_id")))
+                if case is not None:
+                    yield _record(case, session, start, test)
 
 
-def _record(row: tuple[Any, ...]) -> Record | None:
-    """The record of one row; None for a test of another suite, or of an older form of case."""
-    case_id, ended, started, result, verdict, sentence, perfvalues, test, session = row
-    try:
-        case = Case.parse(case_id)
-    except ValueError:
-        return None
-    values = json.loads(perfvalues or "{}") or {}
-    figures = {
-        name.rsplit(":", 1)[-1]: float(entry[0])
-        for name, entry in values.items()
-        if isinstance(entry[0], int | float) and math.isfinite(entry[0])
-    }
-    invalid = "invalid" if result != "pass" else ""  # a job that timed out has no verdict
+def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:
+    """All rows: a statement with rows left to fetch would keep its lock."""
+    return connection.execute(statement, values).fetchall()
+
+
+def _record(case: Case, session: str, start: float, test: Mapping[str, Any]) -> Record:
+    invalid = "invalid" if test["result"] != "pass" else ""  # a job that timed out has no verdict
+    ended = test["job_completion_time_unix"] or start
     return Record(
         case=case,
-        time=datetime.fromtimestamp(ended or started, tz=timezone.utc),
-        verdict=verdict or invalid,
-        sentence=sentence or "",
-        figures=figures,
-        test=test,
+        time=datetime.fromtimestamp(ended, tz=timezone.utc),
+        verdict=test.get("verdict") or invalid,
+        sentence=test.get("sentence") or "",
+        figures=_figures(test.get("perfvalues") or {}),
+        test=test["hashcode"],
         session=session,
+        conditions=test.get("conditions") or {},
     )
+
+
+@cache  # the same few hundred every night
+def _case(text: str) -> Case | None:
+    """None if that is no case."""
+    try:
+        return Case.parse(text)
+    except ValueError:
+        return None
+
+
+def _figures(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:
+    """From {"system:partition:name": [value, reference, ...]}; no value is null."""
+    return {
+        _name(key): float(entry[0])
+        for key, entry in perfvalues.items()
+        if entry[0] is not None and math.isfinite(entry[0])
+    }
+
+
+@cache  # one text for the figures of all records
+def _name(key: str) -> str:
+    return key.rsplit(":", 1)[-1]

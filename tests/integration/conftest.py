@@ -69,6 +69,15 @@ class Site:
         return tests
 
     def _run(self, *command):
+        process = self.start(*command)
+        try:
+            out, _ = process.communicate(timeout=300)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, out)
+
+    def start(self, *command):
+        """A command of this site's, running."""
         self._write()
         environment = {
             **os.environ,
@@ -81,14 +90,13 @@ class Site:
             "RFM_REFERENCE_PREFIX": str(self.folder),
             **self.environment,
         }
-        return subprocess.run(
+        return subprocess.Popen(
             [str(word) for word in command],
             env=environment,
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
         )
 
     def _write(self):
@@ -169,3 +177,14 @@ def module_site(tmp_path_factory, benchio):
     """A site for what all tests of a file look at."""
     with new_site(tmp_path_factory.mktemp("site"), benchio) as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def night(tmp_path_factory, benchio):
+    """The results database of one night: one case that is fine and one that is invalid."""
+    with new_site(tmp_path_factory.mktemp("night"), benchio) as site:
+        site.faults = {"fine": "none", "broken": "cut off"}
+        site.write["backend"] = ["hdf5"]
+        done = site.reframe("-r", "--mode=record")
+        assert done.returncode == 1, done.stdout
+        return site.folder / "run" / "results.db"
