@@ -24,6 +24,7 @@ from iowatch.detector import Detector, State
 from iowatch.detector_baseline import Baseline, Job, Night, estimate
 from iowatch.detector_judgement import DEFECT, NO_BASELINE, SEVERE, TRANSIENT
 from iowatch.detector_settings import NORMAL, Settings
+from iowatch.errors import UserError
 
 #: A table of nights: job 0 is the nightly run, 1 and up are the re-runs that could have been made.
 NIGHTS: dict[str, Any] = {
@@ -52,7 +53,7 @@ PERSISTED_DROP = 0.1  # ... so far below the baseline (median of a week)?
 _EPOCH = datetime(2000, 1, 1)
 
 
-class BacktestError(Exception):
+class BacktestError(UserError):
     """The table cannot be replayed; the message says where and why."""
 
 

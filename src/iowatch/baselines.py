@@ -25,6 +25,7 @@ from iowatch.bounds import GENERAL, SLOW_OST, flow
 from iowatch.case import Case
 from iowatch.detector_baseline import Baseline, BaselineRefused, Job, Night, baseline_of
 from iowatch.detector_settings import NORMAL, Settings
+from iowatch.errors import UserError
 from iowatch.history import Record
 from iowatch.sweep import CHECKS, check_of
 
@@ -38,7 +39,7 @@ HEADER = """\
 """
 
 
-class BlessError(Exception):
+class BlessError(UserError):
     """Nothing can be blessed, or written; one line says why."""
 
 

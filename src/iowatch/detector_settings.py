@@ -27,7 +27,7 @@ class Settings:
     #: nobody is called for so small a drop.
     min_spread: float = 0.05
     #: Contention that lasts for nights may have been away, or there, in all of the baseline: the
-    #: spread of bandwidth is widened by 1 + lasting_widens * (autocorrelation of the nights - this).
+    #: spread of bandwidth widens by 1 + lasting_widens * (autocorrelation of the nights - this).
     #: Tuned: takes a third off the false alarms of MPI-IO itself where slow spells last (1.34 to
     #: 0.93 per 1000), for 2 in 100 fewer drops of 70 % found on the third night.
     lasting: float = 0.2

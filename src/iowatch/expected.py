@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from iowatch.detector_judgement import SEVERE
+from iowatch.errors import UserError
 from iowatch.verdict import DEFECT, REGRESSION
 
 #: What was not verified, or cannot be, is never excused.
@@ -24,7 +25,7 @@ EXCUSABLE = frozenset({REGRESSION, DEFECT, SEVERE})
 KEYS = {"case", "until", "why"}
 
 
-class ExpectedError(Exception):
+class ExpectedError(UserError):
     """A system's file cannot be used; one line says which and why."""
 
 

@@ -20,13 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
+from iowatch.errors import UserError
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
 NIGHT = timedelta(hours=20)  # five jobs four hours apart; the next nightly run is a day later
 
+#: ReFrame's results of a test that did not come to an end: its session was stopped.
+UNFINISHED = ("abort", "<unknown>")
 
-class HistoryError(Exception):
+
+class HistoryError(UserError):
     """A database cannot be read; one line says which and what to do."""
 
 
@@ -41,6 +45,7 @@ class Record:
     figures: Mapping[str, float]  # empty if the run was invalid
     test: str  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
     session: str
+    result: str = "pass"  # ReFrame's: pass, fail, xfail
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
 
 
@@ -49,8 +54,9 @@ def read(files: Iterable[Path]) -> list[Record]:
     found = {}
     with _without_gc():
         for file in files:
-            for record in _read_file(file):
-                found[record.session, record.case, record.time] = record
+            for session in sessions(file):
+                for record in _records(session):
+                    found[record.session, record.case, record.time] = record
     return sorted(found.values(), key=lambda record: (record.time, str(record.case)))
 
 
@@ -86,14 +92,15 @@ def _without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def _read_file(file: Path) -> Iterator[Record]:
+def sessions(file: Path) -> Iterator[dict[str, Any]]:
+    """What ReFrame has stored of each session, as in its reports; HistoryError."""
     if not file.is_file():
         raise HistoryError(f"{file}: there is no such results database: name one with --db")
     # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
     uri = f"{file.absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
-            yield from _records(connection, file)
+            yield from _sessions(connection, file)
     except sqlite3.OperationalError as err:
         if "locked" in str(err):
             raise HistoryError(
@@ -111,8 +118,7 @@ def _read_file(file: Path) -> Iterator[Record]:
         ) from None
 
 
-def _records(connection: sqlite3.Connection, file: Path) -> Iterator[Record]:
-    """The runs of all cases; a test of another suite is none, nor one of an older form of case."""
+def _sessions(connection: sqlite3.Connection, file: Path) -> Iterator[dict[str, Any]]:
     ((version,),) = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
     if version != SCHEMA_VERSION:
         raise HistoryError(
@@ -120,23 +126,28 @@ def _records(connection: sqlite3.Connection, file: Path) -> Iterator[Record]:
             "another ReFrame wrote it"
         )
     for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
-        found = _fetch(  # none if it was deleted meanwhile
-            connection,
-            "SELECT session_start_unix, json_blob FROM sessions WHERE uuid = ?",
-            session,
-        )
-        for start, text in found:
+        query = "SELECT json_blob FROM sessions WHERE uuid = ?"
+        for (text,) in _fetch(connection, query, session):  # none if it was deleted meanwhile
             try:
-                runs = json.loads(text)["runs"]
+                stored = json.loads(text)
+                info = stored["session_info"]
+                stored["tests"] = [test for run in stored["runs"] for test in run["testcases"]]
+                info["uuid"], info["time_start_unix"]
             except (ValueError, TypeError, KeyError) as err:
                 raise HistoryError(
                     f"{file}: session {session} is damaged ({err!r}): restore the database, or "
                     "delete this session from it"
                 ) from None
-            for test in (test for run in runs for test in run["testcases"]):
-                case = _case(str(test.get("case_id")))
-                if case is not None:
-                    yield _record(case, session, start, test)
+            yield stored
+
+
+def _records(session: dict[str, Any]) -> Iterator[Record]:
+    """The runs of all cases; a test of another suite is none, nor one of an older form of case."""
+    info = session["session_info"]
+    for test in session["tests"]:
+        case = _case(str(test.get("case_id")))
+        if case is not None and test["result"] not in UNFINISHED:
+            yield _record(case, info["uuid"], info["time_start_unix"], test)
 
 
 def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:
@@ -155,6 +166,7 @@ def _record(case: Case, session: str, start: float, test: Mapping[str, Any]) -> 
         figures=_figures(test.get("perfvalues") or {}),
         test=test["hashcode"],
         session=session,
+        result=test["result"],
         conditions=test.get("conditions") or {},
     )
 

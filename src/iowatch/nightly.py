@@ -2,189 +2,164 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import subprocess
-import tempfile
+import re
+import shlex
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
+from iowatch import baselines, expected, history
 from iowatch.case import Case
-from iowatch.figures import figure_names
-from iowatch.site import read_filesystem
-from iowatch.verdict import INVALID
+from iowatch.gate import Night, gate
+from iowatch.history import HistoryError
+from iowatch.lock import locked
+from iowatch.notes import Known, add_notes
+from iowatch.reframe_site import (
+    CHECKS,
+    UsageError,
+    cases,
+    filesystems,
+    is_stored,
+    reference_folder,
+    results_database,
+)
+from iowatch.session import Session, ignore_signals, run_session
+from iowatch.site import Filesystem
+from iowatch.suspects import due
+from iowatch.sweep import NIGHTLY, SWEEPS
+from iowatch.tonight import tonight
 
-ROOT = Path(__file__).resolve().parents[2]
-CHECKS = ROOT / "reframe_checks"
-VERSIONS = "LibraryVersions"  # the check that has no case
-SHOWN = 12  # cases that a sentence names at most
 
-
-class UsageError(Exception):
-    """The night cannot begin; the message says what to mend."""
+class NothingDue(Exception):
+    """There is no re-run to be made; the message says so."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """The verdict on one case."""
+class Wanted:
+    """What the night is asked for."""
 
-    case: Case
-    kind: str
-    sentence: str
-    red: bool
-    figures: dict[str, float]
+    system: str
+    sweep: str = NIGHTLY
+    names: Sequence[str] = ()  # ReFrame's -n; what they leave out makes the night red
+    record: bool = False  # accept cases without reference values
+    again: bool = False  # only the re-runs that are due
+    time_limit: timedelta = history.NIGHT
+    quiet: bool = False  # nothing of ReFrame's own output
 
-
-@dataclass
-class Night:
-    """All verdicts, and what is wrong with the night as a whole."""
-
-    rows: list[Row] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def red_rows(self) -> list[Row]:
-        return [row for row in self.rows if row.red]
+    def check(self) -> None:
+        """UsageError if these do not go together."""
+        if self.sweep not in SWEEPS:
+            raise UsageError(f"--sweep {self.sweep}: there are {' and '.join(SWEEPS)}")
+        if self.again and self.names:
+            raise UsageError("--again runs what is due: leave out --name")
 
     @property
-    def is_red(self) -> bool:
-        return bool(self.problems or self.red_rows)
+    def rerun_command(self) -> str:
+        """The command that runs again what is suspicious."""
+        sweep = [] if self.sweep == NIGHTLY else ["--sweep", self.sweep]
+        return shlex.join(["iowatch", "nightly", "--system", self.system, *sweep, "--again"])
 
 
-def run(system: str, sweep: str, names: Sequence[str], record: bool) -> Night:
-    """Run the checks of one sweep of `system` whose names match.
+@dataclass(frozen=True)
+class Part:
+    """A session of ReFrame and what it must measure."""
 
-    SiteConfigError, UsageError before they start. ReFrame's output goes through. A filter that
-    leaves cases out leaves the night incomplete: red.
+    options: list[str]
+    expected: set[Case]
+    versions: bool = True  # of the libraries, too
+
+
+def run(wanted: Wanted) -> Night:
+    """Run the checks, or those that are due again, and judge the night.
+
+    SiteConfigError, UsageError, NothingDue and what reading the past raises come before anything
+    runs; Interrupted as well. A night that is stopped later is judged by what was measured.
     """
+    deadline = time.monotonic() + wanted.time_limit.total_seconds()
     if not CHECKS.is_dir():
         raise UsageError(f"{CHECKS} is missing: install iowatch from its checkout, with pip -e")
-    expected = expected_cases(system, sweep)
-    with tempfile.TemporaryDirectory(prefix="iowatch.") as folder:
-        report = Path(folder, "report.json")  # a fresh one: ReFrame writes none if nothing ran
-        command = ["reframe", "-c", str(CHECKS), "-r", "--system", system]
-        command += ["--report-file", str(report), *(f"--name={name}" for name in names)]
-        command += [f"--setvar=sweep={sweep}", *(["--mode=record"] if record else [])]
-        status = subprocess.run(command).returncode
-        session = json.loads(report.read_text("utf-8")) if report.exists() else None
-    night = gate(expected, session)
-    if session and not _is_stored(system, session["session_info"]["uuid"]):
+    places = filesystems(wanted.system)
+    asked = cases(places, wanted.sweep)
+    database = results_database()
+    with locked(wanted.system.partition(":")[0], database.parent) as lock:
+        parts = _reruns(wanted, places, asked, database) if wanted.again else [_all(wanted, asked)]
+        night, ran = Night(), Session()
+        for part in parts:
+            if not ran.stopped:
+                ran = run_session([*part.options, *_mode(wanted)], deadline, wanted.quiet, lock)
+                night.add(_judge(part, ran, wanted.system))
+            else:
+                night.add(gate(part.expected, None, part.versions))
+        ignore_signals()  # what was measured is to be seen
+        night.signal = ran.signal
+        if database.is_file():
+            try:
+                now = datetime.now(timezone.utc)
+                known = look_back(wanted.system, places, asked, database, now)
+                add_notes(night, known, now, wanted.rerun_command)
+            except (HistoryError, baselines.BlessError, expected.ExpectedError) as err:
+                night.problems.append(str(err))
+    return night
+
+
+def _all(wanted: Wanted, asked: set[Case]) -> Part:
+    return Part(["--system", wanted.system, *(f"--name={n}" for n in wanted.names)], asked)
+
+
+def _reruns(
+    wanted: Wanted, places: Sequence[Filesystem], asked: set[Case], database: Path
+) -> list[Part]:
+    """The re-runs that are due, a session for each partition and environment."""
+    now = datetime.now(timezone.utc)
+    known = look_back(wanted.system, places, asked, database, now)
+    reruns = due(known.cases, now)
+    if not reruns:
+        times = sorted(night.rerun_at for night in known.cases.values() if night.rerun_at)
+        next_ = f": the next from {times[0]:%Y-%m-%d %H:%M} UTC" if times else ""
+        raise NothingDue(f"{wanted.system}: no re-run is due{next_}")
+    return [Part(rerun.options, rerun.cases, versions=False) for rerun in reruns]
+
+
+def look_back(
+    system: str, places: Sequence[Filesystem], asked: set[Case], database: Path, now: datetime
+) -> Known:
+    """What is known of the cases that a night asks for. HistoryError, BlessError, ExpectedError."""
+    name, folder = system.partition(":")[0], reference_folder()
+    records = [record for record in history.read([database]) if record.case in asked]
+    blessed = baselines.read(name, folder)
+    failures = expected.read(name, folder)
+    return Known(places, tonight(records, blessed, now), blessed, failures, database)
+
+
+def _mode(wanted: Wanted) -> list[str]:
+    """ReFrame's options for a sweep; a site's mode may add to it, such as longer jobs."""
+    mode = [] if wanted.sweep == NIGHTLY else [f"--mode={wanted.sweep}"]
+    return [*mode, *(["--setvar=record=1"] if wanted.record else [])]
+
+
+def _judge(part: Part, session: Session, system: str) -> Night:
+    """The verdicts of a session, and what is wrong with the session as such."""
+    night = gate(part.expected, session.report, part.versions)
+    if session.stopped:
+        night.problems.insert(0, session.stopped)
+    if session.error:
+        night.problems.append(f"reframe: {session.error}")
+    if session.report and not is_stored(system, session.report["session_info"]["uuid"]):
         night.problems.append("the session is not in ReFrame's results database")
-    if status != 0 and not night.is_red:
-        night.problems.append(f"reframe ended with exit code {status}")
+    if session.status != 0 and not night.is_red:
+        night.problems.append(f"reframe ended with exit code {session.status}")
     return night
 
 
-def expected_cases(system: str, sweep: str) -> set[Case]:
-    """Every case that a sweep of `system` asks for."""
-    config = json.loads(_reframe("--system", system, "--show-config=systems"))[0]
-    sources = os.environ.get("RFM_CONFIG_FILES", "ReFrame's configuration").split(":")
-    cases: set[Case] = set()
-    for partition in config["partitions"]:
-        extras = partition.get("extras", {})
-        environs = partition.get("environs", [])
-        filesystem = read_filesystem(config["name"], partition["name"], environs, extras, sources)
-        cases |= filesystem.cases(sweep)
-    return cases
-
-
-def results_database() -> Path:
-    """The results database of ReFrame's configuration."""
-    path: str = json.loads(_reframe("--show-config=storage/0/sqlite_db_file"))
-    return Path(os.path.expandvars(path))
-
-
-def _reframe(*options: str) -> str:
-    """What ReFrame prints for these options; UsageError in one line if it can't."""
-    try:
-        done = subprocess.run(
-            ["reframe", "--nocolor", *options], capture_output=True, text=True, check=True
-        )
-    except FileNotFoundError:
-        raise UsageError("no reframe on PATH: run `make setup` and `source env.sh`") from None
-    except subprocess.CalledProcessError as err:
-        lines = [line.strip() for line in (err.stdout + err.stderr).splitlines() if line.strip()]
-        # A configuration that is no Python makes ReFrame print a traceback, the place near its end.
-        place = [line for line in lines if line.startswith("File ")][-1:]
-        error = [line for line in lines if "rror: " in line][-1:] or lines[-1:]
-        raise UsageError(f"reframe {' '.join(options)}: {': '.join(place + error)}") from None
-    return done.stdout
-
-
-def gate(expected: set[Case], session: dict[str, Any] | None) -> Night:
-    """Judge ReFrame's report of the session (None: it wrote none) against the expected cases."""
-    night = Night()
-    run = session["runs"][-1] if session else {"testcases": []}
-    for test in run["testcases"]:
-        if test.get("case_id"):
-            night.rows.append(_row(test))
-        elif test["result"] == "fail":  # a fixture, or a check before it had a case
-            night.problems.append(f"{test['display_name']}: {_reason(test)}")
-    night.rows.sort(key=lambda row: _order(row.case))
-
-    if not expected:
-        night.problems.append("the site's configuration asks for no case: nothing was measured")
-    measured = {row.case for row in night.rows}
-    for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
-        if cases:
-            names = [str(case) for case in sorted(cases, key=str)]
-            shown = ", ".join(names[:SHOWN] + ["..."] * (len(names) > SHOWN))
-            night.problems.append(f"{len(cases)} of {len(expected)} cases {what}: {shown}")
-    places = {(case.partition, case.environ) for case in expected}
-    seen = {(t["partition"], t["environ"]) for t in run["testcases"] if t["name"] == VERSIONS}
-    if unseen := [f"{partition}+{environ}" for partition, environ in sorted(places - seen)]:
-        night.problems.append(f"{VERSIONS} did not run on {', '.join(unseen)}")
-    if len(night.rows) > len(measured):
-        night.problems.append("a case ran more than once")
-    if lost := run.get("num_skipped", 0) + run.get("num_aborted", 0):
-        night.problems.append(f"{lost} check(s) skipped or aborted")
-    return night
-
-
-def _order(case: Case) -> tuple[Any, ...]:
-    """A backend next to its control, and small before large."""
-    check = (case.operation != "write", case.files, case.instances or 0, case.each_ost)
-    stripes = (case.stripe_count or 0, case.stripe_size or 0)
-    return (
-        case.partition,
-        case.environ,
-        *check,
-        case.local_size,
-        case.writers,
-        *stripes,
-        str(case),
+def read_duration(text: str) -> timedelta:
+    """A time such as 90m, 6h or 1d12h, in ReFrame's form; ValueError if it is none."""
+    match = re.fullmatch(
+        r"(?:(\d{1,4})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", text, re.ASCII
     )
-
-
-def _row(test: dict[str, Any]) -> Row:
-    case = Case.parse(test["case_id"])
-    values = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
-    figures = {name: value for name, value in values.items() if _is_finite(value)}
-    if test["result"] != "pass":
-        kind, sentence = test["verdict"] or INVALID, test["sentence"] or f"{case}: {_reason(test)}"
-        return Row(case, kind, sentence, True, figures)
-    if missing := [name for name in figure_names(case) if name not in figures]:
-        return Row(case, INVALID, f"{case}: no figure for {', '.join(missing)}", True, figures)
-    if not test["verdict"]:
-        return Row(case, INVALID, f"{case}: measured but not judged", True, figures)
-    return Row(case, test["verdict"], test["sentence"], False, figures)
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _reason(test: dict[str, Any]) -> str:
-    """One line on why a test did not pass."""
-    return " ".join((test.get("fail_reason") or test["result"]).split())
-
-
-def _is_stored(system: str, uuid: str) -> bool:
-    try:
-        stored = json.loads(_reframe("--system", system, f"--describe-stored-sessions={uuid}"))
-    except UsageError:
-        return False
-    return any(session["session_info"]["uuid"] == uuid for session in stored)
+    days, hours, minutes, seconds = (int(n or 0) for n in match.groups()) if match else (0,) * 4
+    duration = timedelta(days, seconds, 0, 0, minutes, hours)
+    if not duration:
+        raise ValueError(f"not a time such as 90m, 6h or 1d12h: {text!r}")
+    return duration

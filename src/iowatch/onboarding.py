@@ -20,7 +20,7 @@ from rich.text import Text
 from iowatch import machine
 from iowatch.machine import OnboardingError
 from iowatch.mounts import find_filesystems
-from iowatch.nightly import ROOT
+from iowatch.reframe_site import ROOT
 from iowatch.sweep import CHECKS
 
 MOUNTINFO = Path("/proc/self/mountinfo")

@@ -16,6 +16,7 @@ import polars as pl
 
 from iowatch import baselines
 from iowatch.bounds import GENERAL, SLOW_OST, flow
+from iowatch.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "reference_values" / "published"
@@ -78,7 +79,7 @@ SLOW_OST_COMMENT = """\
 """
 
 
-class PublishedError(Exception):
+class PublishedError(UserError):
     """There are no references to write, or they cannot be written; one line says why."""
 
 

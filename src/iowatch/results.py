@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -62,6 +63,7 @@ class Measurement:
 class Result:
     """A run with status `ok`."""
 
+    started: datetime  # UTC, by the clock of rank 0
     run: dict[str, Any]  # as the schema has it
     versions: dict[str, str | None]  # of benchio, its compiler and each library
     environment: dict[str, str]  # variables that change I/O
@@ -94,7 +96,13 @@ def load(path: Path) -> Result:
         raise InvalidResult(f"benchio: the run is {data['status']}")
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
     measurements = [_measurement(case) for case in data["cases"]]
-    return Result(data["run"], built | data["libraries"], data["environment"], measurements)
+    return Result(
+        started=datetime.fromisoformat(data["started"].replace("Z", "+00:00")),
+        run=data["run"],
+        versions=built | data["libraries"],
+        environment=data["environment"],
+        measurements=measurements,
+    )
 
 
 def _refuse_constant(name: str) -> NoReturn:

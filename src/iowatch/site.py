@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
+from iowatch.errors import UserError
 from iowatch.sweep import CHECKS, Setting, Sweep, read_count, read_list, read_sweeps, read_text
 
 FILESYSTEM = "filesystem"
@@ -27,7 +28,7 @@ SWEEPS = "sweeps"
 BENCHIO = "benchio"
 
 
-class SiteConfigError(Exception):
+class SiteConfigError(UserError):
     """A site's configuration is incomplete or wrong.
 
     Not one of ReFrame's own exceptions: with those it would skip the check and exit with 0.

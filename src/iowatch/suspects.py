@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from iowatch.detector_judgement import SUSPECT
-from iowatch.detector_settings import NORMAL
-from iowatch.history import Record, by_night, is_same_night
-from iowatch.nightly import CHECKS
+from iowatch.case import Case
+from iowatch.reframe_site import CHECKS
+from iowatch.tonight import Tonight
 
 
-def suspects(records: Iterable[Record], now: datetime) -> list[Record]:
-    """The last run tonight of each case that is suspicious and may still be run again."""
-    found = []
-    for nights in by_night(records).values():
-        tonight = nights[max(nights)]
-        is_open = is_same_night(tonight, now) and len(tonight) <= NORMAL.max_reruns
-        if is_open and tonight[-1].verdict == SUSPECT:
-            found.append(tonight[-1])
-    return found
+@dataclass(frozen=True)
+class Rerun:
+    """A selection of ReFrame's; its hashes know neither partition nor environment."""
+
+    partition: str  # system:partition
+    environ: str
+    tests: Mapping[Case, str]  # the hash of each
+
+    @property
+    def cases(self) -> set[Case]:
+        return set(self.tests)
+
+    @property
+    def options(self) -> list[str]:
+        """ReFrame's options that select these cases."""
+        names = [f"--name=/{test}" for test in sorted(self.tests.values())]
+        # ReFrame's -p searches: gnu would find gnu-debug as well.
+        return ["--system", self.partition, "-p", f"^{re.escape(self.environ)}$", *names]
 
 
-def rerun_script(records: Iterable[Record], now: datetime) -> Iterator[str]:
+def due(cases: Mapping[Case, Tonight], now: datetime) -> list[Rerun]:
+    """The re-runs that are due."""
+    groups: dict[tuple[str, str], dict[Case, str]] = {}
+    for case, night in cases.items():
+        if night.rerun_at and night.rerun_at <= now:
+            place = (f"{case.system}:{case.partition}", case.environ)
+            groups.setdefault(place, {})[case] = night.valid[-1].test
+    return [Rerun(*place, tests) for place, tests in sorted(groups.items())]
+
+
+def rerun_script(cases: Mapping[Case, Tonight], now: datetime) -> Iterator[str]:
     """The lines of a shell script that runs again what is due; what is not yet, as comments."""
-    due: dict[tuple[str, str], list[str]] = {}
-    for record in suspects(records, now):
-        from_ = record.time + NORMAL.rerun_after
-        yield f"# {record.sentence}"
-        if from_ > now:
-            yield f"#   due from {from_:%H:%M} UTC"
-        else:
-            case = record.case
-            due.setdefault((f"{case.system}:{case.partition}", case.environ), []).append(
-                record.test
-            )
-    for (system, environ), tests in sorted(due.items()):
-        selection = " ".join(f"-n /{test}" for test in tests)
-        yield (
-            f"reframe -c {shlex.quote(str(CHECKS))} -r --system {shlex.quote(system)}"
-            f" -p {shlex.quote(environ)} {selection}"
-        )
+    for night in cases.values():
+        if night.rerun_at:
+            yield f"# {night.valid[-1].sentence}"
+            if night.rerun_at > now:
+                yield f"#   due from {night.rerun_at:%H:%M} UTC"
+    for rerun in due(cases, now):
+        yield shlex.join(["reframe", "-c", str(CHECKS), "-r", *rerun.options])

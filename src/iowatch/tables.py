@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 
 from rich.console import Console
 
 from iowatch.baselines import Blessing
 from iowatch.case import Case, format_size
+from iowatch.gate import Night
 from iowatch.history import Record, by_night
-from iowatch.nightly import Night
+from iowatch.old_runs import IMPORTED
 
 
 def show_night(night: Night, console: Console) -> None:
-    """Print the verdict table, under each red verdict its sentence, and a line on the night."""
+    """Print the verdict table, a sentence under what is red or known, and a line on the night."""
     console.print(
         f"\n{'partition':<10}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
         f"{'writers':>8}{'max MiB/s':>10} {'ratio':>5} {'close %':>7} verdict",
@@ -26,20 +28,40 @@ def show_night(night: Night, console: Console) -> None:
             f"{format_size(case.local_size):<12}{case.writers:>8}"
             f"{_number(figures.get('total_max'), '.0f'):>10}"
             f" {_number(figures.get('ratio'), '.2f'):>5}"
-            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>7} {row.kind}",
+            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>7} {row.kind}"
+            f"{' (known)' if row.known else ''}",
             style="red" if row.red else None,
             soft_wrap=True,
         )
-        if row.red:
+        if (row.red or row.known) and row.case not in night.merged:
             console.print(f"    {row.sentence}", soft_wrap=True, markup=False)
     for problem in night.problems:
         console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
+    for note in night.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
     colour = "red" if night.is_red else "green"
     console.print(
         f"\n{colour}: {len(night.rows)} case(s) measured, {len(night.red_rows)} with a red verdict,"
         f" {len(night.problems)} problem(s) with the night",
         style=colour,
     )
+
+
+def as_text(night: Night) -> str:
+    """The same as plain text."""
+    text = io.StringIO()
+    show_night(night, Console(file=text, width=100, highlight=False, color_system=None))
+    return text.getvalue().lstrip()
+
+
+def in_brief(night: Night) -> str:
+    """A night in a few words, for the subject of a mail."""
+    cases, red = len(night.rows), len(night.red_rows)
+    words = ["red" if night.is_red else "green"]
+    words += ["interrupted"] if night.signal else []
+    words += [f"{red} of {cases} cases" if night.is_red else f"{cases} cases"]
+    words += [f"{len(night.problems)} problem(s)"] if night.problems else []
+    return ", ".join(words)
 
 
 def _number(value: float | None, form: str) -> str:
@@ -49,6 +71,8 @@ def _number(value: float | None, form: str) -> str:
 def _what(case: Case) -> str:
     if case.each_ost:
         return "write each OST"
+    if case.ior_peer:
+        return f"{case.operation} {case.files}, IOR"
     load = "" if case.instances is None else f" x{case.instances}"
     return f"{case.operation} {case.files}{load}"
 
@@ -65,6 +89,7 @@ def show_history(records: Iterable[Record], console: Console) -> None:
     cases = by_night(records)
     console.print(
         f"{'nights':>6} {'first':<10} {'last':<10} {'gaps':>4} {'runs':>5} {'invalid':>7}"
+        f" {'imported':>8}"
         f" {'best MiB/s':>10}  case",
         style="bold",
     )
@@ -75,7 +100,8 @@ def show_history(records: Iterable[Record], console: Console) -> None:
         best = max((run.figures.get("total_max", 0.0) for run in runs), default=0.0)
         console.print(
             f"{len(nights):>6} {first} {last} {gaps:>4} {len(runs):>5}"
-            f" {sum(not run.figures for run in runs):>7} {best:>10.0f}  {case}",
+            f" {sum(not run.figures for run in runs):>7}"
+            f" {sum(run.verdict == IMPORTED for run in runs):>8} {best:>10.0f}  {case}",
             soft_wrap=True,
             markup=False,
         )

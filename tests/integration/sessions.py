@@ -22,7 +22,9 @@ def store(database, days, speed=1.0, **changes):
                 if name.endswith((":ratio", ":total_max")) and entry[0]:
                     entry[0] *= speed
             test.update(changes)
-        row = (str(uuid.uuid4()), then, then, json.dumps(session), "")
+        name = str(uuid.uuid4())
+        session["session_info"].update(uuid=name, time_start_unix=then)
+        row = (name, then, then, json.dumps(session), "")
         connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
 
 

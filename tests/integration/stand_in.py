@@ -6,6 +6,7 @@ usage: stand_in.py FAULT benchio's options. It measures nothing.
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -15,10 +16,13 @@ fault, *options = sys.argv[1:]
 if "--version" in options:
     print("mpiio   stand-in 1.0", "hdf5    1.8.16", "netcdf  4.4.0", sep="\n")
     sys.exit("stand-in: does not start" if fault == "broken" else 0)
+value = dict(zip(options[::2], options[1::2], strict=True))
+if fault == "hangs":
+    Path(value["--dir"], "hangs").touch()
+    time.sleep(600)
 if os.environ["OMPI_COMM_WORLD_RANK"] != "0":
     sys.exit()
 
-value = dict(zip(options[::2], options[1::2], strict=True))
 local_size = tuple(int(edge) for edge in value["--local-size"].split("x"))
 backends = value["--backend"].split(",")
 result = make_result(

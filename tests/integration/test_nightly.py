@@ -1,5 +1,6 @@
 """`iowatch nightly` with the real ReFrame and benchio: nothing passes quietly."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -43,6 +44,25 @@ def test_case_without_reference_is_red_unless_recording(site):
     assert site.iowatch("--record").returncode == 0
 
 
+def test_expected_failure_is_known_and_green(site):
+    site.faults = {"gnu": "slow hdf5"}
+    site.write["backend"] = ["hdf5"]
+    site.references = (
+        "SharedFileWrite: {$index: [case_id], 'small:.*': {ratio: [0, 0.5, null, '1']}}\n"
+    )
+    (site.folder / "expected_failures").mkdir()
+    (site.folder / "expected_failures" / "small.yaml").write_text(
+        "- {case: '.*/hdf5/.*', until: 2999-12-31, why: ticket 4711}\n"
+    )
+    done = site.iowatch("--quiet")
+    assert done.returncode == 0, done.stdout
+    row, sentence = done.stdout.splitlines()[2:4]
+    assert row.endswith(" defect (known)")
+    assert re.match(
+        r"    small:memory/gnu/write/shared/hdf5/.*: ratio is 0\.1.*ticket 4711", sentence
+    )
+
+
 def test_missing_reference_file_is_red_even_when_recording(site):
     site.references = None
     done = site.iowatch("--record")
@@ -59,7 +79,9 @@ def test_benchio_that_does_not_run_is_red(site):
 
 
 def test_session_that_is_not_stored_is_red(site):
-    site.environment["RFM_SQLITE_DB_FILE"] = "/proc/iowatch/results.db"
+    nowhere = site.folder / "results.db"
+    nowhere.symlink_to("/proc/iowatch/results.db")
+    site.environment["RFM_SQLITE_DB_FILE"] = str(nowhere)
     done = site.iowatch()
     assert done.returncode == 1
     assert "the session is not in ReFrame's results database" in done.stdout
@@ -74,6 +96,12 @@ def assert_usage_error(done, sentence):
 
 def test_unknown_system(site):
     assert_usage_error(site.iowatch(system="archer9"), "'archer9'")
+
+
+def test_results_folder_that_cannot_be_written(site):
+    """Better before the night than after it."""
+    site.environment["RFM_SQLITE_DB_FILE"] = "/proc/iowatch/results.db"
+    assert_usage_error(site.iowatch(), "/proc/iowatch/nightly.small.lock: cannot be written")
 
 
 def test_missing_key(site):

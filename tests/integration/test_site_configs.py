@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch import nightly, site
+from iowatch import reframe_site, site
 from iowatch.case import Case, format_size
 from iowatch.site import read_filesystem
 from iowatch.sweep import CHECKS, SWEEPS
@@ -144,8 +144,8 @@ def expected():
         patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         patch.setenv("RFM_CONFIG_FILES", ":".join(map(str, CONFIGS.glob("*.py"))))
         # Both sweeps are in what ReFrame says once of a system.
-        patch.setattr(nightly, "_reframe", functools.cache(nightly._reframe))
-        yield nightly.expected_cases
+        patch.setattr(reframe_site, "ask_reframe", functools.cache(reframe_site.ask_reframe))
+        yield lambda system, sweep: reframe_site.cases(reframe_site.filesystems(system), sweep)
 
 
 def test_every_configuration_is_tested_here():

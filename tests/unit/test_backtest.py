@@ -249,7 +249,7 @@ def test_command_prints_a_line_for_each_night_and_the_sum(tmp_path):
     file = tmp_path / "nights.csv"
     lines = [f"2026-01-{day:02}T02:00:00Z,{1000 if day < 26 else 100}" for day in range(1, 32)]
     file.write_text("\n".join(["start_utc,mib_s", *lines, ""]))
-    done = CliRunner().invoke(app, ["backtest", str(file), "--bless", "20"])
+    done = CliRunner().invoke(app, ["backtest", str(file), "--bless-nights", "20"])
     assert done.exit_code == 0, done.output
     verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
     assert verdicts[-1] == "suspect"

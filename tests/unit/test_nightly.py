@@ -1,186 +1,264 @@
-import io
-import json
-import subprocess
-from pathlib import Path
+"""A night as a whole, with stand-ins for its sessions."""
+
+import signal
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
+from unit.reported import HDF5, MPIIO, reported, session
 
 from iowatch import nightly
-from iowatch.case import Case
 from iowatch.cli import app
-from iowatch.figures import figure_names
-from iowatch.tables import show_night
-
-HDF5 = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
-MPIIO = Case("local", "tmpfs", "gnu", "write", "shared", "mpiio", None, None, (64, 64, 64), 4)
-
-
-def reported(case, **changes):
-    """A test case as ReFrame reports it."""
-    figures = {f"local:tmpfs:{n}": [0.5, 0, None, None, "", "pass"] for n in figure_names(case)}
-    return {
-        "name": "SharedFileWrite",
-        "display_name": "SharedFileWrite",
-        "partition": case.partition,
-        "environ": case.environ,
-        "fixture": False,
-        "case_id": str(case),
-        "verdict": "ok",
-        "sentence": f"{case}: fine",
-        "result": "pass",
-        "perfvalues": figures,
-        **changes,
-    }
+from iowatch.gate import gate
+from iowatch.mail import MailError, Outbox
+from iowatch.nightly import NothingDue, Wanted, read_duration
+from iowatch.reframe_site import UsageError
+from iowatch.session import Interrupted, Session
+from iowatch.site import Filesystem
 
 
-def session(*testcases, versions=True, **changes):
-    every = [*testcases, LIBRARY_VERSIONS] if versions else testcases
-    run = {"testcases": list(every), "num_skipped": 0, "num_aborted": 0, **changes}
-    return {"session_info": {"uuid": "1"}, "runs": [run]}
+class OneCase(Filesystem):
+    """A filesystem whose sweeps are HDF5 alone."""
+
+    def cases(self, sweep):
+        return {HDF5}
 
 
-FIXTURE = {
-    "name": "BuiltBenchio",
-    "display_name": "BuiltBenchio",
-    "partition": "tmpfs",
-    "environ": "gnu",
-    "fixture": True,
-    "result": "pass",
-    "perfvalues": {},
-}
-LIBRARY_VERSIONS = {**FIXTURE, "name": "LibraryVersions", "display_name": "LibraryVersions"}
+@pytest.fixture
+def site(monkeypatch, tmp_path):
+    """site(Session...): a site whose sessions end so; gives the options that each is given."""
+    place = OneCase("local", "tmpfs", ("gnu",), "tmpfs", "/x", ("tmpfs",), 1e6, None, True, 4, {})
+    monkeypatch.setattr(nightly, "filesystems", lambda system: [place])
+    monkeypatch.setattr(nightly, "results_database", lambda: tmp_path / "results.db")
+    monkeypatch.setattr(nightly, "is_stored", lambda system, uuid: uuid == "1")
+    monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
+
+    def sessions(*ends):
+        given, left = [], list(ends)
+
+        def run_session(options, deadline, quiet, lock):
+            given.append(options)
+            return left.pop(0)
+
+        monkeypatch.setattr(nightly, "run_session", run_session)
+        return given
+
+    return sessions
 
 
-def test_complete_night_is_green():
-    night = nightly.gate({HDF5, MPIIO}, session(FIXTURE, reported(HDF5), reported(MPIIO)))
-    assert not night.is_red
-    assert [row.kind for row in night.rows] == ["ok", "ok"]
+GREEN = session(reported(HDF5))
+
+
+def test_green_night(site):
+    given = site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    assert (night.is_red, night.problems, night.notes) == (False, [], [])
+    assert given == [["--system", "local"]]
 
 
 @pytest.mark.parametrize(
-    ("found", "problem"),
+    ("wanted", "options"),
     [
-        (None, f"2 of 2 cases not run: {HDF5}, {MPIIO}"),
-        (session(reported(MPIIO)), f"1 of 2 cases not run: {HDF5}"),
-        (session(reported(HDF5), reported(MPIIO), num_skipped=1), "1 check(s) skipped or aborted"),
-        (session(reported(HDF5), reported(MPIIO), num_aborted=2), "2 check(s) skipped or aborted"),
-        (session(reported(HDF5), reported(HDF5), reported(MPIIO)), "a case ran more than once"),
-        (
-            session(reported(HDF5), reported(MPIIO), versions=False),
-            "LibraryVersions did not run on tmpfs+gnu",
-        ),
+        ({"sweep": "acceptance"}, ["--mode=acceptance"]),
+        ({"record": True}, ["--setvar=record=1"]),
+        ({"sweep": "acceptance", "record": True}, ["--mode=acceptance", "--setvar=record=1"]),
+        ({"names": ["hdf5", "/a1"]}, ["--name=hdf5", "--name=/a1"]),
     ],
 )
-def test_incomplete_night_is_red(found, problem):
-    night = nightly.gate({HDF5, MPIIO}, found)
-    assert problem in night.problems
-    assert night.is_red
-
-
-def test_night_that_asks_for_nothing_is_red():
-    night = nightly.gate(set(), None)
-    assert night.is_red
-    assert "asks for no case" in night.problems[0]
-
-
-def test_case_that_nobody_expected_is_red():
-    night = nightly.gate({HDF5}, session(reported(HDF5), reported(MPIIO)))
-    assert night.problems == [f"1 of 1 cases unexpected: {MPIIO}"]
-
-
-def test_failed_fixture_says_why():
-    reason = "sanity error: benchio\n does not build"
-    fixture = {**FIXTURE, "result": "fail", "fail_reason": reason}
-    night = nightly.gate({HDF5}, session(fixture))
-    assert night.problems[0] == "BuiltBenchio: sanity error: benchio does not build"
-
-
-def without(name):
-    figures = reported(HDF5)["perfvalues"]
-    del figures[f"local:tmpfs:{name}"]
-    return figures
+def test_options_that_reframe_gets(site, wanted, options):
+    """The site's own mode for a sweep: it may allow longer jobs, too."""
+    given = site(Session(GREEN))
+    nightly.run(Wanted("local", **wanted))
+    assert given == [["--system", "local", *options]]
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "sentence"),
+    ("end", "problems"),
     [
-        ({"result": "fail", "verdict": "regression", "sentence": "slow"}, "regression", "slow"),
+        (Session(GREEN, status=1), ["reframe ended with exit code 1"]),
         (
-            {"result": "fail", "verdict": "", "sentence": "", "fail_reason": "job\ntimed out"},
-            "invalid",
-            f"{HDF5}: job timed out",
-        ),
-        ({"result": "skip", "verdict": "", "sentence": ""}, "invalid", f"{HDF5}: skip"),
-        ({"verdict": "", "sentence": ""}, "invalid", f"{HDF5}: measured but not judged"),
-        ({"perfvalues": without("ratio")}, "invalid", f"{HDF5}: no figure for ratio"),
-        (
-            {"perfvalues": {**without("close_s"), "local:tmpfs:close_s": [float("nan"), 0]}},
-            "invalid",
-            f"{HDF5}: no figure for close_s",
+            Session({**GREEN, "session_info": {"uuid": "2"}}),
+            ["the session is not in ReFrame's results database"],
         ),
         (
-            {"perfvalues": {**without("close_s"), "local:tmpfs:close_s": [None, 0]}},
-            "invalid",
-            f"{HDF5}: no figure for close_s",
+            Session(GREEN, stopped="the time limit was reached"),
+            ["the time limit was reached"],
+        ),
+        (
+            Session(None, status=1, error="ERROR: no such check"),
+            [
+                f"1 of 1 cases not run: {HDF5}",
+                "LibraryVersions did not run on tmpfs+gnu",
+                "reframe: ERROR: no such check",
+            ],
         ),
     ],
 )
-def test_case_without_a_green_verdict_is_red(changes, kind, sentence):
-    night = nightly.gate({HDF5}, session(reported(HDF5, **changes)))
-    (row,) = night.red_rows
-    assert (row.kind, row.sentence) == (kind, sentence)
+def test_green_report_is_not_enough(site, end, problems):
+    site(end)
+    night = nightly.run(Wanted("local"))
+    assert night.problems == problems
     assert night.is_red
 
 
-def test_table_fits_a_hundred_columns_and_explains_what_is_red():
-    red = reported(HDF5, result="fail", verdict="regression", sentence="ratio is 0.1")
-    night = nightly.gate({HDF5, MPIIO}, session(red, reported(MPIIO)))
-    console = Console(width=100, record=True, file=io.StringIO())
-    show_night(night, console)
-    lines = console.export_text().splitlines()
-    assert max(map(len, lines)) <= 100
-    where = next(number for number, line in enumerate(lines) if line.endswith("regression"))
-    assert lines[where + 1].strip() == "ratio is 0.1"
-    assert lines[-1].startswith("red: 2 case(s) measured, 1 with a red verdict, 0 problem(s)")
+def test_sessions_after_one_that_was_stopped_are_not_run(site, monkeypatch):
+    parts = [nightly.Part(["a"], {HDF5}, False), nightly.Part(["b"], {MPIIO}, False)]
+    monkeypatch.setattr(nightly, "_reruns", lambda *arguments: parts)
+    stopped = Session(GREEN, stopped="interrupted by SIGTERM", signal=signal.SIGTERM)
+    given = site(stopped)
+    night = nightly.run(Wanted("local", again=True))
+    assert given == [["a"]]
+    assert night.problems == ["interrupted by SIGTERM", f"1 of 1 cases not run: {MPIIO}"]
+    assert night.signal == signal.SIGTERM
+
+
+def test_history_that_cannot_be_read_is_a_problem(site, tmp_path):
+    (tmp_path / "results.db").write_text("no database\n" * 99)
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    assert len(night.problems) == 1
+    assert "results.db: damaged, or no SQLite database" in night.problems[0]
+
+
+def test_nothing_is_due_without_suspects(site, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "results.db")) as database, database:
+        database.execute("CREATE TABLE metadata (schema_version)")
+        database.execute("INSERT INTO metadata VALUES ('1.0')")
+        database.execute("CREATE TABLE sessions (uuid, session_start_unix, json_blob)")
+    site()
+    with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
+        nightly.run(Wanted("local", again=True))
+
+
+def test_command_that_runs_again():
+    assert Wanted("archer").rerun_command == "iowatch nightly --system archer --again"
+    acceptance = Wanted("archer:fs3", sweep="acceptance").rerun_command
+    assert acceptance == "iowatch nightly --system archer:fs3 --sweep acceptance --again"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90m", 5400), ("6h", 21600), ("1d12h", 129600), ("1h1m1s", 3661)]
+)
+def test_duration(text, seconds):
+    assert read_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "6", "0h", "h", "-1h", "6 h", "1m1h", "six", "9" * 30 + "d"])
+def test_what_is_no_duration(text):
+    with pytest.raises(ValueError, match="not a time such as"):
+        read_duration(text)
+
+
+def invoke(*options):
+    return CliRunner().invoke(app, ["nightly", "--system", "local", *options])
+
+
+def ends(monkeypatch, end):
+    """The night ends so: a Night, or what is raised."""
+
+    def run(wanted):
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    monkeypatch.setattr(nightly, "run", run)
+
+
+def interrupted():
+    night = gate({HDF5}, GREEN)
+    night.problems, night.signal = ["interrupted by SIGTERM"], signal.SIGTERM
+    return night
 
 
 @pytest.mark.parametrize(
     ("night", "code"),
     [
-        (nightly.gate({HDF5}, session(reported(HDF5))), 0),
-        (nightly.gate({HDF5}, None), 1),
+        (gate({HDF5}, GREEN), 0),
+        (gate({HDF5}, None), 1),
+        (interrupted(), 143),
+        (UsageError("no such system"), 2),
+        (Interrupted(signal.SIGINT), 130),
+        (NothingDue("local: no re-run is due"), 0),
     ],
 )
-def test_exit_code_is_the_verdict_on_the_night(monkeypatch, night, code):
-    monkeypatch.setattr(nightly, "run", lambda *arguments: night)
-    assert CliRunner().invoke(app, ["nightly", "--system", "local"]).exit_code == code
+def test_exit_code(monkeypatch, night, code):
+    ends(monkeypatch, night)
+    assert invoke().exit_code == code
 
 
-def test_usage_error_is_one_line_and_exit_code_2(monkeypatch):
-    def run(*arguments):
-        raise nightly.UsageError("no such system")
-
-    monkeypatch.setattr(nightly, "run", run)
-    result = CliRunner().invoke(app, ["nightly", "--system", "local"])
-    assert (result.exit_code, result.output) == (2, "iowatch: error: no such system\n")
+@pytest.mark.parametrize("error", [UsageError("no such system"), Interrupted(signal.SIGINT)])
+def test_error_is_one_line(monkeypatch, error):
+    ends(monkeypatch, error)
+    assert invoke().output == f"iowatch: error: {error}\n"
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "stored", "problem"),
+    ("options", "sentence"),
     [
-        (1, True, "reframe ended with exit code 1"),
-        (0, False, "the session is not in ReFrame's results database"),
+        (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
+        (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
+        (
+            ["--again", "-n", "hdf5"],
+            "--again runs what is due: leave out --name",
+        ),
+        (["--mail", "-oops"], "--mail -oops: not one mail address"),
     ],
 )
-def test_green_report_is_not_enough(monkeypatch, exit_code, stored, problem):
-    def reframe(command):
-        report = Path(command[command.index("--report-file") + 1])
-        report.write_text(json.dumps(session(reported(HDF5))))
-        return subprocess.CompletedProcess(command, exit_code)
+def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, options, sentence):
+    ends(monkeypatch, AssertionError("it ran"))
+    result = invoke(*options)
+    assert (result.exit_code, result.output) == (2, f"iowatch: error: {sentence}\n")
 
-    monkeypatch.setattr(nightly, "expected_cases", lambda system, sweep: {HDF5})
-    monkeypatch.setattr(nightly, "_is_stored", lambda system, uuid: stored)
-    monkeypatch.setattr(nightly.subprocess, "run", reframe)
-    assert nightly.run("local", "nightly", [], record=False).problems == [problem]
+
+def test_nothing_due_is_one_line_and_quiet_none(monkeypatch):
+    ends(monkeypatch, NothingDue("local: no re-run is due"))
+    assert invoke("--again").output == "local: no re-run is due\n"
+    assert invoke("--again", "--quiet").output == ""
+
+
+@pytest.fixture
+def mails(monkeypatch):
+    """The mails that are sent: subject and text."""
+    sent = []
+    monkeypatch.setattr(Outbox, "send", lambda self, *mail: sent.append(mail))
+    monkeypatch.setattr("iowatch.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("night", "what", "text"),
+    [
+        (gate({HDF5}, GREEN), "green, 1 cases", "green: 1 case(s) measured, "),
+        (interrupted(), "red, interrupted, 0 of 1 cases, 1 problem(s)", "problem: interrupted by"),
+        (UsageError("no such system"), "not run", "no such system"),
+        (Interrupted(signal.SIGINT), "not run", "interrupted by SIGINT"),
+    ],
+)
+def test_mail(monkeypatch, mails, night, what, text):
+    ends(monkeypatch, night)
+    invoke("--mail", "io@example.org")
+    ((subject, body),) = mails
+    assert subject.split(": ")[1] == what
+    assert subject.startswith("iowatch local 2")
+    assert text in body
+
+
+def test_nothing_due_is_no_mail(monkeypatch, mails):
+    ends(monkeypatch, NothingDue("local: no re-run is due"))
+    assert invoke("--again", "--mail", "root").exit_code == 0
+    assert mails == []
+
+
+@pytest.mark.parametrize(("report", "code"), [(GREEN, 3), (None, 1)])
+def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, mails, report, code):
+    def refuse(self, *mail):
+        raise MailError("no mail to root: no such user")
+
+    monkeypatch.setattr(Outbox, "send", refuse)
+    ends(monkeypatch, gate({HDF5}, report))
+    result = invoke("--mail", "root")
+    assert result.exit_code == code
+    assert result.stderr == "iowatch: error: no mail to root: no such user\n"
+    assert "1 case(s) measured" in result.stdout or report is None

@@ -1,0 +1,1 @@
+"""The commands of iowatch, by what they are about."""

@@ -1,0 +1,84 @@
+"""`iowatch accept`: the dossier of a procurement's acceptance test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from iowatch.commands.common import Databases, needs_extra, one_line_errors
+from iowatch.reframe_site import UsageError, cases, filesystems, results_database
+from iowatch.sweep import ACCEPTANCE
+
+if TYPE_CHECKING:
+    from iowatch.criteria import Contract, Criterion, Finding
+
+
+def accept(
+    contract: Annotated[Path, typer.Argument(help="YAML of the contractual criteria.")],
+    session: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="UUID of an acceptance session, may be repeated.", show_default="the last one"
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(help=".html or .pdf, may be repeated.", show_default="dossier.html, .pdf"),
+    ] = None,
+    db: Databases = None,
+) -> None:
+    """Judge an acceptance run by a contract, and write the dossier.
+
+    Exit code: 0 all criteria pass, 1 not all, 2 no dossier was written.
+    """
+    outputs = output or [Path("dossier.html"), Path("dossier.pdf")]
+    with one_line_errors(), needs_extra("report"):
+        from iowatch import criteria, dossier, dossier_page
+
+        if wrong := [path for path in outputs if path.suffix not in dossier_page.FORMATS]:
+            raise UsageError(f"--output {wrong[0]}: is neither .html nor .pdf")
+        agreed = criteria.read(contract)
+        places = filesystems(agreed.system)
+        stored = [
+            found
+            for database in db or [results_database()]
+            for found in dossier.acceptance_sessions(database, agreed.system, session or [])
+        ]
+        evidence = dossier.collect(stored, places)
+        findings = dossier.certify(agreed, evidence, cases(places, ACCEPTANCE), places)
+        show(agreed, findings, Console(highlight=False))
+        page = dossier_page.render(agreed, findings, evidence)
+        for path in outputs:
+            try:
+                dossier_page.write(page, path)
+            except OSError as err:
+                raise UsageError(f"--output {path}: cannot be written: {err.strerror}") from None
+            print(f"written: {path}")
+        verdict = dossier_page.overall(findings)
+    raise typer.Exit(0 if verdict == criteria.PASS else 1)
+
+
+def show(
+    contract: Contract,
+    findings: dict[Criterion, Finding],
+    console: Console,
+) -> None:
+    """Print the verdict on every criterion."""
+    from iowatch.dossier_page import figure
+
+    table = Table("criterion", "committed", "measured", "interval", "verdict", box=None)
+    for criterion, finding in findings.items():
+        low, high = (figure(criterion, end) for end in (finding.low, finding.high))
+        table.add_row(
+            criterion.name,
+            figure(criterion, criterion.committed),
+            figure(criterion, finding.measured),
+            "-" if finding.low is None else f"{low} to {high}",
+            ": ".join(filter(None, [finding.verdict, finding.reason])),
+        )
+    console.print(contract.title, style="bold", markup=False)
+    console.print(table)

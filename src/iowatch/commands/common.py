@@ -1,0 +1,56 @@
+"""What several commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from iowatch import history
+from iowatch.errors import UserError
+from iowatch.reframe_site import UsageError, results_database
+
+DAY = "%Y-%m-%d"
+Databases = Annotated[
+    list[Path] | None,
+    typer.Option("--db", help="ReFrame's database, may be repeated.", show_default="its own"),
+]
+ReferenceValues = Annotated[
+    Path, typer.Option("--folder", help="Of SYSTEM.yaml.", show_default="reference_values")
+]
+Matching = Annotated[
+    str, typer.Option("--case", help="Only cases that match this regular expression.")
+]
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """A user's mistake is one line and exit code 2."""
+    try:
+        yield
+    except UserError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """What the block imports belongs to one of the package's extras."""
+    try:
+        yield
+    except ModuleNotFoundError as err:
+        raise UserError(f"{err.name} is missing: pip install 'iowatch[{extra}]'") from None
+
+
+def selected(db: list[Path] | None, case: str) -> list[history.Record]:
+    """The history of the cases that match."""
+    try:
+        matches = re.compile(case).search
+    except re.error as err:
+        raise UsageError(f"--case {case}: no regular expression: {err}") from None
+    records = history.read(db or [results_database()])
+    return [record for record in records if matches(str(record.case))]

@@ -1,0 +1,104 @@
+"""`iowatch nightly` and `iowatch suspects`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iowatch import baselines, mail, session
+from iowatch import nightly as nights
+from iowatch.commands.common import DAY, Databases, one_line_errors, selected
+from iowatch.errors import UserError
+from iowatch.reframe_site import UsageError, reference_folder
+from iowatch.suspects import rerun_script
+from iowatch.sweep import NIGHTLY
+from iowatch.tables import as_text, in_brief, show_night
+from iowatch.tonight import tonight
+
+
+def nightly(
+    system: Annotated[str, typer.Option(help="System of site_configs/ to measure.")],
+    name: Annotated[
+        list[str] | None,
+        typer.Option("-n", "--name", help="Only checks that match (ReFrame's -n)."),
+    ] = None,
+    sweep: Annotated[str, typer.Option(help="Cases to measure: nightly or acceptance.")] = NIGHTLY,
+    record: Annotated[
+        bool, typer.Option("--record", help="Accept cases that have no reference values yet.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Only tonight's suspicious cases that are due again.")
+    ] = False,
+    time_limit: Annotated[
+        str, typer.Option(help="For the whole night, such as 90m or 6h.")
+    ] = "20h",
+    address: Annotated[
+        str | None, typer.Option("--mail", metavar="ADDRESS", help="Send the summary there, too.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Only the summary, nothing of ReFrame's output.")
+    ] = False,
+) -> None:
+    """Run every check of a system and judge the night.
+
+    Exit code: 0 green, 1 red, 2 not run (usage, site, or the last night is still at work), 3 green
+    but the mail failed, 130 or 143 interrupted.
+    """
+    with session.interruptible():
+        with one_line_errors():
+            wanted = nights.Wanted(
+                system, sweep, name or [], record, again, read_time_limit(time_limit), quiet
+            )
+            wanted.check()
+            outbox = mail.outbox(address) if address else None
+        title = f"iowatch {system} {datetime.now(timezone.utc):{DAY}}"
+        try:
+            night = nights.run(wanted)
+        except nights.NothingDue as err:
+            if not quiet:
+                print(err)
+            raise typer.Exit(0) from None
+        except (UserError, session.Interrupted) as err:
+            session.ignore_signals()
+            post(outbox, f"{title}: not run", str(err))
+            typer.echo(f"iowatch: error: {err}", err=True)
+            code = 128 + err.number if isinstance(err, session.Interrupted) else 2
+            raise typer.Exit(code) from None
+        show_night(night, Console(width=100, highlight=False))
+        posted = post(outbox, f"{title}: {in_brief(night)}", as_text(night))
+    code = 128 + night.signal if night.signal else int(night.is_red)
+    raise typer.Exit(code or (0 if posted else 3))
+
+
+def read_time_limit(text: str) -> timedelta:
+    try:
+        return nights.read_duration(text)
+    except ValueError as err:
+        raise UsageError(f"--time-limit: {err}") from None
+
+
+def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
+    """Send a mail if one is wanted; False, and a line, if that failed."""
+    try:
+        if outbox:
+            outbox.send(subject, text)
+    except mail.MailError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        return False
+    return True
+
+
+def suspects(
+    system: Annotated[str, typer.Option(help="System whose cases may be run again.")],
+    db: Databases = None,
+) -> None:
+    """Print a shell script that runs tonight's suspicious cases again."""
+    now = datetime.now(timezone.utc)
+    with one_line_errors():
+        records = [record for record in selected(db, "") if record.case.system == system]
+        cases = tonight(records, baselines.read(system, reference_folder()), now)
+    for line in rerun_script(cases, now):
+        print(line)

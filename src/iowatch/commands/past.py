@@ -1,0 +1,116 @@
+"""`iowatch history`, `import`, `bless` and `backtest`."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iowatch import baselines, importing
+from iowatch.backtest import backtest
+from iowatch.commands.common import (
+    DAY,
+    Databases,
+    Matching,
+    ReferenceValues,
+    one_line_errors,
+    selected,
+)
+from iowatch.detector_settings import SETTINGS
+from iowatch.history import by_night
+from iowatch.published import PUBLISHED
+from iowatch.reframe_site import UsageError
+from iowatch.replay import write_table
+from iowatch.tables import show_blessing, show_history
+
+
+def history(
+    db: Databases = None,
+    case: Matching = "",
+    csv: Annotated[
+        bool, typer.Option("--csv", help="The table that `iowatch backtest` reads, instead.")
+    ] = False,
+) -> None:
+    """List the cases that were ever measured, and their nights."""
+    with one_line_errors():
+        records = selected(db, case)
+        if not csv:
+            show_history(records, Console(highlight=False))
+        elif not write_table(records, sys.stdout):
+            raise UsageError("no valid run in the results database matches")
+
+
+def import_(
+    files: Annotated[
+        list[Path], typer.Argument(help="Performance logs of ReFrame, outputs of EPCC's benchio.")
+    ],
+    to: Annotated[Path, typer.Option(help="New results database, for --db of other commands.")],
+    case: Annotated[
+        str,
+        typer.Option(
+            help="Case id of another suite's log, with {field} for what differs from line to line;"
+            " of benchio's outputs SYSTEM:PARTITION/ENVIRON."
+        ),
+    ] = "",
+    figure: Annotated[str, typer.Option(help="Of such a log, the one that is the bandwidth.")] = "",
+    unit: Annotated[str, typer.Option(help="Its unit, whatever the log says.")] = "",
+    stripes: Annotated[
+        list[str] | None,
+        typer.Option(help="How benchio's folder is striped: unstriped=1x1 (MiB), scratch=none."),
+    ] = None,
+) -> None:
+    """Make a results database of a centre's old data. Its runs have the verdict `imported`.
+
+    An output of benchio does not say when it was made: it is the time of the file's last change,
+    which `touch -d` sets.
+    """
+    with one_line_errors():
+        runs = importing.read(files, case, figure, unit, stripes or [])
+        importing.write(runs, to)
+    print(f"{to}: {importing.summary(runs)}")
+
+
+def bless(
+    system: Annotated[str, typer.Option(help="System whose cases are blessed.")],
+    why: Annotated[str, typer.Option(help="Why these nights are good, for readers of the diff.")],
+    case: Matching = "",
+    count: Annotated[int, typer.Option("--nights", min=1, help="Of the last so many nights.")] = 30,
+    first: Annotated[datetime | None, typer.Option("--from", formats=[DAY], help="Day.")] = None,
+    last: Annotated[datetime | None, typer.Option("--to", formats=[DAY], help="Day.")] = None,
+    who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
+    db: Databases = None,
+    folder: ReferenceValues = PUBLISHED.parent,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+) -> None:
+    """Make good nights the baseline: 0 all cases blessed, 1 some refused, 2 wrong usage."""
+    with one_line_errors():
+        cases = by_night(r for r in selected(db, case) if r.case.system == system)
+        if not cases:
+            raise UsageError(f"no case of {system} in the results database matches")
+        who = who or f"{getpass.getuser()}@{socket.gethostname()}"
+        days = (first and first.date(), last and last.date())
+        blessing = baselines.bless(system, folder, cases, count, *days, who, why, dry_run)
+    show_blessing(blessing, Console(highlight=False))
+    raise typer.Exit(1 if blessing.refused else 0)
+
+
+def backtest_(
+    file: Annotated[Path, typer.Argument(help="CSV of runs or nights; see docs/detector.md.")],
+    bless_nights: Annotated[int, typer.Option("--bless-nights", help="Nights of a baseline.")] = 30,
+    rules: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "normal",
+) -> None:
+    """Replay a table of past nights through the detector: 0 no alarm, 1 alarms, 2 wrong usage."""
+    with one_line_errors():
+        if rules not in SETTINGS:
+            raise UsageError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
+        result = backtest(file, bless_nights, SETTINGS[rules])
+    for row in result.rows:
+        print(row.json())
+    typer.echo(result.summary, err=True)
+    raise typer.Exit(1 if result.alarms else 0)

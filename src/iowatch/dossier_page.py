@@ -1,0 +1,79 @@
+"""The dossier as a page: HTML, and PDF made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import jinja2
+
+from iowatch.criteria import FAIL, KINDS, OPEN, PASS, REFUSED, Contract, Criterion, Finding
+from iowatch.dossier import Evidence
+
+FORMATS = (".html", ".pdf")
+#: Worst first.
+ORDER = (REFUSED, FAIL, OPEN, PASS)
+
+
+def overall(findings: Mapping[Criterion, Finding]) -> str:
+    """The verdict on the contract: the worst of any criterion."""
+    return min((finding.verdict for finding in findings.values()), key=ORDER.index)
+
+
+def render(contract: Contract, findings: Mapping[Criterion, Finding], evidence: Evidence) -> str:
+    """The dossier as one self-contained HTML page."""
+    loader = jinja2.PackageLoader("iowatch", "templates")
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template("dossier.html.j2")
+    verdicts = [finding.verdict for finding in findings.values()]
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in ORDER if verdict in verdicts]
+    conditions: dict[str, list[str]] = {}
+    for job in evidence.jobs:
+        for name, value in job.conditions.items():
+            values = conditions.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+    return template.render(
+        contract=contract,
+        findings=findings.items(),
+        overall=overall(findings),
+        counts=", ".join(counts),
+        conditions=dict(sorted(conditions.items())),
+        sessions=evidence.sessions,
+        invalid=evidence.invalid,
+        jobs=sorted(evidence.jobs, key=lambda job: str(job.case)),
+        describe=describe,
+        figure=figure,
+    )
+
+
+def describe(criterion: Criterion) -> str:
+    """What a criterion is about, in words."""
+    where = f"{criterion.operation} {criterion.files}, {criterion.backend}, {criterion.filesystem}"
+    if criterion.kind == "scaling":
+        where += f", {criterion.from_nodes} to {criterion.to_nodes} nodes"
+    elif criterion.kind != "slow_ost":
+        nodes = criterion.nodes
+        where += f", {nodes} node{'s' * (nodes > 1)}" if nodes else ", best of all cases"
+    return f"{criterion.kind.replace('_', ' ')} ({where}), {KINDS[criterion.kind]}"
+
+
+def figure(criterion: Criterion, value: float | None) -> str:
+    """A value as people write it."""
+    if value is None:
+        return "-"
+    return f"{value:.0f} MiB/s" if criterion.kind == "bandwidth" else f"{100 * value:.1f} %"
+
+
+def write(page: str, path: Path) -> None:
+    """Write the page as its suffix says, whole or not at all. OSError."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        if path.suffix == ".pdf":
+            import weasyprint  # half a second that HTML does not need
+
+            weasyprint.HTML(string=page).write_pdf(temporary)
+        else:
+            temporary.write_text(page, "utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

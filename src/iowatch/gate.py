@@ -1,0 +1,158 @@
+"""The gate: a night's verdicts, and everything by which a check could have passed quietly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.expected import EXCUSABLE
+from iowatch.figures import figure_names
+from iowatch.history import UNFINISHED
+from iowatch.verdict import INVALID, NO_BASELINE, RED
+
+VERSIONS = "LibraryVersions"  # the check that has no case
+SHOWN = 12  # cases that a sentence names at most
+
+
+@dataclass(frozen=True)
+class Row:
+    """The verdict on one case."""
+
+    case: Case
+    kind: str
+    sentence: str
+    red: bool
+    figures: dict[str, float]
+    known: bool = False  # a failure that the site expects
+
+
+@dataclass
+class Night:
+    """All verdicts, and what is wrong with the night as a whole."""
+
+    rows: list[Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # to be known, but not wrong
+    merged: frozenset[Case] = frozenset()  # a note says it for all of these
+    signal: int = 0  # that ended the night early
+
+    @property
+    def red_rows(self) -> list[Row]:
+        return [row for row in self.rows if row.red]
+
+    @property
+    def is_red(self) -> bool:
+        return bool(self.problems or self.red_rows)
+
+    def add(self, part: Night) -> None:
+        """Take in the verdicts of another session."""
+        self.rows += part.rows
+        self.problems += part.problems
+        self.notes += part.notes
+
+
+def gate(expected: set[Case], session: dict[str, Any] | None, versions: bool = True) -> Night:
+    """Judge ReFrame's report of a session (None: it wrote none) against the expected cases.
+
+    With `versions` the libraries must have been asked for theirs wherever a case is expected.
+    """
+    night = Night()
+    run = session["runs"][-1] if session else {"testcases": []}
+    for test in run["testcases"]:
+        if test.get("case_id"):
+            if test["result"] not in UNFINISHED:
+                night.rows.append(_row(test))
+        elif test["result"] in ("fail", "xpass"):  # a fixture, or a check before it had a case
+            night.problems.append(f"{test['display_name']}: {_reason(test)}")
+        elif test["result"] == "xfail":
+            place = f"{test['partition']}+{test['environ']}"
+            night.notes.append(f"{test['display_name']} on {place} fails as expected")
+    night.rows.sort(key=lambda row: _order(row.case))
+
+    if not expected:
+        night.problems.append("the site's configuration asks for no case: nothing was measured")
+    measured = {row.case for row in night.rows}
+    for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
+        if cases:
+            names = [str(case) for case in sorted(cases, key=str)]
+            shown = ", ".join(names[:SHOWN] + ["..."] * (len(names) > SHOWN))
+            night.problems.append(f"{len(cases)} of {len(expected)} cases {what}: {shown}")
+    if versions and (unseen := sorted(_places(expected) - _seen(run["testcases"]))):
+        night.problems.append(f"{VERSIONS} did not run on {', '.join(unseen)}")
+    if len(night.rows) > len(measured):
+        night.problems.append("a case ran more than once")
+    if lost := run.get("num_skipped", 0) + run.get("num_aborted", 0):
+        night.problems.append(f"{lost} check(s) skipped or aborted")
+    return night
+
+
+def _places(cases: set[Case]) -> set[str]:
+    return {f"{case.partition}+{case.environ}" for case in cases}
+
+
+def _seen(tests: list[dict[str, Any]]) -> set[str]:
+    """Where the libraries said which versions they are."""
+    return {
+        f"{test['partition']}+{test['environ']}"
+        for test in tests
+        if test["name"] == VERSIONS and test["result"] in ("pass", "fail", "xfail")
+    }
+
+
+def _order(case: Case) -> tuple[Any, ...]:
+    """A backend next to its control, and small before large."""
+    check = (
+        case.operation != "write",
+        case.files,
+        case.instances or 0,
+        case.each_ost,
+        case.ior_peer,
+    )
+    stripes = (case.stripe_count or 0, case.stripe_size or 0)
+    return (
+        case.partition,
+        case.environ,
+        *check,
+        case.local_size,
+        case.writers,
+        *stripes,
+        str(case),
+    )
+
+
+def _row(test: dict[str, Any]) -> Row:
+    """The row of a test that has a case: green only if ReFrame, figures and verdict all say so."""
+    case = Case.parse(test["case_id"])
+    values = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
+    figures = {name: value for name, value in values.items() if _is_finite(value)}
+    result, verdict, sentence = test["result"], test["verdict"], test["sentence"]
+
+    def invalid(why: str) -> Row:
+        return Row(case, INVALID, f"{case}: {why}", True, figures)
+
+    if result == "fail" and verdict in RED | {NO_BASELINE}:
+        return Row(case, verdict, sentence or f"{case}: {_reason(test)}", True, figures)
+    if result not in ("pass", "xfail"):
+        return invalid(_reason(test))
+    if missing := [name for name in figure_names(case) if name not in figures]:
+        return invalid(f"no figure for {', '.join(missing)}")
+    if not verdict:
+        return invalid("measured but not judged")
+    if result == "xfail" and verdict not in EXCUSABLE:
+        return invalid(f"its failure was expected, and its verdict is {verdict}")
+    if result == "pass" and verdict in RED:
+        return invalid(f"passed with a red verdict, {verdict}")
+    return Row(case, verdict, sentence, False, figures, known=result == "xfail")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _reason(test: dict[str, Any]) -> str:
+    """One line on why a test did not pass."""
+    if test["result"] == "xpass":
+        return "passed, and ReFrame expects it to fail"
+    return " ".join((test.get("fail_reason") or test["result"]).split())

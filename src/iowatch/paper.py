@@ -1,0 +1,183 @@
+"""The white paper's figures as data: what each shows, and a site's own results beside it.
+
+Nothing that a check imports may import this module: it needs polars.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from iowatch.case import Case, format_size
+from iowatch.history import Record
+from iowatch.published import PublishedError, read_tables
+
+STATISTICS = ("min", "median", "mean", "max")
+NAMES = {
+    "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF",
+    "archer": "ARCHER", "cirrus": "Cirrus", "cosma5": "COSMA5", "cosma6": "COSMA6",
+    "rdf-dac": "RDF DAC", "jasmin": "JASMIN",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the white paper, and the tables that hold its values."""
+
+    number: int
+    title: str
+    tables: tuple[str, ...]
+    by: tuple[str, ...] = ()  # columns of the tables that tell its series apart
+    statistics: tuple[str, ...] = ("max",)
+
+
+_SIZES = ("stripe_size_mib",)
+FIGURES = [
+    Figure(4, "ARCHER, MPI-IO, 4 stripes", ("1",), (), STATISTICS),
+    Figure(5, "ARCHER, MPI-IO, all stripes and 4", ("2", "1"), ("stripe_count",), STATISTICS),
+    Figure(6, "ARCHER, MPI-IO, stripe sizes, 4 stripes", ("3",), _SIZES),
+    Figure(7, "ARCHER, MPI-IO, stripe sizes, all stripes", ("4",), _SIZES),
+    Figure(8, "ARCHER, MPI-IO, large local arrays, 4 stripes", ("5",), _SIZES),
+    Figure(9, "ARCHER, MPI-IO, large local arrays, all stripes", ("6",), _SIZES),
+    Figure(10, "ARCHER, NetCDF 4.4.0, 4 stripes", ("7",), _SIZES),
+    Figure(11, "ARCHER, NetCDF 4.4.0, all stripes", ("8",), _SIZES),
+    Figure(12, "ARCHER, NetCDF 4.4.0, large local arrays, 4 stripes", ("9",), _SIZES),
+    Figure(13, "ARCHER, NetCDF 4.4.0, large local arrays, all stripes", ("10",), _SIZES),
+    Figure(
+        14, "ARCHER, several benchmarks at once", ("11", "12"), ("instances", "instance"), ("mean",)
+    ),
+    Figure(15, "Cirrus, 1 stripe and all", ("13", "14"), ("backend", "stripe_count")),
+    Figure(16, "COSMA5, MPI-IO", ("15",)),
+    Figure(17, "COSMA6, MPI-IO, stripe counts", ("16", "17"), ("stripe_count",)),
+    Figure(18, "RDF DAC, gpfs2", ("18",), ("backend",)),
+    Figure(19, "RDF DAC, gpfs3", ("19",), ("backend",)),
+    Figure(20, "JASMIN, MPI-IO", ("20",)),
+    Figure(21, "Maxima of all systems", ("21",), ("system",)),
+]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Bandwidths over numbers of writers."""
+
+    label: str
+    is_own: bool  # the site's, not the paper's
+    writers: list[int]
+    values: dict[str, list[float]]  # MiB/s, by statistic; nan where there is none
+
+
+def published(figure: Figure) -> list[Series]:
+    """The paper's series in the order of its tables."""
+    rows = read_tables().filter(pl.col("table").is_in(figure.tables))
+    order = {table: number for number, table in enumerate(figure.tables)}
+    rows = rows.sort(pl.col("table").replace_strict(order), maintain_order=True)
+    keys = [pl.col(name) for name in figure.by] or [pl.lit("").alias("all")]
+    series = []
+    for key, group in rows.group_by(*keys, maintain_order=True):
+        labels = [_LABELS[name](value) for name, value in zip(figure.by, key, strict=False)]
+        label = ", ".join(filter(None, labels))
+        group = group.sort("writers")
+        values = {name: group[name].fill_null(math.nan).to_list() for name in figure.statistics}
+        series.append(Series(label or "white paper", False, group["writers"].to_list(), values))
+    return series
+
+
+def own(figure: Figure, records: Iterable[Record]) -> list[Series]:
+    """The site's series of the same kind: of each statistic the best night, or the median night.
+
+    A case is of the same kind as a row if operation, files, backend and instances agree, and what
+    the row states of local size and stripes; one on a filesystem without stripes has any.
+    """
+    rows = read_tables().filter(pl.col("table").is_in(figure.tables)).to_dicts()
+    found: dict[str, dict[int, list[Record]]] = {}
+    for record in records:
+        case = record.case
+        if record.figures and any(_is_alike(case, row) for row in rows):
+            writers = found.setdefault(_own_label(case), {})
+            writers.setdefault(case.writers, []).append(record)
+    return [
+        Series(
+            label,
+            True,
+            sorted(writers),
+            {name: [_of_nights(name, writers[n]) for n in sorted(writers)]
+             for name in figure.statistics},
+        )
+        for label, writers in sorted(found.items())
+    ]  # fmt: skip
+
+
+def of_table(number: str) -> Figure:
+    """The figure that shows a table, cut down to that table; PublishedError if there is none."""
+    for figure in FIGURES:
+        if number == figure.tables[0] or (number in figure.tables and len(figure.tables) == 2):
+            return Figure(figure.number, figure.title, (number,), figure.by, figure.statistics)
+    raise PublishedError(f"no table {number!r} of the white paper: they are 1 to 21")
+
+
+def notes(figure: Figure) -> list[str]:
+    """What is odd about the published values, and for which numbers of writers."""
+    rows = read_tables().filter(pl.col("table").is_in(figure.tables))
+    said = (
+        rows.filter(pl.col("note").is_not_null())
+        .group_by("note", maintain_order=True)
+        .agg(pl.col("writers").unique().sort().cast(pl.String).str.join(", "))
+    )
+    return [f"{writers} writers: {note}" for note, writers in said.iter_rows()]
+
+
+def _is_alike(case: Case, row: dict[str, Any]) -> bool:
+    stated = {
+        "operation": case.operation,
+        "files": case.files,
+        "backend": case.backend,
+        "local_size": format_size(case.local_size),
+        "instances": case.instances or 1,
+    }
+    if case.stripe_count is not None:
+        stated |= {"stripe_count": case.stripe_count, "stripe_size_mib": case.stripe_size}
+    if case.each_ost or case.ior_peer:
+        return False
+    return all(row[name] in (None, value) for name, value in stated.items())
+
+
+def _own_label(case: Case) -> str:
+    parts = [f"{case.system}:{case.partition}", case.environ, NAMES.get(case.backend, case.backend)]
+    if case.stripe_count is not None:
+        parts.append(f"{_stripes(case.stripe_count)} of {case.stripe_size} MiB")
+    if case.instances:
+        parts.append(_instances(case.instances))
+    return ", ".join([*parts, format_size(case.local_size)])
+
+
+def _of_nights(statistic: str, records: list[Record]) -> float:
+    name = f"total_{statistic}"
+    values = [record.figures[name] for record in records if name in record.figures]
+    if not values:
+        return math.nan
+    return max(values) if statistic == "max" else median(values)
+
+
+def _stripes(count: int | None) -> str:
+    if count is None:
+        return "striping not stated"
+    return "all stripes" if count == -1 else f"{count} stripe{'s' * (count != 1)}"
+
+
+def _instances(count: int) -> str:
+    return "1 benchmark" if count == 1 else f"{count} at once"
+
+
+_LABELS: dict[str, Callable[[Any], str]] = {
+    "backend": lambda name: NAMES[name],
+    "system": lambda name: NAMES[name],
+    "stripe_count": _stripes,
+    "stripe_size_mib": lambda size: f"{size} MiB",
+    "instances": _instances,
+    "instance": lambda number: "" if number is None else f"number {number}",
+}

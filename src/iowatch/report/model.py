@@ -1,0 +1,284 @@
+"""What the report of a night says: everything but how it looks.
+
+Nothing is measured or judged here: verdicts are those that the checks stored that night. What is
+compared with is the case's blessed baseline as it was in force then, else its good nights so far.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from iowatch.baselines import Blessed
+from iowatch.case import Case
+from iowatch.detector_judgement import (
+    NOISY,
+    OK,
+    SEVERE,
+    SUSPECT,
+    TRANSIENT,
+    Judgement,
+    common_mode,
+)
+from iowatch.drift import judge_tonight
+from iowatch.errors import UserError
+from iowatch.expected import ExpectedFailure, excuse
+from iowatch.history import Record, by_night, is_same_night
+from iowatch.report.names import short_names
+from iowatch.report.past import Change, Expected, Past
+from iowatch.report.sentence import sentence_of
+from iowatch.report.trend import Trend, trend_of
+from iowatch.verdict import DEFECT, IMPROVEMENT, INVALID, NO_BASELINE, REGRESSION, TOO_FAST
+
+#: Verdicts, worst first.
+ORDER = (
+    *(INVALID, TOO_FAST, SEVERE, DEFECT, REGRESSION, NO_BASELINE),
+    *(SUSPECT, TRANSIENT, IMPROVEMENT, NOISY, OK),
+)
+QUIET = frozenset({OK, NOISY})  # nothing to look into
+SHOWN = 365  # nights of a trend
+RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
+
+
+class ReportError(UserError):
+    """There is no report; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case tonight."""
+
+    case: Case
+    name: str  # short, but no two cases of a night share it
+    verdict: str
+    red: bool
+    known: str  # why the failure is expected; empty: it is not
+    sentence: str  # the one that matters
+    said: str  # the check's own
+    runs: int
+    invalid_runs: int
+    figures: Mapping[str, float]  # of the best run; empty if the last was invalid
+    usual: Mapping[str, float]  # median of each on the nights compared with
+    expected: Expected | None
+    osts: Sequence[
+        tuple[str, float, float]
+    ]  # number, MiB/s, part of the median of all; slowest first
+    last_good: date | None  # the night that `changes` are since
+    changes: Sequence[Change] | None  # None: tonight's conditions are not on record
+    trend: Trend
+
+    @property
+    def label(self) -> str:
+        """The verdict in words."""
+        return f"{self.verdict} (known)" if self.known else self.verdict
+
+    @property
+    def remark(self) -> str:
+        """The sentence without the name."""
+        return self.sentence.removeprefix(f"{self.name}: ")
+
+    @property
+    def drop(self) -> float | None:
+        """The part of the expected bandwidth that is lost; negative: gained."""
+        if not (self.expected and self.figures):
+            return None
+        return 1 - self.figures["total_max"] / self.expected.value
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.verdict in QUIET and not self.invalid_runs
+
+    @property
+    def phases(self) -> list[tuple[str, float, float | None]]:
+        """Each phase with its seconds tonight and usually, in the order of time."""
+        return [
+            (phase, self.figures[f"{phase}_s"], self.usual.get(f"{phase}_s"))
+            for phase in ("open", "write", "read", "sync", "close")
+            if f"{phase}_s" in self.figures
+        ]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A night of a system."""
+
+    system: str
+    night: date
+    began: datetime
+    ended: datetime
+    rows: Sequence[Row]  # worst first
+    problems: Sequence[str]  # with the night as a whole: they make it red
+    notes: Sequence[str]
+
+    @property
+    def red_rows(self) -> list[Row]:
+        return [row for row in self.rows if row.red]
+
+    @property
+    def is_red(self) -> bool:
+        return bool(self.problems or self.red_rows)
+
+    @property
+    def brief(self) -> str:
+        """Red or green, and of how many cases."""
+        red = len(self.red_rows)
+        count = f"{red} of {cases(len(self.rows))}" if red else cases(len(self.rows))
+        problems = f", {len(self.problems)} problem(s) with the night" if self.problems else ""
+        return f"{'Red' if self.is_red else 'Green'}: {count}{problems}"
+
+    @property
+    def why(self) -> str:
+        """The sentence that comes first."""
+        if self.notes and self.red_rows:
+            return self.notes[0]
+        worst = [*(row.sentence for row in self.red_rows), *self.problems]
+        loud = [f"{row.label}: {row.sentence}" for row in self.rows if not row.is_quiet]
+        return [*worst, *loud, "every case is as it should be"][0]
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """How many cases have each label, worst first."""
+        return list(Counter(row.label for row in self.rows).items())
+
+
+def cases(count: int) -> str:
+    return f"{count} case" if count == 1 else f"{count} cases"
+
+
+def report_of(
+    records: Iterable[Record],
+    system: str,
+    blessed: Mapping[Case, Blessed],
+    excuses: Sequence[ExpectedFailure],
+    night: date | None = None,
+    problems: Sequence[str] = (),
+) -> Report:
+    """The report of a system's night, the last one unless it is named; ReportError.
+
+    `problems` are those that only who ran the night can know.
+    """
+    records = list(records)
+    own = [record for record in records if record.case.system == system]
+    if not own:
+        names = ", ".join(sorted({record.case.system for record in records})) or "none"
+        raise ReportError(f"no night of system {system} is on record; systems on record: {names}")
+    nights = _system_nights(own)
+    last = night or max(nights)
+    if last not in nights:
+        raise ReportError(
+            f"no night of {last} is on record for {system}: the first is {min(nights)}, the last "
+            f"{max(nights)}"
+        )
+    runs = nights[last]
+    known = {case: entry for case, entry in blessed.items() if entry.blessed <= last}
+    past = by_night(record for record in own if record.time <= runs[-1].time)
+    tonight = {record.case for record in runs}
+    short = short_names(tonight)
+    first = last - timedelta(days=SHOWN - 1)
+    rows = [
+        _row(case, short[case], Past.of(past[case], known.get(case)), excuses, last, first)
+        for case in tonight
+    ]
+    missing = _missing({day: nights[day] for day in nights if day < last}, tonight)
+    return Report(
+        system,
+        last,
+        runs[0].time,
+        runs[-1].time,
+        sorted(rows, key=_severity),
+        [*problems, *missing],
+        list(_notes(rows, past, known, runs[-1].time)),
+    )
+
+
+def _system_nights(records: Iterable[Record]) -> dict[date, list[Record]]:
+    """All records of each night; one that begins before midnight may measure cases after it."""
+    nights: dict[date, list[Record]] = {}
+    for record in sorted(records, key=lambda record: record.time):
+        last = next(reversed(nights), None)
+        if last is None or not is_same_night(nights[last], record.time):
+            last = record.time.date()
+        nights.setdefault(last, []).append(record)
+    return nights
+
+
+def _missing(earlier: Mapping[date, Sequence[Record]], tonight: set[Case]) -> Iterator[str]:
+    """The cases that most of the nights before measured, and this one did not."""
+    recent = sorted(earlier)[-RECENT:]
+    measured: dict[Case, list[date]] = {}
+    for day in recent:
+        for case in {record.case for record in earlier[day]} - tonight:
+            measured.setdefault(case, []).append(day)
+    for case, days in sorted(measured.items(), key=lambda item: str(item[0])):
+        if len(days) > len(recent) / 2:
+            yield f"{case}: not measured, as it was on {days[-1]}"
+
+
+def _row(
+    case: Case,
+    name: str,
+    past: Past,
+    excuses: Sequence[ExpectedFailure],
+    night: date,
+    first: date,
+) -> Row:
+    last = past.tonight[-1]
+    known = excuse(excuses, str(case), night) if last.result == "xfail" else None
+    osts = past.osts
+    return Row(
+        case=case,
+        name=name,
+        verdict=last.verdict,
+        red=last.result not in ("pass", "xfail"),
+        known=str(known or "expected") if last.result == "xfail" else "",
+        sentence=sentence_of(case, name, past),
+        said=last.sentence,
+        runs=len(past.tonight),
+        invalid_runs=sum(not run.figures for run in past.tonight),
+        figures=past.figures,
+        usual=past.usual,
+        expected=past.expected,
+        osts=osts,
+        last_good=past.last_good,
+        changes=past.changes,
+        trend=trend_of(past, first),
+    )
+
+
+def _severity(row: Row) -> tuple[bool, int, float, str]:
+    """Sorts the worst first."""
+    rank = ORDER.index(row.verdict) if row.verdict in ORDER else len(ORDER)
+    return not row.red, rank, -(row.drop or 0), str(row.case)
+
+
+def _notes(
+    rows: Sequence[Row],
+    past: Mapping[Case, Mapping[date, Sequence[Record]]],
+    blessed: Mapping[Case, Blessed],
+    now: datetime,
+) -> Iterator[str]:
+    """One sentence for a partition, if it is slow as a whole."""
+    partitions: dict[str, list[Row]] = {}
+    for row in rows:
+        partitions.setdefault(row.case.partition, []).append(row)
+    for partition, members in sorted(partitions.items()):
+        if sum(row.red for row in members) > 1:
+            judgements = {
+                str(row.case): _judgement(past[row.case], blessed.get(row.case))
+                for row in members
+                if row.figures
+            }
+            if alarm := common_mode(judgements, now):
+                yield f"{partition}: {alarm.sentence}"
+
+
+def _judgement(nights: Mapping[date, Sequence[Record]], blessed: Blessed | None) -> Judgement:
+    """What the detector says of a case that has figures tonight."""
+    last = max(nights)
+    *before, run = [record for record in nights[last] if record.figures.get("total_max")]
+    earlier = {day: runs for day, runs in nights.items() if day != last}
+    if before:
+        earlier[last] = before
+    return judge_tonight(earlier, blessed, run.time, run.figures).judgement

@@ -1,0 +1,103 @@
+"""A report as a page to look at, a text for chat or mail, or a CI dashboard's JUnit XML."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+
+import jinja2
+
+from iowatch.report.model import Report, Row
+from iowatch.report.names import shape, size, stripes
+
+MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+def html(report: Report) -> str:
+    """One self-contained page."""
+    # Not above: the other forms need no matplotlib, which takes a second to load.
+    from iowatch.report.plots import TrendPlot, phase_plot
+
+    first = min(row.trend.nights[0] for row in report.rows)
+    trends = TrendPlot(first, report.night)
+    env = _environment(autoescape=False)
+    env.globals |= {"trend": trends.svg, "phases": phase_plot}
+    return env.get_template("report.html.j2").render(report=report)
+
+
+def markdown(report: Report) -> str:
+    """What is not as it should be, and no plots."""
+    env = _environment(autoescape=False)
+    env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
+    return env.get_template("report.md.j2").render(report=report)
+
+
+def junit(report: Report) -> str:
+    """A test case for each case, and one for the night; red ones fail."""
+    red = len(report.red_rows) + bool(report.problems)
+    suite = ET.Element(
+        "testsuite",
+        name=f"iowatch {report.system} {report.night}",
+        timestamp=f"{report.began:%Y-%m-%dT%H:%M:%S}",
+        tests=str(len(report.rows) + 1),
+        failures=str(red),
+        errors="0",
+    )
+    night = ET.SubElement(suite, "testcase", classname=report.system, name="night")
+    if report.problems:
+        ET.SubElement(night, "failure", type="night", message=report.problems[0]).text = _clean(
+            "\n".join(report.problems)
+        )
+    for row in report.rows:
+        _test(suite, row)
+    ET.indent(suite)
+    return ET.tostring(suite, "unicode", xml_declaration=True) + "\n"
+
+
+FORMATS: Mapping[str, Callable[[Report], str]] = {
+    "html": html,
+    "md": markdown,
+    "junit": junit,
+}
+
+
+def _environment(autoescape: bool) -> jinja2.Environment:
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("iowatch"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=autoescape,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    env.filters |= {"number": _number, "percent": _percent}
+    env.filters |= {"shape": shape, "stripes": stripes, "size": size}
+    return env
+
+
+def _number(value: float | None, form: str = ".0f") -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _percent(part: float | None, form: str = ".0f") -> str:
+    return "-" if part is None else f"{100 * part:{form}} %"
+
+
+def _test(suite: ET.Element, row: Row) -> None:
+    case = row.case
+    place = f"{case.system}.{case.partition}.{case.environ}"
+    test = ET.SubElement(suite, "testcase", classname=place, name=str(case))
+    sentence = _clean(row.sentence)
+    if row.red:
+        ET.SubElement(test, "failure", type=row.verdict, message=sentence).text = _clean(row.said)
+    elif row.known:
+        ET.SubElement(test, "skipped", message=_clean(f"{row.verdict}, {row.known}"))
+    figures = [f"{name} = {value:.6g}" for name, value in row.figures.items()]
+    lines = [f"{row.verdict}: {sentence}", *figures]
+    ET.SubElement(test, "system-out").text = "\n".join(lines)
+
+
+def _clean(text: str) -> str:
+    """Without what XML has no way to write."""
+    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

@@ -1,0 +1,193 @@
+"""The plots of a report as SVG to stand in a page, whose style sheet gives them their colours.
+
+Only `iowatch report` may import this module: it needs matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from iowatch.report.model import Row
+
+#: Stand-ins, for matplotlib knows no names of a style sheet: one drawing serves light and dark.
+TEXT, LINE, BAND, MARK = "#000001", "#000002", "#000003", "#000004"
+PHASES = {
+    "open": "#000011",
+    "write": "#000012",
+    "read": "#000013",
+    "sync": "#000014",
+    "close": "#000015",
+}
+_NAMES = {TEXT: "currentColor", LINE: "var(--line)", BAND: "var(--band)", MARK: "var(--mark)"}
+_NAMES |= {colour: f"var(--{phase})" for phase, colour in PHASES.items()}
+
+_STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "text.color": TEXT,
+    "axes.edgecolor": TEXT,
+    "axes.labelcolor": TEXT,
+    "xtick.color": TEXT,
+    "ytick.color": TEXT,
+    "axes.titley": 1.03,  # else looked for anew in each plot
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.size": 2,
+    "ytick.major.size": 2,
+    "path.simplify": False,  # every night stays
+}
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_STRIP = 0.04  # of the height: where red nights stand, below the line
+
+
+class TrendPlot:
+    """Bandwidth over so many nights: drawn for one case after the other, which is much faster than
+    a figure for each."""
+
+    def __init__(self, first: date, last: date) -> None:
+        with matplotlib.rc_context(_STYLE):
+            self._figure = Figure(figsize=(6.4, 2.1))
+            self._axes = self._figure.add_axes((0.09, 0.12, 0.89, 0.77))
+            axes, half = self._axes, timedelta(hours=12)
+            begin, end = (datetime(day.year, day.month, day.day) for day in (first, last))
+            axes.set_xlim(date2num(begin - half), date2num(end + half))
+            axes.set_xticks(*_dates(begin, end))
+            axes.yaxis.set_major_locator(MaxNLocator(4))
+            axes.set_title("MiB/s", loc="left", fontsize=10)
+            self._line = axes.plot([], [], color=LINE, lw=1.2, gid="rate", clip_on=False)[0]
+            self._dots = axes.plot([], [], ".", ms=5, color=LINE, gid="alone", clip_on=False)[0]
+            self._tonight = axes.plot([], [], "o", ms=5, color=LINE, gid="tonight", clip_on=False)[
+                0
+            ]
+
+    def svg(self, row: Row) -> str:
+        """The plot of one case."""
+        trend, tonight = row.trend, row.figures
+        days = date2num(trend.nights)
+        rates = [math.nan if rate is None else rate for rate in trend.rates]
+        self._line.set_data(days, rates)
+        alone = [i for i in range(len(days)) if _is_alone(trend.rates, i)]
+        self._dots.set_data([days[i] for i in alone], [rates[i] for i in alone])
+        self._tonight.set_data(days[-1:], rates[-1:])
+        highest = [rate for rate in trend.rates if rate]
+        if row.expected:
+            highest.append(row.expected.high or row.expected.value)
+        top = 1.08 * max(highest, default=1.0)
+        self._axes.set_ylim(-_STRIP * top, top)
+        with matplotlib.rc_context(_STYLE):
+            extra = list(self._extra(row, top))
+            if tonight:  # the repetitions of the best run
+                low, high = tonight["total_min"], tonight["total_max"]
+                extra.append(
+                    self._axes.vlines(days[-1], low, high, color=LINE, lw=1.2, gid="spread")
+                )
+            svg = as_svg(self._figure, str(row.case))
+        for artist in extra:
+            artist.remove()
+        return svg
+
+    def _extra(self, row: Row, top: float) -> Any:
+        """What differs in number from case to case."""
+        axes, trend, expected = self._axes, row.trend, row.expected
+        if expected and expected.low and expected.high:
+            yield axes.axhspan(expected.low, expected.high, color=BAND, lw=0, gid="band")
+        if expected:
+            yield axes.axhline(expected.value, color=TEXT, lw=0.8, ls="--", gid="expected")
+        for level in trend.levels:
+            day = _number(level.night)
+            yield axes.axvline(day - 0.5, color=TEXT, lw=0.8, ls=":", gid="change")
+            text = f"{level.after / level.before - 1:+.0%}"
+            yield axes.text(day - 0.5, top, text, ha="center", va="bottom", fontsize=9)
+        if trend.red:  # one line with gaps: a bar for each is ten times as long
+            days = [day for span in _spans(trend) for day in (*span, math.nan)]
+            heights = [-_STRIP / 2 * top] * len(days)
+            yield axes.plot(days, heights, color=MARK, lw=4, solid_capstyle="butt", gid="red")[0]
+
+
+def phase_plot(row: Row) -> str:
+    """Where the time goes, tonight and usually: two bars."""
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(6.4, 1.35))
+        axes = figure.add_axes((0.09, 0.3, 0.89, 0.42))
+        nights, left = ["usual", "tonight"], [0.0, 0.0]
+        for phase, seconds, usual in row.phases:
+            widths, colour = [usual or 0.0, seconds], PHASES[phase]
+            for bar in axes.barh(nights, widths, 0.7, left, color=colour, label=phase):
+                bar.set_gid(f"phase-{phase}")
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+        axes.set_xlim(0, 1.01 * max(left))
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel("s, median of the repetitions", fontsize=9, labelpad=1)
+        figure.legend(
+            loc="upper left", ncols=5, frameon=False, fontsize=9, bbox_to_anchor=(0.07, 1.04)
+        )
+        return as_svg(figure, f"phases {row.case}")
+
+
+def _dates(begin: datetime, end: datetime) -> tuple[list[float], list[str]]:
+    """Where on the axis which dates stand."""
+    if end - begin < timedelta(days=7):
+        days = [begin + timedelta(days=day) for day in range((end - begin).days + 1)]
+        return [float(date2num(day)) for day in days], [f"{day:%Y-%m-%d}" for day in days]
+    locator = AutoDateLocator(maxticks=7)
+    numbers = (float(tick) for tick in locator.tick_values(begin, end))
+    ticks = [tick for tick in numbers if date2num(begin) <= tick <= date2num(end)]
+    return ticks, ConciseDateFormatter(locator).format_ticks(ticks)
+
+
+def as_svg(figure: Figure, salt: str) -> str:
+    """The figure as an element of a page. `salt` keeps its ids apart from those of others."""
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": salt}):
+        FigureCanvasSVG(figure).print_svg(text, metadata=_NO_METADATA)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<defs>\s*<style.*?</defs>", "", svg, flags=re.DOTALL)  # of the whole page
+    svg = re.sub(r' id="[a-z0-9.]+_\d+"', "", svg)  # matplotlib's own: the same in every plot
+    svg = re.sub(r'<g id="([a-z-]+)"', r'<g class="\1"', svg)
+    svg = re.sub(r' (d|x|y|transform)="[^"]*"', lambda place: _in_brief(place[0]), svg)
+    svg = svg.replace("; font-family: 'DejaVu Sans', sans-serif", "")
+    svg = re.sub(r">\s+<", "><", svg)
+    for stand_in, name in _NAMES.items():
+        svg = svg.replace(stand_in, name)
+    return svg
+
+
+def _in_brief(place: str) -> str:
+    """The same place to a tenth of a point: half as long."""
+    short = re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", place)
+    return short.replace(" \n", " ")
+
+
+def _number(day: date) -> float:
+    return float(date2num(day))
+
+
+def _is_alone(rates: Sequence[float | None], index: int) -> bool:
+    """Is there no neighbour that a line could be drawn to?"""
+    around = rates[max(index - 1, 0) : index + 2]
+    return rates[index] is not None and sum(rate is not None for rate in around) == 1
+
+
+def _spans(trend: Any) -> list[tuple[float, float]]:
+    """Where each unbroken run of red nights begins and ends."""
+    red = set(trend.red)
+    runs = [list(days) for is_red, days in groupby(trend.nights, red.__contains__) if is_red]
+    return [(_number(days[0]) - 0.5, _number(days[-1]) + 0.5) for days in runs]

@@ -1,0 +1,49 @@
+"""A night's report as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from iowatch import baselines, expected, history
+from iowatch.reframe_site import reference_folder
+from iowatch.report.model import Report, ReportError, report_of
+from iowatch.report.pages import html
+
+
+def read(
+    system: str, databases: Sequence[Path], night: date | None = None, problems: Sequence[str] = ()
+) -> Report:
+    """The report of a system's night, the last one unless it is named.
+
+    ReportError, and what reading the databases and the site's files raises.
+    """
+    folder = reference_folder()
+    return report_of(
+        history.read(databases),
+        system,
+        baselines.read(system, folder),
+        expected.read(system, folder),
+        night,
+        problems,
+    )
+
+
+def write_page(report: Report, folder: Path) -> Path:
+    """Write the report as a page into a folder, and return its path."""
+    path = folder / f"report-{report.system}-{report.night}.html"
+    write(path, html(report))
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, all of it or nothing, over what is there; ReportError."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_text(text, "utf-8")
+        new.replace(path)
+    except OSError as err:
+        new.unlink(missing_ok=True)
+        raise ReportError(f"{path}: cannot be written: {err.strerror}") from None

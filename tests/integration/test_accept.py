@@ -1,0 +1,136 @@
+"""The dossier of an acceptance run: from ReFrame's session and the files that its jobs left."""
+
+import hashlib
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+CONTRACT = """\
+system: small
+title: Acceptance of <small> & others
+criteria:
+  - {name: A1 bandwidth, kind: bandwidth, filesystem: memory, at_least: 0.001}
+  - {name: A2 too much, kind: peak, filesystem: memory, at_least: 2}
+  - {name: A3 HDF5, kind: ratio, filesystem: memory, backend: hdf5, at_least: 1.0e-6}
+  - {name: A4 nodes, kind: scaling, filesystem: memory, from_nodes: 1, to_nodes: 2, at_least: 0.5}
+  - {name: A5 elsewhere, kind: peak, filesystem: fs9, at_least: 0.5}
+"""
+CASE = "small:memory/real/write/shared/{}/count=none/size=none/local=8x8x8/writers=2"
+
+
+@pytest.fixture
+def accepted(site):
+    """A site after an acceptance run of MPI-IO and HDF5."""
+    site.write["backend"] = ["mpiio", "hdf5"]
+    done = site.reframe("-r", "--mode=acceptance", "-Srecord=1")
+    assert done.returncode == 0, done.stdout
+    return site
+
+
+def accept(site, contract=CONTRACT, *options):
+    """The exit code, what was printed, and the page, if there is one."""
+    (site.folder / "contract.yaml").write_text(contract)
+    done = site._run("iowatch", "accept", "contract.yaml", *options)
+    page = site.folder / "dossier.html"
+    return done.returncode, done.stdout, page.read_text() if page.exists() else ""
+
+
+def verdicts(page):
+    """Criterion -> (verdict, reason)."""
+    rows = re.findall(
+        r"<strong>(\w+).*?<span class=\"verdict [\w-]+\">(.*?)</span>(?:<br>(.*?))?</td>",
+        page,
+        re.DOTALL,
+    )
+    return {name: (verdict, html.unescape(reason)) for name, verdict, reason in rows}
+
+
+def test_dossier_holds_verdicts_conditions_and_checksums(accepted):
+    code, printed, page = accept(accepted)
+    assert code == 1, printed
+    found = verdicts(page)
+    assert found["A1"] == ("pass", "")
+    assert found["A2"] == ("fail", "")
+    assert found["A3"] == ("pass", "")
+    assert found["A4"] == ("not certified", "no case has these numbers of nodes")
+    assert found["A5"] == ("not certified", "no filesystem 'fs9': there are memory")
+    assert "10 in 1 job" in page
+    assert "Acceptance of &lt;small&gt; &amp; others" in page
+    assert "Open MPI" in page
+    assert "--mode=acceptance" in page
+    evidence = re.findall(r"<code>([0-9a-f]{64})  (.*?)</code>", page)
+    names = sorted(path.rpartition("/")[2] for _, path in evidence)
+    assert names == ["result.json", "result.json", "rfm_job.sh", "rfm_job.sh"]
+    for checksum, path in evidence:
+        assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == checksum
+    assert (accepted.folder / "dossier.pdf").read_bytes().startswith(b"%PDF")
+    assert "written: dossier.pdf" in printed
+
+
+def test_all_criteria_pass_with_exit_code_0(accepted):
+    contract = "\n".join(CONTRACT.splitlines()[:4]) + "\n"
+    assert accept(accepted, contract, "--output", "only.html")[0] == 0
+    assert [path.name for path in accepted.folder.glob("*.pdf")] == []
+
+
+def test_lost_or_changed_evidence_is_not_certified(accepted):
+    results = {
+        path.parent: path for path in (accepted.folder / "run").rglob("output/**/result.json")
+    }
+    (path,) = [path for path in results.values() if '"hdf5"' not in _backends(path)]
+    text = path.read_text()
+    path.write_text(text.replace('"passed"', '"skipped"', 2))
+    verdict, reason = verdicts(accept(accepted)[2])["A1"]
+    assert verdict == "not certified"
+    assert reason.startswith("invalid: ")
+    assert "unverified repetitions" in accept(accepted)[2]
+    path.unlink()
+    assert "0 result files, where 1 were written" in accept(accepted)[2]
+
+
+def _backends(path):
+    return re.search(r'"cases".*', path.read_text(), re.DOTALL)[0]
+
+
+def test_case_that_was_not_measured_is_not_certified(site):
+    site.write["backend"] = ["mpiio", "hdf5"]
+    names = ["-n", "backend=mpiio"]
+    assert site.reframe("-r", "--mode=acceptance", "-Srecord=1", *names).returncode == 0
+    found = verdicts(accept(site)[2])
+    assert found["A1"] == ("pass", "")
+    assert found["A3"] == ("not certified", f"not measured: {CASE.format('hdf5')}")
+
+
+def test_result_that_a_later_session_wrote_over_is_not_certified(accepted):
+    database = accepted.folder / "run" / "results.db"
+    kept = database.read_bytes()
+    (result, *_) = (accepted.folder / "run").rglob("output/**/result.json")
+    text = result.read_text()
+    result.write_text(re.sub(r'"started": "\d{4}', '"started": "2020', text))
+    assert kept == database.read_bytes()
+    assert "another session wrote it" in accept(accepted)[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--session", "1"], "has no acceptance session 1 of small"),
+        (["--output", "dossier.doc"], "--output dossier.doc: is neither .html nor .pdf"),
+        (["--output", "no/where.html"], "--output no/where.html: cannot be written: No such file"),
+        (["--db", "nowhere.db"], "nowhere.db: there is no such results database"),
+    ],
+)
+def test_mistake_is_one_line(accepted, options, sentence):
+    code, printed, _ = accept(accepted, CONTRACT, *options)
+    assert code == 2
+    assert f"iowatch: error: {sentence}" in printed or sentence in printed.splitlines()[-1]
+    assert "Traceback" not in printed
+
+
+def test_nightly_run_is_no_acceptance(site):
+    assert site.reframe("-r", "--mode=record").returncode == 0
+    code, printed, page = accept(site)
+    assert (code, page) == (2, "")
+    assert "has no acceptance session of small: run `iowatch nightly --system small" in printed

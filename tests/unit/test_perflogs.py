@@ -1,0 +1,285 @@
+"""What is read in performance logs of ReFrame, and what is refused."""
+
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from iowatch.case import Case
+from iowatch.figures import figure_names
+from iowatch.old_runs import UNITS, ImportFailed
+from iowatch.perflogs import is_perflog, read
+
+DATA = Path(__file__).parents[1] / "data"
+MB = 1e6 / 2**20  # in MiB
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """Times without a time zone are of London: an hour ahead in summer."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "GMT0BST,M3.5.0/1,M10.5.0")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def runs(tmp_path, *lines, end="\n", **options):
+    text = "\n".join(lines) + end
+    assert is_perflog(text)
+    return read(tmp_path / "old.log", text, **options)
+
+
+def refused(tmp_path, *lines, **options):
+    """Why a log is refused, without the path of its folder."""
+    with pytest.raises(ImportFailed) as err:
+        runs(tmp_path, *lines, **options)
+    assert "\n" not in str(err.value)
+    return str(err.value).removeprefix(f"{tmp_path}/")
+
+
+# Of this project's checks: the header has the figures of the session's first test only.
+OWN = "small:memory/gnu/{}/count=none/size=none/local=8x8x8/writers=2"
+NAMES = figure_names(Case.parse(OWN.format("write/shared/hdf5")))
+FIGURES = [100.1234567890123 + number for number in range(len(NAMES))]
+
+
+def header(*names):
+    columns = [f"{n}_{c}" for n in names for c in ("value", "lower_thres", "upper_thres")]
+    return "|".join(["job_completion_time|result|case_id|verdict", *(columns or [""])])
+
+
+def own(kind, figures, verdict="ok", result="pass", time="2026-07-01T03:00:00"):
+    columns = [f"{value}|-0.5|None" for value in figures] or [""]
+    return "|".join([time, result, OWN.format(kind), verdict, *columns])
+
+
+@pytest.mark.parametrize("first", [NAMES, NAMES[:-1], [*NAMES, "drift"], []])
+def test_figures_of_our_checks_are_exact_under_any_header(tmp_path, first):
+    control, library, judged, invalid, stopped = runs(
+        tmp_path,
+        header(*first),
+        own("write/shared/mpiio", FIGURES[:-1]),
+        own("write/shared/hdf5", FIGURES, "regression", "fail"),
+        own("write/shared/hdf5", [*FIGURES, -0.25], time="2026-12-02T03:00:00"),
+        own("write/shared/hdf5", [], "invalid", "fail"),
+        own("write/shared/hdf5", [], "null", "fail"),
+    )
+    assert NAMES[-1] == "ratio"
+    assert control.figures == dict(zip(NAMES[:-1], FIGURES[:-1], strict=True))
+    assert library.figures == dict(zip(NAMES, FIGURES, strict=True))
+    assert judged.figures == {**library.figures, "drift": -0.25}
+    assert invalid.figures == stopped.figures == {}
+    assert str(library.case) == OWN.format("write/shared/hdf5")
+    assert (library.remark, library.line) == ("verdict regression", 3)
+    assert library.time == datetime(2026, 7, 1, 2, tzinfo=timezone.utc)
+    assert judged.time == datetime(2026, 12, 2, 3, tzinfo=timezone.utc)
+
+
+def test_figures_of_osts_are_those_of_the_header(tmp_path):
+    names = ["total_max", "total_median", "total_mean", "total_min", "ost_ratio", "ost_0", "ost_7"]
+    row = own("write/shared/mpiio", range(1, 8)).replace("=2|", "=2/offset=each|")
+    (run,) = runs(tmp_path, header(*names), row)
+    assert run.figures == dict(zip(names, range(1, 8), strict=True))
+
+
+def test_check_without_a_case_is_no_run(tmp_path):
+    assert runs(tmp_path, header(), "2026-07-01T03:00:00|pass|null|null|") == []
+
+
+WHOLE = own("write/shared/hdf5", FIGURES)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (WHOLE.rpartition("|")[0], "truncated, or of another iowatch: 35 columns of figures"),
+        (WHOLE + "|1", "truncated, or of another iowatch: 37 columns of figures, and not 36"),
+        (own("write/shared/hdf5", FIGURES[3:]), "truncated, or of another iowatch: 27 columns"),
+        ("2026-07-01T03:00:00|pa", "truncated: it ends in front of the figures"),
+        (own("write/shared/hdf5", []), "truncated: the test has passed, but has no figures"),
+        (WHOLE.replace("100.", "1o0."), "'1o0.1234567890123' is no number"),
+        (WHOLE.replace("100.1234567890123", "nan"), "'nan' is no number"),
+        (WHOLE.replace("/shared/", "/"), "'small:memory/gnu/write/hdf5/count=none/size=none"),
+        (WHOLE.replace("2026-07", "2026-13"), "'2026-13-01T03:00:00' is no time"),
+    ],
+)
+def test_garbled_line_of_ours_is_named(tmp_path, line, sentence):
+    said = refused(tmp_path, header(*NAMES), WHOLE, line)
+    assert said.startswith(f"old.log:3: {sentence}")
+
+
+def test_log_of_a_figure_that_is_unknown_here(tmp_path):
+    said = refused(tmp_path, header(*NAMES[:-1], "speed"), WHOLE)
+    assert said == "old.log:2: speed is no figure of this iowatch"
+
+
+def test_our_logs_need_no_options(tmp_path):
+    said = refused(tmp_path, header(*NAMES), WHOLE, case="a:b/c/write", figure="ratio")
+    assert said == "old.log: has the case of each line: leave out --case and --figure"
+
+
+# Of other tests: with a header, as ReFrame 4 has it ...
+CASE = "big:{partition}/{environ}/write/shared/mpiio/count=4/size=1/local=8x8x8/writers={num_tasks}"
+COLUMNS = (
+    "result|job_completion_time|environ|name|num_tasks|partition|read_value|read_unit|read_ref"
+    "|write_value|write_unit|write_ref|system"
+)
+ROW = "pass|2024-02-21T22:51:16|gnu|Ior|24|fs3|9.5|GB/s|0|14813.0|MB/s|0|big"
+# ... and with a figure in each line, as before.
+EXACT = f"{COLUMNS}|job_completion_time_unix"
+LINES = (
+    "2020-06-24T00:27:06|reframe 3.1|Ior on big:fs3 using gnu|jobid=7|num_tasks=24|read=9.5|"
+    "ref=0 (l=null, u=null)|GB/s",
+    "2020-06-24T00:27:06|reframe 3.1|Ior on big:fs3 using gnu|jobid=7|num_tasks=24|write=14813.0|"
+    "ref=0 (l=null, u=null)|MB/s",
+)
+WRITE = {"case": CASE, "figure": "write"}
+
+
+@pytest.mark.parametrize("log", [(COLUMNS, ROW), LINES])
+def test_bandwidth_of_another_test(tmp_path, log):
+    (run,) = runs(tmp_path, *log, **WRITE)
+    assert str(run.case) == CASE.format(partition="fs3", environ="gnu", num_tasks=24)
+    assert run.figures == {"total_max": pytest.approx(14813.0 * MB)}
+    assert (run.time.month, run.time.tzinfo is not None) in ((2, True), (6, True))
+    (run,) = runs(tmp_path, *log, **{**WRITE, "figure": "read"})
+    assert run.figures == {"total_max": pytest.approx(9500 * MB)}
+    (run,) = runs(tmp_path, *log, **WRITE, unit="GiB/s")
+    assert run.figures == {"total_max": 14813.0 * 1024}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{time}|reframe 4.3.2|Ior %n=2 /de04c10b @big:fs3+gnu|num_tasks=24|write=512|MiB/s|ref=0",
+        "{time}|reframe 3.9|Ior on big:fs3 using gnu|num_tasks=24|write=512|ref=1|units=MiB/s",
+        "{time}|reframe 3.1|Ior on big:fs3 using gnu|num_tasks=24|write=512 (0, null, null, MiB/s)",
+    ],
+)
+def test_other_forms_of_a_line(tmp_path, line):
+    line = line.format(time="2020-06-24T00:27:06+03:00")
+    (run,) = runs(tmp_path, line, **WRITE)
+    assert (run.figures, run.case.writers) == ({"total_max": 512.0}, 24)
+    assert run.time == datetime(2020, 6, 23, 21, 27, 6, tzinfo=timezone.utc)
+
+
+def test_log_of_lines_may_have_a_header_too(tmp_path):
+    head = "job_completion_time|version|info|perf_var=perf_value|ref=perf_ref|perf_unit"
+    assert len(runs(tmp_path, head, *LINES, **WRITE)) == 1
+
+
+def test_header_comes_again_where_logs_were_joined(tmp_path):
+    longer = f"{COLUMNS}|tags", f"{ROW}|io".replace("-02-", "-03-")
+    first, second = runs(tmp_path, COLUMNS, ROW, *longer, **WRITE)
+    assert (first.time.month, second.time.month) == (2, 3)
+
+
+def test_parameters_of_a_test_tell_its_cases_apart(tmp_path):
+    case = CASE.replace("writers={num_tasks}", "writers={nodes}")
+    rows = [ROW.replace("Ior", f"Ior %nodes={nodes} %api=MPIIO") for nodes in (1, 2)]
+    found = runs(tmp_path, COLUMNS, *rows, case=case, figure="write")
+    assert [run.case.writers for run in found] == [1, 2]
+    said = refused(tmp_path, COLUMNS, *rows, **WRITE)
+    assert said.startswith("old.log:3: Ior %nodes=2 %api=MPIIO big fs3 gnu is another test than")
+    assert "in line 2: tell them apart in --case with {...} of api, environ," in said
+
+
+def test_figure_none_is_a_failed_run(tmp_path):
+    (run,) = runs(tmp_path, COLUMNS, ROW.replace("14813.0", "None"), **WRITE)
+    assert run.figures == {}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_units(tmp_path, unit):
+    (run,) = runs(tmp_path, COLUMNS, ROW.replace("MB/s", unit), **WRITE)
+    power = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}.get(unit[0], 0)
+    bytes_per_s = 14813.0 * (1024 if "i" in unit else 1000) ** power
+    assert run.figures == {"total_max": pytest.approx(bytes_per_s / 2**20)}
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "sentence"),
+    [
+        (
+            (COLUMNS, ROW),
+            {},
+            "old.log: of a test that is not iowatch's: say with --case",
+        ),
+        ((COLUMNS, ROW), {"figure": "write"}, "old.log: of a test that is not iowatch's"),
+        (
+            (COLUMNS, ROW),
+            {**WRITE, "figure": "bw"},
+            "old.log: has no figure bw: it has read, wr",
+        ),
+        (LINES, {**WRITE, "figure": "bw"}, "old.log: has no figure bw: it has read, wr"),
+        (
+            (COLUMNS, ROW),
+            {**WRITE, "case": "{host}"},
+            "old.log:2: has no {host} for --case: it",
+        ),
+        ((COLUMNS, ROW), {**WRITE, "case": "{name}"}, "old.log:2: 'Ior' is not a case id: SYSTEM"),
+        ((COLUMNS, ROW.replace("MB/s", "Mb/s")), WRITE, "old.log:2: Mb/s is no unit of bandwidth"),
+        ((COLUMNS, ROW), {**WRITE, "unit": "mph"}, "old.log:2: mph is no unit of bandwidth: give"),
+        ((LINES[0], LINES[1][:-5]), WRITE, "old.log:2: truncated or garbled: not of the form TIME"),
+        (
+            (LINES[1].replace("MB/s", "M"),),
+            WRITE,
+            "old.log:1: the figure has no unit: give it",
+        ),
+        ((LINES[1].replace("on big", "on"), *LINES), WRITE, "old.log:1: truncated or garbled"),
+        ((*LINES, "x" + LINES[1]), WRITE, "old.log:3: truncated or garbled"),
+        ((COLUMNS, ROW, ROW[:-4]), WRITE, "old.log:3: truncated or garbled: 12 columns, and 13 in"),
+        ((COLUMNS, ROW.replace("14813", "-14813")), WRITE, "old.log:2: -14813.0 is no bandwidth"),
+        ((COLUMNS, ROW.replace("14813.0", "0")), WRITE, "old.log:2: 0 is no bandwidth"),
+        ((COLUMNS, ROW.replace("14813", "14.8.13")), WRITE, "old.log:2: '14.8.13.0' is no number"),
+        ((COLUMNS, ROW.replace("14813.0", "inf")), WRITE, "old.log:2: 'inf' is no number"),
+        (
+            (COLUMNS, ROW.replace("2024-", "24-")),
+            WRITE,
+            "old.log:2: '24-02-21T22:51:16' is no t",
+        ),
+        (
+            (COLUMNS, ROW.replace("2024-02-21T22:51:16", "None")),
+            WRITE,
+            "old.log:2: 'None' is no t",
+        ),
+        ((COLUMNS,), WRITE, "old.log: has no results"),
+        ((COLUMNS, ROW, header(), WHOLE), {}, "old.log: has lines of iowatch's checks and of oth"),
+        ((EXACT, ROW + "|1e999"), WRITE, "old.log:2: '1e999' is no time"),
+        ((EXACT, ROW + "|None"), WRITE, "old.log:2: 'None' is no time"),
+    ],
+)
+def test_what_is_refused(tmp_path, log, options, sentence):
+    assert refused(tmp_path, *log, **options).startswith(sentence)
+
+
+@pytest.mark.parametrize("log", [(COLUMNS, ROW), LINES, (header(*NAMES), WHOLE)])
+def test_last_line_without_end_is_truncated(tmp_path, log):
+    options = {} if NAMES[0] in log[0] else WRITE
+    assert refused(tmp_path, *log, end="", **options) == "old.log:2: truncated: the line has no end"
+
+
+@pytest.mark.parametrize("form", ["columns", "lines"])
+def test_logs_that_reframe_wrote(form):
+    """Two runs with figures, then two whose sanity check failed."""
+    text = (DATA / f"perflog-{form}.log").read_text()
+    case = "old:default/{environ}/write/shared/mpiio/count=4/size=1/local=8x8x8/writers={array}"
+    for figure, values in (
+        ("triad", [14040.0 * MB, 15080.0 * MB]),
+        ("copy", [20064.0 * MB, 20128.0 * MB]),
+    ):
+        found = read(DATA / "x.log", text, case, figure)
+        assert [run.figures.get("total_max") for run in found] == pytest.approx(
+            [*values, None, None]
+        )
+        assert [run.case.writers for run in found] == [64, 128, 64, 128]
+        assert {run.case.environ for run in found} == {"builtin"}
+    if form == "columns":  # whatever the time zone here
+        assert found[0].time.timestamp() == 1795278190.954753
+
+
+def test_other_texts_are_no_logs():
+    for text in ("", "\n", "x|y\n", "2020-06-24T00:27:06 x\n", " Simple Parallel IO benchmark\n"):
+        assert not is_perflog(text), text

@@ -1,0 +1,190 @@
+"""How a session of ReFrame ends: with a stand-in for ReFrame, real processes and real signals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# Each stand-in starts a job with a session of its own, as ReFrame does.
+STAND_IN = """\
+#!/bin/bash
+# Stands in for ReFrame: runs one "job" for ever.
+while [ "$1" != --report-file ]; do shift; done
+report=$2
+echo $$ > pid
+{job} &
+echo $! > job
+trap '{term}' TERM
+echo "to the terminal"
+touch started
+{body}
+"""
+DRIVER = """\
+import json, sys, time
+from iowatch import session
+session.GRACE_S, session.JOB_GRACE_S = 1.0, 0.5
+lock = open("lock", "w")
+import fcntl; fcntl.flock(lock, fcntl.LOCK_EX)
+with session.interruptible():
+    done = session.run_session(
+        [], time.monotonic() + float(sys.argv[1]), sys.argv[2] == "quiet", lock.fileno()
+    )
+print(json.dumps(vars(done)))
+"""
+SLEEPS = "setsid sleep 300"
+STUBBORN = "setsid bash -c 'trap \"\" TERM; while :; do sleep 1; done'"
+STORES = 'echo "{}" > $report; kill $(cat job); exit 1'
+WAITS = "while :; do sleep 0.05; done"
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(job=, term=, body=, limit=, quiet=): iowatch's side of a session, running."""
+    started = []
+
+    def begin(job=SLEEPS, term=STORES, body=WAITS, limit=60, quiet=False):
+        program = tmp_path / "reframe"
+        text = STAND_IN.replace("{job}", job).replace("{term}", term).replace("{body}", body)
+        program.write_text(text)
+        program.chmod(0o755)
+        process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(limit), "quiet" if quiet else "loud"],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        if limit > 10:
+            wait_for((tmp_path / "started").exists)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+    for file in (tmp_path / "pid", tmp_path / "job"):  # what a failed test leaves behind
+        if is_running(file) and Path(f"/proc/{file.read_text().strip()}/cwd").resolve() == tmp_path:
+            os.kill(int(file.read_text()), signal.SIGKILL)
+
+
+def wait_for(condition):
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("it never came")
+
+
+def result(process):
+    """What the session says of itself, and what went to the terminal."""
+    text, _ = process.communicate(timeout=30)
+    *lines, last = text.splitlines()
+    return json.loads(last), lines
+
+
+def is_running(file: Path) -> bool:
+    """Does the process whose id a file holds still run?"""
+    try:
+        state = Path(f"/proc/{file.read_text().strip()}/stat").read_text().rpartition(")")[2]
+    except FileNotFoundError:
+        return False
+    return state.split()[0] != "Z"
+
+
+def assert_nothing_is_left(folder):
+    assert not is_running(folder / "job")
+    assert not list(folder.glob("iowatch.*"))
+
+
+def test_session_that_ends_by_itself(start, tmp_path):
+    said, lines = result(start(body=f'echo "{{}}" > $report; {STORES.split(";", 1)[1]}'))
+    assert said == {"report": {}, "status": 1, "stopped": "", "signal": 0, "error": ""}
+    assert lines == ["to the terminal"]
+    assert_nothing_is_left(tmp_path)
+
+
+def test_quiet_session_shows_nothing_and_says_why_there_is_no_report(start):
+    body = "echo ERROR: no such check >&2; kill $(cat job); exit 1"
+    said, lines = result(start(body=body, quiet=True))
+    assert lines == []
+    assert (said["report"], said["error"]) == (None, "ERROR: no such check")
+
+
+def test_time_limit_lets_reframe_store(start, tmp_path):
+    said, _ = result(start(limit=0.5))
+    assert said["report"] == {}
+    assert (said["stopped"], said["signal"]) == ("the time limit was reached", 0)
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_signal_lets_reframe_store(start, tmp_path, name):
+    process = start()
+    os.killpg(process.pid, signal.Signals[name])  # as Ctrl-C does; ReFrame must not get it
+    said, _ = result(process)
+    assert said["report"] == {}
+    assert said["stopped"] == f"interrupted by {name}"
+    assert said["signal"] == signal.Signals[name]
+    assert_nothing_is_left(tmp_path)
+
+
+def test_second_signal_changes_nothing(start, tmp_path):
+    process = start(term=f"sleep 0.3; {STORES}")
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    said, _ = result(process)
+    assert (said["report"], said["stopped"]) == ({}, "interrupted by SIGINT")
+    assert_nothing_is_left(tmp_path)
+
+
+def test_job_that_outlives_its_reframe_is_ended(start, tmp_path):
+    process = start(job=STUBBORN, term='echo "{}" > $report; exit 1')
+    process.terminate()
+    said, _ = result(process)
+    assert (said["report"], said["stopped"]) == ({}, "interrupted by SIGTERM")
+    assert_nothing_is_left(tmp_path)
+
+
+def test_reframe_that_does_not_end_is_killed_with_its_jobs(start, tmp_path):
+    process = start(job=STUBBORN, term=":")
+    process.terminate()
+    said, _ = result(process)
+    assert said["report"] is None
+    assert said["stopped"] == (
+        "interrupted by SIGTERM; reframe did not end within 1 s and was killed: the session is "
+        "lost, and the scheduler may still have its jobs"
+    )
+    assert_nothing_is_left(tmp_path)
+
+
+def test_ignored_signal_stays_ignored(start):
+    """As under nohup."""
+    script = (
+        "import os, signal; from iowatch import session\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "with session.interruptible(): os.kill(os.getpid(), signal.SIGHUP)\n"
+        "with session.interruptible(): os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("Interrupted: interrupted by SIGTERM")
+
+
+def test_lock_is_held_until_reframe_ends(start, tmp_path):
+    """Even if iowatch itself is killed: the next night must not begin beside it."""
+    process = start(body=f"while [ ! -e end ]; do sleep 0.05; done; {STORES}")
+    process.kill()
+    process.wait()
+    held = ["flock", "--nonblock", tmp_path / "lock", "true"]
+    assert subprocess.run(held).returncode == 1
+    (tmp_path / "end").touch()
+    wait_for(lambda: subprocess.run(held).returncode == 0)
