@@ -13,14 +13,14 @@ SLOW_RANK = 1.5
 
 
 def slow_phase(figures: Mapping[str, float], usual: Mapping[str, float]) -> str:
-    """A phrase on the phase that takes most longer than usual; empty if none does."""
+    """A phrase on the phase that most of the time is lost in; empty if there is none."""
     longer = {
         name: figures[name] - usual[name]
         for name in figures
         if name.endswith("_s") and name in usual
     }
     name = max(longer, key=lambda name: longer[name], default="")
-    if not name or longer[name] <= 0:
+    if not name or longer[name] <= max(0, sum(longer.values()) / 2):
         return ""
     return (
         f"most of the time is lost in {name.removesuffix('_s')}: {figures[name]:.3g} s, "

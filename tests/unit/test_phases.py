@@ -11,6 +11,10 @@ def test_phase_that_takes_most_longer_is_named():
     assert slow_phase(figures, USUAL) == ("most of the time is lost in close: 2.1 s, usually 0.1 s")
 
 
+def test_no_phase_is_named_if_several_share_the_loss():
+    assert slow_phase({"write_s": 2.0, "sync_s": 1.5, "total_max": 50.0}, USUAL) == ""
+
+
 def test_no_phase_is_named_if_none_takes_longer():
     assert slow_phase({"write_s": 0.9, "total_max": 200.0}, USUAL) == ""
     assert slow_phase({"write_s": 0.9}, {}) == "", "nothing is known of other nights"

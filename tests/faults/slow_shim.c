@@ -1,0 +1,111 @@
+/* Makes I/O slow, as faults of libraries and nodes do; for tests, loaded with LD_PRELOAD, never part
+ * of benchio. All that is written stays right. SLOW is what is slow, by SLOW_S seconds:
+ *
+ *   H5Fclose                each call on a file that was written
+ *   MPI_File_set_size       each call. HDF5 once set the size of every file that it had written; now
+ *                           only if the file is too short, so it is told that the last byte lacks
+ *   MPI_File_write_at_all   each MiB of a rank's collective write; with SLOW_RANK=n on rank n only
+ *
+ * or what is asked for and not done:
+ *
+ *   independent             HDF5's transfers, and so NetCDF's, are independent instead of collective
+ *
+ * Both names of an MPI call are here: HDF5 calls MPI_X, the Fortran bindings PMPI_X. */
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static int slow(const char *what)
+{
+    const char *asked = getenv("SLOW");
+
+    return asked != NULL && strcmp(asked, what) == 0;
+}
+
+/* SLOW_S seconds, so many times; a shim without it would be a fault that nobody could find. */
+static void delay(double times)
+{
+    const char *text = getenv("SLOW_S");
+    double seconds = text == NULL ? 0 : times * atof(text);
+    struct timespec left = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+
+    if (text == NULL)
+        PMPI_Abort(MPI_COMM_WORLD, 99);
+    nanosleep(&left, NULL);
+}
+
+int H5Fget_intent(int64_t file, unsigned *flags); /* HDF5's own */
+
+int H5Fclose(int64_t file)
+{
+    unsigned flags;
+
+    if (slow("H5Fclose") && NEXT(H5Fget_intent)(file, &flags) >= 0 && (flags & 1)) /* H5F_ACC_RDWR */
+        delay(1);
+    return NEXT(H5Fclose)(file);
+}
+
+int H5Pset_dxpl_mpio(int64_t transfer, int mode)
+{
+    return NEXT(H5Pset_dxpl_mpio)(transfer, slow("independent") ? 0 : mode);
+}
+
+static void delay_set_size(void)
+{
+    if (slow("MPI_File_set_size"))
+        delay(1);
+}
+
+int MPI_File_set_size(MPI_File file, MPI_Offset size)
+{
+    delay_set_size();
+    return NEXT(MPI_File_set_size)(file, size);
+}
+
+int PMPI_File_set_size(MPI_File file, MPI_Offset size)
+{
+    delay_set_size();
+    return NEXT(PMPI_File_set_size)(file, size);
+}
+
+int MPI_File_get_size(MPI_File file, MPI_Offset *size)
+{
+    int code = NEXT(MPI_File_get_size)(file, size), mode;
+
+    if (code == MPI_SUCCESS && slow("MPI_File_set_size") && *size > 0
+        && PMPI_File_get_amode(file, &mode) == MPI_SUCCESS && !(mode & MPI_MODE_RDONLY))
+        (*size)--;
+    return code;
+}
+
+static void delay_write(int count, MPI_Datatype type)
+{
+    const char *which = getenv("SLOW_RANK");
+    int rank, bytes;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Type_size(type, &bytes);
+    if (slow("MPI_File_write_at_all") && (which == NULL || rank == atoi(which)))
+        delay((double)count * bytes / (1 << 20));
+}
+
+int MPI_File_write_at_all(
+    MPI_File file, MPI_Offset offset, const void *data, int count, MPI_Datatype type, MPI_Status *status)
+{
+    delay_write(count, type);
+    return NEXT(MPI_File_write_at_all)(file, offset, data, count, type, status);
+}
+
+int PMPI_File_write_at_all(
+    MPI_File file, MPI_Offset offset, const void *data, int count, MPI_Datatype type, MPI_Status *status)
+{
+    delay_write(count, type);
+    return NEXT(PMPI_File_write_at_all)(file, offset, data, count, type, status);
+}

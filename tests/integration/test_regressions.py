@@ -1,0 +1,282 @@
+"""Faults of libraries and nodes, real ones below benchio, found the whole way: by benchio, ReFrame,
+its history, and the baseline that `iowatch bless` made of this machine's own nights.
+
+The faults are much stronger than the noise of a busy machine: half a second or more where
+hundredths of a second are usual.
+"""
+
+import re
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from conftest import ROOT, run
+from integration import replay
+from integration.conftest import new_site
+from integration.replay import DAY, HOUR
+
+from iowatch.case import Case
+
+RUNS = 5  # real ones, which are the nights of the baseline in turn
+NIGHTS = 21
+REPEATS = ["-S", "repeats=5"]
+FEW = ["-S", "repeats=3"]  # of what is slow
+MPIIO, HDF5, NETCDF = (("shared", backend) for backend in ("mpiio", "hdf5", "netcdf"))
+MPIIO_FILES, STREAM_FILES = (("process", backend) for backend in ("mpiio", "stream"))
+ALL = {MPIIO, HDF5, NETCDF, MPIIO_FILES, STREAM_FILES}
+GREEN = {"ok", "noisy", "suspect"}  # a busy machine may be suspicious, and no more
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of slow_shim.c, and what must be said of it."""
+
+    slow: str  # its variables
+    seconds: float  # that it takes in each repetition, at least
+    hit: dict  # the cases that are slow, and the phase in which each is
+    verdict: str
+    says: str
+    jobs: int = 5  # of one night, hours apart, until it is certain
+    checks: str = "SharedFileWrite|FilePerProcess"  # that meet it
+    rank: str = ""  # what is said of a rank
+
+
+FAULTS = {
+    "H5Fclose": Fault(
+        "SLOW=H5Fclose SLOW_S=0.5",
+        0.5,
+        {HDF5: "close", NETCDF: "close"},
+        "regression",
+        "of the time is spent in close in 2 jobs",
+        jobs=2,
+    ),
+    # benchio syncs before it closes, and NetCDF flushes its definitions
+    "MPI_File_set_size": Fault(
+        "SLOW=MPI_File_set_size SLOW_S=1",
+        1.0,
+        {HDF5: "sync", NETCDF: "define"},
+        "regression",
+        "% below its usual [0-9.]+ of MPI-IO's in the same jobs",
+    ),
+    # all libraries have their collective writes from MPI
+    "MPI_File_write_at_all": Fault(
+        "SLOW=MPI_File_write_at_all SLOW_S=0.5",  # of each MiB
+        1.0,
+        dict.fromkeys((MPIIO, HDF5, NETCDF, MPIIO_FILES), "write"),
+        "severe",
+        "all 5 jobs of the night are [0-9]+% or more below its baseline",
+    ),
+    "one rank": Fault(
+        "SLOW=MPI_File_write_at_all SLOW_S=0.25 SLOW_RANK=2",
+        0.5,
+        {MPIIO_FILES: "write"},
+        "severe",
+        "all 5 jobs of the night are [0-9]+% or more below its baseline",
+        checks="FilePerProcess",  # of a shared file all ranks wait for it
+        rank=r"; rank 2 on \S+ is the slowest in write in all 3 repetitions, by [234]\.\d times",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """What ReFrame did, and its tests by (files, backend)."""
+
+    code: int
+    tests: dict
+
+    @property
+    def red(self):
+        return {case for case, test in self.tests.items() if test["result"] != "pass"}
+
+    @property
+    def verdicts(self):
+        return {case: test["verdict"] for case, test in self.tests.items()}
+
+
+@pytest.fixture(scope="module")
+def slow_shim(tmp_path_factory):
+    library = tmp_path_factory.mktemp("shim") / "slow.so"
+    source = ROOT / "tests/faults/slow_shim.c"
+    made = run(
+        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"]
+    )
+    assert made.code == 0, made.err
+    return library
+
+
+def prepare(site, shim):
+    """Small cases of four writers, one shared file and a file for each."""
+    one_node = {"local_size": [64], "nodes": [1]}
+    site.extras["writers_per_node"] = 4
+    site.sweep = {
+        "SharedFileWrite": {"backend": ["mpiio", "hdf5", "netcdf"], **one_node},
+        "FilePerProcess": {"backend": ["mpiio", "stream"], "files": ["process"], **one_node},
+    }
+    site.shim = shim
+    site.database = site.folder / "run" / "results.db"
+
+
+def session(site, *options, checks=(Fault.checks,), slow=""):
+    """Runs the checks with these names."""
+    # The shim is always there; it does what it is told to.
+    site.injected = {"gnu": f"LD_PRELOAD={site.shim} {slow}"}
+    names = [f"--name={name}" for name in checks]
+    repeats = FEW if slow else REPEATS
+    return looked_at(site, site.reframe("-r", *names, *repeats, *options))
+
+
+def looked_at(site, done):
+    """The session that has just ended; what it printed is shown if the test fails."""
+    print(done.stdout)
+    cases = {Case.parse(test["case_id"]): test for test in site.report()}
+    return Session(done.returncode, {(c.files, c.backend): test for c, test in cases.items()})
+
+
+def bless(site, days):
+    """Bless all nights up to so many days from now."""
+    last = datetime.now(timezone.utc) + timedelta(days)
+    done = site._run(
+        "iowatch", "bless", "--system", "small", "--why", "all was well", "--folder", site.folder,
+        "--to", last.date(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    site.references = (site.folder / "small.yaml").read_text()
+
+
+@pytest.fixture(scope="module")
+def healthy(module_site, slow_shim):
+    """A site with blessed nights, and a healthy one after them."""
+    site = module_site
+    prepare(site, slow_shim)
+    site.references = "".join(
+        f"{check}: {{$index: [case_id]}}\n" for check in ("SharedFileWrite", "FilePerProcess")
+    )
+    runs = {}
+    for _ in range(RUNS):
+        night = session(site, "--mode=record")
+        assert (night.code, set(night.tests)) == (0, ALL)
+        runs[replay.sessions(site.database)[-1]] = {
+            case: test["figures"]["total_max"][0] for case, test in night.tests.items()
+        }
+    quiet = replay.undisturbed(runs)
+    for number in range(NIGHTS):
+        replay.copy(site.database, quiet[number % len(quiet)], (number - 40) * DAY)
+    for name in runs:
+        replay.forget(site.database, name)
+    bless(site, -10)
+    site.before = session(site)
+    replay.move(site.database, replay.sessions(site.database)[-1], -3 * DAY)
+    return site
+
+
+@pytest.fixture(scope="module")
+def new_night(healthy, slow_shim, benchio, tmp_path_factory):
+    """new_night(): a site of its own with that past."""
+    with ExitStack() as sites:
+
+        def make():
+            site = sites.enter_context(new_site(tmp_path_factory.mktemp("site"), benchio))
+            prepare(site, slow_shim)
+            for name in ("run", "baselines"):
+                shutil.copytree(healthy.folder / name, site.folder / name)
+            site.references = healthy.references
+            return site
+
+        yield make
+
+
+@dataclass(frozen=True)
+class Course:
+    """A fault's course."""
+
+    fault: Fault
+    first: Session  # the first job of a night
+    last: Session  # the last re-run, of what was suspicious
+    mended: Session  # the next night, of what had been hit
+
+
+SLOW = ("MPI_File_set_size", "MPI_File_write_at_all")  # to run, that is
+IN_TURN = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in FAULTS]
+
+
+@pytest.fixture(scope="module", params=IN_TURN)
+def course(request, new_night):
+    fault, site = FAULTS[request.param], new_night()
+    first = session(site, checks=[fault.checks], slow=fault.slow)
+    tonight = replay.sessions(site.database)[-1]
+    for number in range(1, fault.jobs):  # hours ago
+        replay.copy(site.database, tonight, -4 * number * HOUR)
+    replay.forget(site.database, tonight)
+    script = site._run("iowatch", "suspects", "--system", "small").stdout
+    last = looked_at(site, site._run("bash", "-c", script.replace(" -r ", f" -r {' '.join(FEW)} ")))
+
+    for night in replay.sessions(site.database)[-fault.jobs :]:
+        replay.move(site.database, night, -DAY)
+    bless(site, -1)  # an alarm is open until then
+    return Course(fault, first, last, session(site, checks=selected(first, fault.hit)))
+
+
+def selected(night, cases):
+    """What ReFrame calls these tests."""
+    return [f"/{night.tests[case]['hashcode']}" for case in cases]
+
+
+def test_night_before_is_green(healthy):
+    assert healthy.before.code == 0
+    assert set(healthy.before.verdicts) == ALL
+    assert set(healthy.before.verdicts.values()) <= GREEN
+
+
+def test_first_job_is_suspect_and_green(course):
+    assert course.first.code == 0
+    assert set(course.first.verdicts.values()) <= GREEN
+    for case in course.fault.hit:
+        test = course.first.tests[case]
+        assert test["verdict"] == "suspect"
+        assert "in the best of 1 job(s): a re-run is due from" in test["sentence"]
+
+
+def test_last_job_is_red_for_the_cases_that_are_hit_and_no_other(course):
+    assert course.last.code == 1
+    assert course.last.red == set(course.fault.hit)
+    for case in course.fault.hit:
+        test = course.last.tests[case]
+        assert test["verdict"] == course.fault.verdict
+        assert re.search(course.fault.says, test["sentence"])
+        assert bool(re.search("; rank", test["sentence"])) == bool(course.fault.rank)
+        assert re.search(course.fault.rank, test["sentence"])
+
+
+def test_phase_that_is_slow_is_named(course):
+    for case, phase in course.fault.hit.items():
+        for job in (course.first, course.last):
+            sentence = job.tests[case]["sentence"]
+            found = re.search(
+                r"; most of the time is lost in (\w+): (\S+) s, usually (\S+) s", sentence
+            )
+            assert found, sentence
+            assert found[1] == phase, sentence
+            assert float(found[2]) > 0.99 * course.fault.seconds > float(found[3])
+
+
+def test_night_after_it_was_mended_is_green(course):
+    assert course.mended.code == 0
+    assert set(course.mended.verdicts) == set(course.fault.hit)
+    assert set(course.mended.verdicts.values()) <= GREEN
+
+
+def test_transfers_that_are_not_collective_are_no_figures(new_night):
+    site = new_night()
+    night = session(site, checks=["SharedFileWrite"], slow="SLOW=independent")
+    assert night.code == 1
+    assert night.red == {HDF5}
+    test = night.tests[HDF5]
+    assert test["verdict"] == "invalid"
+    assert "collective transfer of hdf5: independent, independent requested" in test["sentence"]
+    assert not [value for value, *_ in test["figures"].values() if value is not None]
+    mended = session(site, checks=selected(night, [HDF5]))
+    assert (mended.code, set(mended.tests)) == (0, {HDF5})
+    assert set(mended.verdicts.values()) <= GREEN
