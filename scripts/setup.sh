@@ -9,6 +9,8 @@ packages=(
     gfortran cmake ninja-build
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev
     libnetcdf-mpi-dev libnetcdff-dev patchelf # see netcdf_fortran
+    libpnetcdf-dev
+    libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 # pages as PDF
     python3-venv
     strace # a test watches benchio's fsync calls
 )
@@ -136,7 +138,7 @@ if [[ -n $debian ]]; then
     once netcdf-fortran build/netcdf-fortran-mpi "$(sha256sum "$libnetcdff")" netcdf_fortran
     # Debian's compiler is known, so a warning is an error there; a site's may warn of other things
     options+=(
-        -G Ninja -DBENCHIO_WERROR=ON
+        -G Ninja -DBENCHIO_WERROR=ON -DBENCHIO_PNETCDF=ON
         "-DHDF5_ROOT=$libraries/hdf5/openmpi" "-DNetCDF_Fortran_ROOT=$PWD/build/netcdf-fortran-mpi"
     )
 fi

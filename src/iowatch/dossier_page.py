@@ -9,6 +9,7 @@ import jinja2
 
 from iowatch.criteria import FAIL, KINDS, OPEN, PASS, REFUSED, Contract, Criterion, Finding
 from iowatch.dossier import Evidence
+from iowatch.errors import UserError
 
 FORMATS = (".html", ".pdf")
 #: Worst first.
@@ -69,8 +70,10 @@ def write(page: str, path: Path) -> None:
     temporary = path.with_name(f".{path.name}")
     try:
         if path.suffix == ".pdf":
-            import weasyprint  # half a second that HTML does not need
-
+            try:
+                import weasyprint  # half a second that HTML does not need
+            except OSError as err:  # a package of the system
+                raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
             weasyprint.HTML(string=page).write_pdf(temporary)
         else:
             temporary.write_text(page, "utf-8")

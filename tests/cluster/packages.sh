@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what tests/cluster starts; run again, it does only what is missing. Where that cannot be,
-# it says why and ends well: the tests then skip.
+# Installs what tests/cluster and tests/browser start; run again, it does only what is missing. Where
+# that cannot be, it says why and ends well: the tests then skip.
 set -euo pipefail
 
 packages=(
@@ -8,10 +8,11 @@ packages=(
     mariadb-server-core mariadb-client-core # without init scripts, unlike mariadb-server
     slurm-wlm-torque                        # qsub, qstat
     glusterfs-server glusterfs-client
+    chromium # tests/browser opens the pages
 )
 
 skip() {
-    echo "set-up: cluster packages: not installed, tests/cluster will skip: $1"
+    echo "set-up: cluster packages: not installed, tests/cluster and tests/browser will skip: $1"
     exit 0
 }
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from iowatch.commands.common import Databases, needs_extra, one_line_errors
 from iowatch.reframe_site import UsageError, cases, filesystems, results_database
@@ -70,15 +69,13 @@ def show(
     """Print the verdict on every criterion."""
     from iowatch.dossier_page import figure
 
-    table = Table("criterion", "committed", "measured", "interval", "verdict", box=None)
-    for criterion, finding in findings.items():
-        low, high = (figure(criterion, end) for end in (finding.low, finding.high))
-        table.add_row(
-            criterion.name,
-            figure(criterion, criterion.committed),
-            figure(criterion, finding.measured),
-            "-" if finding.low is None else f"{low} to {high}",
-            ": ".join(filter(None, [finding.verdict, finding.reason])),
-        )
     console.print(contract.title, style="bold", markup=False)
-    console.print(table)
+    for criterion, finding in findings.items():
+        bound = "at least" if criterion.at_least is not None else "at most"
+        line = f"{finding.verdict}: {criterion.name}: {figure(criterion, finding.measured)}"
+        if finding.low is not None:
+            low, high = (figure(criterion, end) for end in (finding.low, finding.high))
+            line += f" ({low} to {high})"
+        line += f", {bound} {figure(criterion, criterion.committed)} committed"
+        line += f"; {finding.reason}" if finding.reason else ""
+        console.print(line, soft_wrap=True, markup=False)

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from iowatch import baselines, mail, session
 from iowatch import nightly as nights
-from iowatch.commands.common import DAY, Databases, one_line_errors, selected
+from iowatch.commands.common import DAY, Databases, needs_extra, one_line_errors, selected
 from iowatch.errors import UserError
-from iowatch.reframe_site import UsageError, reference_folder
+from iowatch.gate import Night
+from iowatch.reframe_site import UsageError, reference_folder, results_database
 from iowatch.suspects import rerun_script
 from iowatch.sweep import NIGHTLY
 from iowatch.tables import as_text, in_brief, show_night
@@ -54,7 +55,8 @@ def nightly(
             )
             wanted.check()
             outbox = mail.outbox(address) if address else None
-        title = f"iowatch {system} {datetime.now(timezone.utc):{DAY}}"
+        began = datetime.now(timezone.utc)
+        title = f"iowatch {system} {began:{DAY}}"
         try:
             night = nights.run(wanted)
         except nights.NothingDue as err:
@@ -68,9 +70,25 @@ def nightly(
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
         show_night(night, Console(width=100, highlight=False))
+        write_report(system, night, began)
         posted = post(outbox, f"{title}: {in_brief(night)}", as_text(night))
     code = 128 + night.signal if night.signal else int(night.is_red)
     raise typer.Exit(code or (0 if posted else 3))
+
+
+def write_report(system: str, night: Night, began: datetime) -> None:
+    """Write the page of the night, and print where it is."""
+    try:
+        with needs_extra("report"):
+            from iowatch.report.write import page_of_tonight
+
+            name = system.partition(":")[0]
+            page = page_of_tonight(name, results_database(), night.problems, began)
+    except UserError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        return
+    if page:
+        print(f"report: {page}")
 
 
 def read_time_limit(text: str) -> timedelta:

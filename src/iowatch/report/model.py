@@ -39,6 +39,7 @@ ORDER = (
 )
 QUIET = frozenset({OK, NOISY})  # nothing to look into
 SHOWN = 365  # nights of a trend
+NAMED = 12  # cases that a sentence names at most
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
@@ -153,11 +154,12 @@ def report_of(
     blessed: Mapping[Case, Blessed],
     excuses: Sequence[ExpectedFailure],
     night: date | None = None,
-    problems: Sequence[str] = (),
+    problems: Sequence[str] | None = None,
 ) -> Report:
     """The report of a system's night, the last one unless it is named; ReportError.
 
-    `problems` are those that only who ran the night can know.
+    `problems` are what who ran the night has found. None: that was not said, and a case that was
+    not measured is one, if the nights before measured it.
     """
     records = list(records)
     own = [record for record in records if record.case.system == system]
@@ -181,14 +183,15 @@ def report_of(
         _row(case, short[case], Past.of(past[case], known.get(case)), excuses, last, first)
         for case in tonight
     ]
-    missing = _missing({day: nights[day] for day in nights if day < last}, tonight)
+    if problems is None:
+        problems = list(_missing({day: nights[day] for day in nights if day < last}, tonight))
     return Report(
         system,
         last,
         runs[0].time,
         runs[-1].time,
         sorted(rows, key=_severity),
-        [*problems, *missing],
+        problems,
         list(_notes(rows, past, known, runs[-1].time)),
     )
 
@@ -205,15 +208,17 @@ def _system_nights(records: Iterable[Record]) -> dict[date, list[Record]]:
 
 
 def _missing(earlier: Mapping[date, Sequence[Record]], tonight: set[Case]) -> Iterator[str]:
-    """The cases that most of the nights before measured, and this one did not."""
+    """A sentence on the cases that most of the nights before measured, and this one did not."""
     recent = sorted(earlier)[-RECENT:]
-    measured: dict[Case, list[date]] = {}
-    for day in recent:
-        for case in {record.case for record in earlier[day]} - tonight:
-            measured.setdefault(case, []).append(day)
-    for case, days in sorted(measured.items(), key=lambda item: str(item[0])):
-        if len(days) > len(recent) / 2:
-            yield f"{case}: not measured, as it was on {days[-1]}"
+    measured = Counter(case for day in recent for case in {record.case for record in earlier[day]})
+    missing = sorted(
+        str(case)
+        for case, count in measured.items()
+        if case not in tonight and count > len(recent) / 2
+    )
+    if missing:
+        names = ", ".join(missing[:NAMED] + ["..."] * (len(missing) > NAMED))
+        yield f"{cases(len(missing))} not measured, unlike on most nights before: {names}"
 
 
 def _row(

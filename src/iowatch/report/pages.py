@@ -19,9 +19,9 @@ def html(report: Report) -> str:
     # Not above: the other forms need no matplotlib, which takes a second to load.
     from iowatch.report.plots import TrendPlot, phase_plot
 
-    first = min(row.trend.nights[0] for row in report.rows)
-    trends = TrendPlot(first, report.night)
-    env = _environment(autoescape=False)
+    nights = [night for row in report.rows for night in row.trend.nights]
+    trends = TrendPlot(min(nights), max(nights))
+    env = _environment(autoescape=True)
     env.globals |= {"trend": trends.svg, "phases": phase_plot}
     return env.get_template("report.html.j2").render(report=report)
 
@@ -80,8 +80,8 @@ def _number(value: float | None, form: str = ".0f") -> str:
     return "-" if value is None else format(value, form)
 
 
-def _percent(part: float | None, form: str = ".0f") -> str:
-    return "-" if part is None else f"{100 * part:{form}} %"
+def _percent(part: float | None, sign: str = "") -> str:
+    return "-" if part is None else f"{round(100 * part):{sign}d} %"
 
 
 def _test(suite: ET.Element, row: Row) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 from iowatch import baselines, expected, history
@@ -14,9 +14,12 @@ from iowatch.report.pages import html
 
 
 def read(
-    system: str, databases: Sequence[Path], night: date | None = None, problems: Sequence[str] = ()
+    system: str,
+    databases: Sequence[Path],
+    night: date | None = None,
+    problems: Sequence[str] | None = None,
 ) -> Report:
-    """The report of a system's night, the last one unless it is named.
+    """The report of a system's night, the last one unless it is named; see `report_of`.
 
     ReportError, and what reading the databases and the site's files raises.
     """
@@ -29,6 +32,17 @@ def read(
         night,
         problems,
     )
+
+
+def page_of_tonight(
+    system: str, database: Path, problems: Sequence[str], began: datetime
+) -> Path | None:
+    """Write the page of the night that began then, next to the database, and return its path.
+
+    None if no run of it is on record: the last night there is another. Raises what `read` does.
+    """
+    report = read(system, [database], problems=problems)
+    return write_page(report, database.parent) if report.ended >= began else None
 
 
 def write_page(report: Report, folder: Path) -> Path:

@@ -1,0 +1,221 @@
+"""A history made up, stored as ReFrame stores one and judged night by night by the detector.
+
+Some cases have faults in the last nights.
+"""
+
+import json
+import math
+import sqlite3
+import uuid
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
+from itertools import product
+
+import numpy as np
+
+from iowatch.baselines import Blessed, job_of
+from iowatch.case import Case
+from iowatch.detector import Detector, State
+from iowatch.detector_baseline import estimate
+from iowatch.detector_settings import NORMAL
+from iowatch.figures import figure_names, unit
+
+SYSTEM = "archer"
+BLESSED = 30  # nights
+CEILINGS = {"mpiio": 9000.0, "hdf5": 7700.0, "netcdf": 6000.0}
+VERSIONS = {"benchio": "0.1.0", "mpi": "cray-mpich 7.2.6", "hdf5": "1.10.8", "netcdf": "4.9.0"}
+SCHEMA = """
+CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, session_end_unix REAL,
+                      json_blob TEXT, report_file TEXT);
+CREATE TABLE metadata(schema_version TEXT);
+INSERT INTO metadata VALUES ('1.0');
+"""
+
+BASE = Case(SYSTEM, "fs3", "cray", "write", "shared", "hdf5", -1, 1, (128, 128, 128), 96)
+CLOSE = BASE  # H5Fclose is slow
+SLOW = replace(BASE, backend="netcdf", stripe_count=4)  # only tonight
+BROKEN = replace(BASE, backend="mpiio", partition="fs2")
+BETTER = replace(BASE, partition="fs2", stripe_count=1)
+GONE = replace(BASE, partition="fs2", stripe_count=4)  # not measured tonight
+KNOWN = replace(BASE, backend="netcdf", partition="fs2")
+OSTS = replace(BASE, backend="mpiio", stripe_count=1, each_ost=True)
+MESSAGE = "benchio: io_error: rank 3, write, /fs2/<script>alert('no')</script>: Input/output error"
+
+
+@dataclass
+class Year:
+    """So many nights of so many cases, the last of them on the day `last`."""
+
+    nights: int
+    cases: int
+    last: date
+    has_faults: bool = True
+    seed: int = 1
+    blessed: dict[Case, Blessed] = field(default_factory=dict)  # filled by `store`
+
+    def all_cases(self):
+        partitions, backends = ("fs3", "fs2"), CEILINGS
+        sizes = [(n, n, n) for n in (128, 256, 64, 512)]
+        every = [
+            replace(BASE, partition=partition, backend=backend, stripe_count=stripes,
+                    local_size=size, writers=writers)
+            for writers, size, stripes, partition, backend in product(
+                (96, 192, 384), sizes, (-1, 4, 1), partitions, backends
+            )
+        ]  # fmt: skip
+        return [OSTS, *every][: self.cases]
+
+    def store(self, database):
+        """Write a new database; fills `blessed` if there are nights enough."""
+        rng = np.random.default_rng(self.seed)
+        sessions = {}
+        for case in self.all_cases():
+            for at, test in self._tests(rng, case):
+                sessions.setdefault(at, []).append(test)
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.executescript(SCHEMA)
+            for _, tests in sorted(sessions.items()):
+                row = session(tests)
+                connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+
+    def _tests(self, rng, case):
+        """((night, job), test) of every run of a case."""
+        detector, state, first = Detector(None), State(), []
+        middle = CEILINGS[case.backend] * rng.uniform(0.4, 1)
+        for night in range(self.nights):
+            left = self.nights - 1 - night
+            if case == GONE and left == 0 and self.has_faults:
+                return
+            start = datetime.combine(self.last, datetime.min.time(), timezone.utc)
+            start += timedelta(hours=1, days=-left, minutes=int(rng.integers(0, 60)))
+            jobs = []
+            for number in range(5):
+                figures = self._figures(rng, case, middle, left)
+                time = start + timedelta(hours=4.1 * number)
+                jobs.append(job_of(time, figures))
+                is_last = number == 4 or left == 0
+                _, judgement = detector.judge(state, jobs, final=is_last and left > 0)
+                met = conditions(rng, case, left, self.has_faults)
+                test = as_reframe(case, time, figures, judgement, met)
+                self._spoil(case, left, test)
+                yield (night, number), test
+                if judgement.rerun_at is None or is_last:
+                    break
+            state, _ = detector.judge(state, jobs)
+            first.append(jobs)
+            if len(first) == BLESSED:
+                baseline = estimate(first)
+                day = jobs[0].time.date()
+                self.blessed[case] = Blessed.of(baseline, NORMAL, day, "ops", "quiet weeks")
+                detector, state = Detector(self.blessed[case].baseline), State()
+
+    def _figures(self, rng, case, middle, left):
+        """Figures as benchio's would be; `left` nights before the last."""
+        best = middle * math.exp(0.08 * rng.standard_normal())
+        close = 0.02 + 0.02 * rng.random()
+        mib = 8 * math.prod(case.local_size) * case.writers / 2**20
+        if self.has_faults and case == CLOSE and left < 3:
+            best, close = 0.27 * best, 0.9 + 0.01 * rng.random()
+        if self.has_faults and case == SLOW and left == 0:
+            best *= 0.55
+        if self.has_faults and case == BETTER and left < 12:
+            best *= 1.5
+        if self.has_faults and case == KNOWN and left < 25:
+            best *= 0.4
+        seconds = mib / best
+        spread = np.sort(rng.uniform(0.5, 1, 9))
+        values = {
+            "total_max": best,
+            "total_median": best * spread[4],
+            "total_mean": best * float(spread.mean()),
+            "total_min": best * spread[0],
+            "stable_median": best * spread[4] * 1.02,
+            "data_median": best * spread[4] * 1.2,
+            "open_s": 0.002,
+            "write_s": seconds * (0.85 - 0.85 * close),
+            "sync_s": seconds * (0.15 - 0.15 * close),
+            "close_s": seconds * close,
+            "close_fraction": close,
+            "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
+        }
+        if case.each_ost:
+            rates = {f"ost_{ost}": best * rng.uniform(0.9, 1) for ost in range(12)}
+            rates["ost_5"] = best * 0.55
+            values |= rates | {"ost_ratio": 0.58}
+            return {n: v for n, v in values.items() if n in figure_names(case) or n in rates}
+        return {name: float(values[name]) for name in figure_names(case) if name in values}
+
+    def _spoil(self, case, left, test):
+        """What is no matter of figures."""
+        if not self.has_faults:
+            return
+        if case == BROKEN and left == 0:
+            test |= {"result": "fail", "verdict": "invalid", "sentence": f"{case}: {MESSAGE}"}
+            test |= {"perfvalues": {name: [None] for name in test["perfvalues"]}}
+        if case == KNOWN and test["result"] == "fail":
+            test["result"] = "xfail"
+
+
+def conditions(rng, case, left, has_faults):
+    """What changed with the fault: HDF5's version; and what changes every night."""
+    fault = has_faults and case == CLOSE and left < 3
+    hosts = sorted(rng.choice(4000, 4, replace=False) + 1)
+    return {
+        **VERSIONS,
+        "hdf5": "1.8.14" if fault else VERSIONS["hdf5"],
+        "hint cb_nodes": "4",
+        "striping": f"count {case.stripe_count}, size 1048576",
+        "hosts": " ".join(f"nid{host:05}" for host in hosts),
+        "free space": f"{900 - (365 - left) // 4} GiB",
+        "modules": "PrgEnv-cray cray-hdf5-parallel",
+    }
+
+
+def as_reframe(case, time, figures, judgement, met):
+    """A test case as ReFrame stores it."""
+    place = f"{case.system}:{case.partition}"
+    return {
+        "name": f"SharedFileWrite %backend={case.backend}",
+        "display_name": f"SharedFileWrite %backend={case.backend}",
+        "hashcode": uuid.uuid5(uuid.NAMESPACE_OID, str(case)).hex[:8],
+        "system": case.system,
+        "partition": case.partition,
+        "environ": case.environ,
+        "result": "fail" if judgement.red else "pass",
+        "fail_phase": "performance" if judgement.red else None,
+        "fail_reason": judgement.sentence if judgement.red else None,
+        "job_completion_time": time.isoformat(),
+        "job_completion_time_unix": time.timestamp(),
+        "job_nodelist": met["hosts"].split(),
+        "case_id": str(case),
+        "verdict": "ok" if judgement.kind == "no_baseline" else judgement.kind,
+        "sentence": f"{case}: {judgement.sentence}",
+        "conditions": met,
+        "perfvalues": {
+            f"{place}:{name}": [value, 0, None, None, unit(name), "pass"]
+            for name, value in figures.items()
+        },
+        "executable_opts": ["--backend", case.backend, "--operation", case.operation],
+        "prerun_cmds": ["a line of shell that nobody reads here, as long as real ones are"] * 30,
+    }  # fmt: skip
+
+
+def session(tests):
+    """A row of ReFrame's table."""
+    times = [test["job_completion_time_unix"] for test in tests]
+    start, end = min(times) - 60, max(times)
+    name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{start} {len(tests)}"))
+    info = {
+        "data_version": "4.2",
+        "hostname": "login1",
+        "uuid": name,
+        "time_start_unix": start,
+        "time_end_unix": end,
+        "num_cases": len(tests),
+        "num_failures": sum(test["result"] == "fail" for test in tests),
+        "num_aborted": 0,
+        "num_skipped": 0,
+    }
+    blob = {"session_info": info, "runs": [{"testcases": tests}], "restored_cases": []}
+    return name, start, end, json.dumps(blob), ""
