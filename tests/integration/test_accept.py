@@ -40,7 +40,8 @@ def accept(site, contract=CONTRACT, *options):
 def verdicts(page):
     """Criterion -> (verdict, reason)."""
     rows = re.findall(
-        r"<strong>(\w+).*?<span class=\"verdict [\w-]+\">(.*?)</span>(?:<br>(.*?))?</td>",
+        r"<strong>(\w+)(?:(?!<strong>).)*?<span class=\"verdict [\w-]+\">(.*?)</span></td>\s*</tr>"
+        r"\s*<tr>(?:(?!</tr>).)*?(?:<span class=\"reason\">(.*?)</span>)?</td></tr>",
         page,
         re.DOTALL,
     )

@@ -96,7 +96,7 @@ class Row:
         """Each phase with its seconds tonight and usually, in the order of time."""
         return [
             (phase, self.figures[f"{phase}_s"], self.usual.get(f"{phase}_s"))
-            for phase in ("open", "write", "read", "sync", "close")
+            for phase in ("open", "define", "write", "read", "sync", "close")
             if f"{phase}_s" in self.figures
         ]
 

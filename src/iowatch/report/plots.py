@@ -25,6 +25,7 @@ from iowatch.report.model import Row
 TEXT, LINE, BAND, MARK = "#000001", "#000002", "#000003", "#000004"
 PHASES = {
     "open": "#000011",
+    "define": "#000016",
     "write": "#000012",
     "read": "#000013",
     "sync": "#000014",
