@@ -1,13 +1,11 @@
 """Which I/O libraries a job really gets."""
 
-from datetime import date
 from pathlib import Path
 
 import reframe as rfm
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
-from reframe.core.exceptions import ExpectedFailureError, SanityError
+from reframe.core.exceptions import SanityError
 
-from iowatch.expected import ExpectedError, excuse
 from iowatch.libraries import known_faults, read_versions
 
 from . import past
@@ -45,15 +43,5 @@ class LibraryVersions(rfm.RunOnlyRegressionTest):
             raise SanityError(f"{self.executable} --version names no MPI: see {self.stagedir}")
         if faults := known_faults(self.versions, self.filesystem.types):
             place = f"{self.current_partition.fullname}/{self.current_environ.name}/versions"
-            self.fail(place, "; ".join(faults))
+            past.fail(place, "; ".join(faults))
         return True
-
-    def fail(self, place, sentence):
-        """Fail, unless that is expected of this place, which is no case."""
-        try:
-            excused = excuse(past.expected_failures(), place, date.today())
-        except ExpectedError as err:
-            raise SanityError(str(err)) from None
-        if excused:
-            raise ExpectedFailureError(f"{place}: {sentence} ({excused})")
-        raise SanityError(f"{place}: {sentence}")

@@ -29,9 +29,13 @@ FILESYSTEMS = [
 ]
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
+WITH_PNETCDF = [*BACKENDS, "pnetcdf"]
 
 NIGHTLY = {
-    "SharedFileWrite": {"backend": BACKENDS, "local_size": [64, 128], "nodes": [1]},
+    "SharedFileWrite": [
+        {"backend": BACKENDS, "local_size": [64, 128], "nodes": [1]},
+        {"backend": ["pnetcdf"], "local_size": [64], "nodes": [1]},
+    ],
     "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
     "FilePerProcess": {
         "backend": [*BACKENDS, "stream"],
@@ -43,15 +47,20 @@ NIGHTLY = {
 }
 
 ACCEPTANCE = {
-    "SharedFileWrite": {"backend": BACKENDS, "local_size": [64, 128, 256], "nodes": [1]},
-    "SharedFileRead": {"backend": BACKENDS, "local_size": [64, 128, 256], "nodes": [1]},
+    "SharedFileWrite": {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
+    "SharedFileRead": {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
     "FilePerProcess": {
-        "backend": [*BACKENDS, "stream"],
+        "backend": [*WITH_PNETCDF, "stream"],
         "local_size": [64, 128],
         "nodes": [1],
         "files": ["process", 2],
     },
-    "SystemLoad": {"backend": BACKENDS, "local_size": [128], "nodes": [1], "instances": [1, 2, 4]},
+    "SystemLoad": {
+        "backend": WITH_PNETCDF,
+        "local_size": [128],
+        "nodes": [1],
+        "instances": [1, 2, 4],
+    },
 }
 
 EVERYWHERE = {

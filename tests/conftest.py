@@ -22,10 +22,11 @@ FILES = {
     "mpiio": "benchio.mpiio.dat",
     "hdf5": "benchio.hdf5.h5",
     "netcdf": "benchio.netcdf.nc",
+    "pnetcdf": "benchio.pnetcdf.nc",
     "stream": "benchio.stream.dat",
 }
 BACKENDS = tuple(FILES)
-THROUGH_MPIIO = BACKENDS[:3]
+THROUGH_MPIIO = BACKENDS[:-1]
 
 # For Open MPI on any machine, however small, and as root.
 OPEN_MPI = {
@@ -154,6 +155,14 @@ def command(
 ) -> list[str | Path]:
     words = [str(option) for option in options]
     return ["mpirun", "-n", str(ranks), *launcher, benchio, *words]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """For benchio's files alone: what is in it after a run has been left behind."""
+    files = tmp_path / "files"
+    files.mkdir()
+    return files
 
 
 @pytest.fixture(params=["romio321", "ompio"])

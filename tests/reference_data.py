@@ -48,10 +48,18 @@ def read_netcdf(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
         return np.asarray(file["data"][:])
 
 
+def read_cdf5(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
+    with netCDF4.Dataset(path) as file:
+        assert file.data_model == "NETCDF3_64BIT_DATA", file.data_model
+        file.set_auto_mask(False)
+        return np.asarray(file["data"][:])
+
+
 READERS: dict[str, Callable[[Path, tuple[int, int, int]], NDArray[np.float64]]] = {
     "mpiio": read_raw,
     "hdf5": read_hdf5,
     "netcdf": read_netcdf,
+    "pnetcdf": read_cdf5,
     "stream": read_raw,
 }
 

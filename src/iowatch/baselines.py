@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from iowatch.bounds import GENERAL, SLOW_OST, flow
+from iowatch.bounds import flow, general
 from iowatch.case import Case
 from iowatch.detector_baseline import Baseline, BaselineRefused, Job, Night, baseline_of
 from iowatch.detector_settings import NORMAL, Settings
@@ -243,9 +243,9 @@ def with_blessed(text: str, blessed: Mapping[Case, Blessed]) -> str:
 
 def _floor(case: Case, entry: Blessed, entries: Mapping[str, Any]) -> dict[str, Any]:
     """The bounds that the case had so far, for its floor will hide their entry; and the floor."""
-    general = SLOW_OST if case.each_ost else GENERAL[case.backend]
+    matching = (entries[key] for key in entries if re.fullmatch(key, str(case)))
     try:
-        bounds = next((entries[key] for key in entries if re.fullmatch(key, str(case))), general)
+        bounds = next(matching, general(case))
         return {**bounds, "total_max": [entry.bandwidth, FLOOR, None, "MiB/s"]}
     except (re.error, TypeError) as err:
         raise BlessError(f"{case}: the reference file's entry cannot be used: {err}") from None

@@ -16,7 +16,7 @@ _CASE = re.compile(
     rf"/(?P<files>{_NAME})/(?P<backend>{_NAME})"
     r"/count=(?P<stripe_count>none|-1|[1-9]\d*)/size=(?P<stripe_size>none|[1-9]\d*)"
     r"/local=(?P<local_size>\d+x\d+x\d+)/writers=(?P<writers>[1-9]\d*)"
-    r"(/instances=(?P<instances>[1-9]\d*))?(?P<each_ost>/offset=each)?",
+    r"(/instances=(?P<instances>[1-9]\d*))?(?P<each_ost>/offset=each)?(?P<ior_peer>/peer=ior)?",
     re.ASCII,
 )
 
@@ -50,7 +50,7 @@ class Case:
     """What was measured and where.
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
-    expressions that reference files use as keys). The last two fields are in it where they apply.
+    expressions that reference files use as keys). The last three fields are in it where they apply.
     """
 
     system: str
@@ -58,13 +58,14 @@ class Case:
     environ: str
     operation: str  # write, read
     files: str  # shared, process, node, or a number of files
-    backend: str  # mpiio, hdf5, netcdf, stream
+    backend: str  # mpiio, hdf5, netcdf, pnetcdf, stream
     stripe_count: int | None  # OSTs; -1: all of them; None: not striped
     stripe_size: int | None  # MiB; None: not striped
     local_size: Size  # of one writer
     writers: int  # of all instances together
     instances: int | None = None  # of a load test: independent concurrent benchmarks
     each_ost: bool = False  # one OST after the other, instead of those the filesystem chooses
+    ior_peer: bool = False  # in turn with IOR, which writes the same bytes
 
     def __str__(self) -> str:
         return (
@@ -74,6 +75,7 @@ class Case:
             f"/writers={self.writers}"
             + ("" if self.instances is None else f"/instances={self.instances}")
             + ("/offset=each" if self.each_ost else "")
+            + ("/peer=ior" if self.ior_peer else "")
         )
 
     @classmethod
@@ -92,5 +94,6 @@ class Case:
                 "writers": int(fields["writers"]),
                 "instances": fields["instances"] and int(fields["instances"]),
                 "each_ost": fields["each_ost"] is not None,
+                "ior_peer": fields["ior_peer"] is not None,
             }
         )

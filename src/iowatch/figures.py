@@ -21,6 +21,7 @@ FIGURES = {
     "stable_median": "MiB/s",
     "data_median": "MiB/s",
     "open_s": "s",
+    "define_s": "s",
     "write_s": "s",
     "sync_s": "s",
     "read_s": "s",
@@ -29,19 +30,28 @@ FIGURES = {
     "ratio": "1",
     "instance_min": "MiB/s",
     "ost_ratio": "1",
+    "ior_max": "MiB/s",
+    "ior_median": "MiB/s",
+    "ior_ratio": "1",
     DRIFT: "1",
 }
 _ONLY: dict[str, Callable[[Case], bool]] = {
     "stable_median": lambda case: case.operation == "write",
+    "define_s": lambda case: case.operation == "write",
     "write_s": lambda case: case.operation == "write",
     "sync_s": lambda case: case.operation == "write",
     "read_s": lambda case: case.operation == "read",
     "ratio": lambda case: case.backend != CONTROL,
     "instance_min": lambda case: case.instances is not None,
     "ost_ratio": lambda case: case.each_ost,
+    "ior_max": lambda case: case.ior_peer,
+    "ior_median": lambda case: case.ior_peer,
+    "ior_ratio": lambda case: case.ior_peer,
     DRIFT: lambda case: False,
 }
-_EACH_OST = ("total_max", "total_median", "total_mean", "total_min", "ost_ratio")
+_TOTALS = ("total_max", "total_median", "total_mean", "total_min")
+_EACH_OST = (*_TOTALS, "ost_ratio")
+_IOR_PEER = (*_TOTALS, "ior_max", "ior_median", "ior_ratio")
 
 
 def figure_names(case: Case) -> list[str]:
@@ -51,6 +61,8 @@ def figure_names(case: Case) -> list[str]:
     """
     if case.each_ost:
         return list(_EACH_OST)
+    if case.ior_peer:
+        return list(_IOR_PEER)
     return [name for name in FIGURES if name not in _ONLY or _ONLY[name](case)]
 
 
@@ -99,6 +111,20 @@ def ost_figures(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
         for ost, runs in results.items()
     }
     return {**_totals(list(rates.values())), "ost_ratio": min(_to_peers(rates).values()), **rates}
+
+
+def ior_figures(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
+    """The figures of benchio beside IOR: one repetition of benchio in each round, and IOR's rates.
+
+    `ior_ratio` is benchio's best rate over IOR's.
+    """
+    rates = [rep.rates["total"] for done in rounds for rep in done.measurements[0].repetitions]
+    return {
+        **_totals(rates),
+        "ior_max": max(ior),
+        "ior_median": median(ior),
+        "ior_ratio": max(rates) / max(ior),
+    }
 
 
 def slow_osts(figures: Mapping[str, float], bound: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ from iowatch.verdict import INVALID, NO_BASELINE, RED
 
 VERSIONS = "LibraryVersions"  # the check that has no case
 SHOWN = 12  # cases that a sentence names at most
+
+#: ReFrame's results of a test that has looked at what it was asked to look at.
+FINISHED = ("pass", "fail", "xfail")
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,16 @@ class Night:
         self.notes += part.notes
 
 
-def gate(expected: set[Case], session: dict[str, Any] | None, versions: bool = True) -> Night:
+def gate(
+    expected: set[Case],
+    session: dict[str, Any] | None,
+    versions: bool = True,
+    profiles: Collection[Case] = (),
+) -> Night:
     """Judge ReFrame's report of a session (None: it wrote none) against the expected cases.
 
     With `versions` the libraries must have been asked for theirs wherever a case is expected.
+    `profiles` are the access patterns that must have been looked at.
     """
     night = Night()
     run = session["runs"][-1] if session else {"testcases": []}
@@ -71,21 +81,31 @@ def gate(expected: set[Case], session: dict[str, Any] | None, versions: bool = T
             night.notes.append(f"{test['display_name']} on {place} fails as expected")
     night.rows.sort(key=lambda row: _order(row.case))
 
-    if not expected:
+    if not expected and not profiles:
         night.problems.append("the site's configuration asks for no case: nothing was measured")
     measured = {row.case for row in night.rows}
     for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
         if cases:
-            names = [str(case) for case in sorted(cases, key=str)]
-            shown = ", ".join(names[:SHOWN] + ["..."] * (len(names) > SHOWN))
+            shown = _shown(map(str, cases))
             night.problems.append(f"{len(cases)} of {len(expected)} cases {what}: {shown}")
-    if versions and (unseen := sorted(_places(expected) - _seen(run["testcases"]))):
-        night.problems.append(f"{VERSIONS} did not run on {', '.join(unseen)}")
+    profiled = {test.get("profile") for test in run["testcases"] if test["result"] in FINISHED}
+    if unseen := {str(case) for case in profiles} - profiled:
+        night.problems.append(
+            f"{len(unseen)} of {len(profiles)} access patterns not looked at: {_shown(unseen)}"
+        )
+    if versions and (unknown := _places(expected) - _seen(run["testcases"])):
+        night.problems.append(f"{VERSIONS} did not run on {', '.join(sorted(unknown))}")
     if len(night.rows) > len(measured):
         night.problems.append("a case ran more than once")
     if lost := run.get("num_skipped", 0) + run.get("num_aborted", 0):
         night.problems.append(f"{lost} check(s) skipped or aborted")
     return night
+
+
+def _shown(cases: Iterable[str]) -> str:
+    """The first of these cases, by name."""
+    names = sorted(cases)
+    return ", ".join(names[:SHOWN] + ["..."] * (len(names) > SHOWN))
 
 
 def _places(cases: set[Case]) -> set[str]:
@@ -97,7 +117,7 @@ def _seen(tests: list[dict[str, Any]]) -> set[str]:
     return {
         f"{test['partition']}+{test['environ']}"
         for test in tests
-        if test["name"] == VERSIONS and test["result"] in ("pass", "fail", "xfail")
+        if test["name"] == VERSIONS and test["result"] in FINISHED
     }
 
 

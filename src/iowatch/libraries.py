@@ -38,7 +38,7 @@ KNOWN_FAULTS = [
     ),
 ]
 
-_LINE = re.compile(r"^(mpiio|hdf5|netcdf) +(\S.*?) *$", re.MULTILINE)
+_LINE = re.compile(r"^(mpiio|hdf5|netcdf|pnetcdf) +(\S.*?) *$", re.MULTILINE)
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from iowatch.reframe_site import (
     cases,
     filesystems,
     is_stored,
+    profiles,
     reference_folder,
     results_database,
 )
@@ -69,6 +70,7 @@ class Part:
     options: list[str]
     expected: set[Case]
     versions: bool = True  # of the libraries, too
+    profiles: set[Case] = field(default_factory=set)  # access patterns to look at
 
 
 def run(wanted: Wanted) -> Night:
@@ -84,14 +86,17 @@ def run(wanted: Wanted) -> Night:
     asked = cases(places, wanted.sweep)
     database = results_database()
     with locked(wanted.system.partition(":")[0], database.parent) as lock:
-        parts = _reruns(wanted, places, asked, database) if wanted.again else [_all(wanted, asked)]
+        if wanted.again:
+            parts = _reruns(wanted, places, asked, database)
+        else:
+            parts = [_all(wanted, asked, profiles(places, wanted.sweep))]
         night, ran = Night(), Session()
         for part in parts:
             if not ran.stopped:
                 ran = run_session([*part.options, *_mode(wanted)], deadline, wanted.quiet, lock)
                 night.add(_judge(part, ran, wanted.system))
             else:
-                night.add(gate(part.expected, None, part.versions))
+                night.add(gate(part.expected, None, part.versions, part.profiles))
         ignore_signals()  # what was measured is to be seen
         night.signal = ran.signal
         if database.is_file():
@@ -104,8 +109,9 @@ def run(wanted: Wanted) -> Night:
     return night
 
 
-def _all(wanted: Wanted, asked: set[Case]) -> Part:
-    return Part(["--system", wanted.system, *(f"--name={n}" for n in wanted.names)], asked)
+def _all(wanted: Wanted, asked: set[Case], patterns: set[Case]) -> Part:
+    options = ["--system", wanted.system, *(f"--name={n}" for n in wanted.names)]
+    return Part(options, asked, profiles=patterns)
 
 
 def _reruns(
@@ -141,7 +147,7 @@ def _mode(wanted: Wanted) -> list[str]:
 
 def _judge(part: Part, session: Session, system: str) -> Night:
     """The verdicts of a session, and what is wrong with the session as such."""
-    night = gate(part.expected, session.report, part.versions)
+    night = gate(part.expected, session.report, part.versions, part.profiles)
     if session.stopped:
         night.problems.insert(0, session.stopped)
     if session.error:

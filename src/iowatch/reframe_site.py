@@ -44,6 +44,11 @@ def cases(places: Iterable[Filesystem], sweep: str) -> set[Case]:
     return {case for place in places for case in place.cases(sweep)}
 
 
+def profiles(places: Iterable[Filesystem], sweep: str) -> set[Case]:
+    """Every access pattern that a sweep asks to be looked at on these filesystems."""
+    return {case for place in places for case in place.profiles(sweep)}
+
+
 def results_database() -> Path:
     """The results database of ReFrame's configuration."""
     path: str = json.loads(ask_reframe("--show-config=storage/0/sqlite_db_file"))

@@ -156,7 +156,9 @@ def _slowest(time: dict[str, Any]) -> Slowest:
 
 def backends_of(case: Case) -> list[str]:
     """The backends a job for this case runs: the control first."""
-    return [CONTROL] if case.backend == CONTROL else [CONTROL, case.backend]
+    if case.backend == CONTROL or case.ior_peer:  # IOR is the control
+        return [case.backend]
+    return [CONTROL, case.backend]
 
 
 def require(

@@ -13,7 +13,17 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.errors import UserError
-from iowatch.sweep import CHECKS, Setting, Sweep, read_count, read_list, read_sweeps, read_text
+from iowatch.sweep import (
+    ALL_CHECKS,
+    CHECKS,
+    PROFILES,
+    Setting,
+    Sweep,
+    read_count,
+    read_list,
+    read_sweeps,
+    read_text,
+)
 
 FILESYSTEM = "filesystem"
 PATH = "path"
@@ -26,6 +36,9 @@ SWEEPS = "sweeps"
 
 #: Optional, in the extras of an environment: a prebuilt benchio to use instead of this checkout's.
 BENCHIO = "benchio"
+
+#: Likewise: the path of libdarshan.so, or the module that brings Darshan.
+DARSHAN = "darshan"
 
 
 class SiteConfigError(UserError):
@@ -61,7 +74,7 @@ class Filesystem:
             system=self.system,
             partition=self.partition,
             environ=environ,
-            operation=CHECKS[check].operation,
+            operation=ALL_CHECKS[check].operation,
             files=setting.files,
             backend=setting.backend,
             stripe_count=setting.stripe_count,
@@ -69,16 +82,24 @@ class Filesystem:
             local_size=setting.local_size,
             writers=setting.nodes * setting.writers_per_node,
             instances=setting.instances,
-            each_ost=CHECKS[check].each_ost,
+            each_ost=ALL_CHECKS[check].each_ost,
+            ior_peer=ALL_CHECKS[check].ior_peer,
         )
 
     def cases(self, sweep: str) -> set[Case]:
         """Every case to be measured here."""
+        return self._cases(sweep, CHECKS)
+
+    def profiles(self, sweep: str) -> set[Case]:
+        """Every access pattern to be looked at here; their operation is ``profile``."""
+        return self._cases(sweep, PROFILES)
+
+    def _cases(self, sweep: str, checks: Iterable[str]) -> set[Case]:
         return {
             self.case(environ, check, setting)
             for environ in self.environs
-            for check, settings in self.sweeps[sweep].items()
-            for setting in settings
+            for check in checks
+            for setting in self.settings(sweep, check)
         }
 
 

@@ -43,7 +43,16 @@ class Check:
     parameters: tuple[str, ...] = ("backend", *STRIPING, "local_size", "nodes")
     fixed: Mapping[str, Any] = field(default_factory=dict)
     each_ost: bool = False
+    ior_peer: bool = False
+    optional: tuple[str, ...] = OPTIONAL
+    backends: tuple[str, ...] = ()  # that it knows; none given: all
 
+
+IOR_PEER = Check(
+    optional=(*OPTIONAL, "files"),  # else shared
+    ior_peer=True,
+    backends=("mpiio", "hdf5", "pnetcdf", "stream"),  # of which IOR has the libraries
+)
 
 #: By the names of the classes in reframe_checks.
 CHECKS = {
@@ -56,13 +65,23 @@ CHECKS = {
         fixed={"backend": "mpiio", "stripe_count": 1, "nodes": 1},
         each_ost=True,
     ),
+    "IorPeer": IOR_PEER,
+    "IorPeerRead": replace(IOR_PEER, operation="read"),
 }
+
+
+#: Those without figures: references and history know nothing of them.
+PROFILES = {"IoProfile": Check(operation="profile", backends=("mpiio", "hdf5", "netcdf"))}
+
+ALL_CHECKS = CHECKS | PROFILES
 
 
 def check_of(case: Case) -> str:
     """The check that measures a case."""
     if case.each_ost:
         return "SlowOst"
+    if case.ior_peer:
+        return "IorPeerRead" if case.operation == "read" else "IorPeer"
     if case.instances is not None:
         return "SystemLoad"
     if case.files != "shared":
@@ -95,9 +114,9 @@ def _settings(
     place: str, name: str, given: Any, striped: bool, writers_per_node: int
 ) -> tuple[Setting, ...]:
     """All settings of one check."""
-    check = CHECKS.get(name)
+    check = ALL_CHECKS.get(name)
     if check is None:
-        raise ValueError(f"has an unknown check, {place}: there are {', '.join(CHECKS)}")
+        raise ValueError(f"has an unknown check, {place}: there are {', '.join(ALL_CHECKS)}")
     if check.each_ost and not striped:
         raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
     every = given if isinstance(given, list) and given else [given]
@@ -118,7 +137,7 @@ def _product(
     """All combinations of the values given."""
     wanted = [p for p in check.parameters if striped or p not in STRIPING]
     for parameter in given:
-        if parameter not in (*wanted, *OPTIONAL):
+        if parameter not in (*wanted, *check.optional):
             why = ", for it is not striped" if parameter in STRIPING and not striped else ""
             raise ValueError(f"has no place for {place}/{parameter}{why}")
     if missing := [parameter for parameter in wanted if parameter not in given]:
@@ -132,6 +151,17 @@ def _product(
             values[parameter] = read_list(_CONVERT[parameter])(given[parameter])
         except ValueError as err:
             raise ValueError(f"at {place}/{parameter} {err}") from None
+    if check.backends and (other := set(values["backend"]) - set(check.backends)):
+        raise ValueError(
+            f"asks at {place}/backend for {min(other)}: there are {', '.join(check.backends)}"
+        )
+    if check.ior_peer and "files" in given:
+        if set(values["files"]) != {"process"}:
+            raise ValueError(f"at {place}/files has more than process: IOR has no others")
+        if "pnetcdf" in values["backend"]:
+            raise ValueError(
+                f"asks at {place} for pnetcdf with a file of each process: IOR has none"
+            )
     return [
         Setting(**dict(zip(values, combination, strict=True)))
         for combination in itertools.product(*values.values())
@@ -173,8 +203,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _backend(value: Any) -> str:
-    if value not in ("mpiio", "hdf5", "netcdf", "stream"):
-        raise ValueError(f"is not mpiio, hdf5, netcdf or stream: {value!r}")
+    if value not in ("mpiio", "hdf5", "netcdf", "pnetcdf", "stream"):
+        raise ValueError(f"is not mpiio, hdf5, netcdf, pnetcdf or stream: {value!r}")
     return str(value)
 
 

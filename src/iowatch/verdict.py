@@ -26,7 +26,7 @@ JUDGED_BY_PAST = frozenset({"total_max", "ratio", "close_fraction"})
 #: The figure that a rule of the detector judges.
 _FIGURE = {R1: "total_max", R2: "ratio", R3: "close_fraction", R4: "total_max"}
 
-_LOWER_IS_BETTER = {"open_s", "define_s", "write_s", "sync_s", "read_s", "close_s", "close_fraction"}
+_LOWER_IS_BETTER = {name for name, unit in FIGURES.items() if unit == "s"} | {"close_fraction"}
 
 
 class BadReference(Exception):

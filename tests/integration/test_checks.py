@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 LOCAL = {
-    "SharedFileWrite": 2 * 6,
+    "SharedFileWrite": 2 * 7,
     "SharedFileRead": 2 * 3,
     "FilePerProcess": 2 * 4,
     "SystemLoad": 2 * 2,
@@ -26,14 +26,14 @@ def test_number_of_checks_of_local(site):
     cases = re.findall(r"^- (\w+).* @local:(?:disk|tmpfs)\+gnu", listed.stdout, re.MULTILINE)
     assert Counter(cases) == LOCAL, listed.stdout
     acceptance = site.reframe("-l", "--mode=acceptance", system="local")
-    assert "Found 44 check(s)" in acceptance.stdout, acceptance.stdout
+    assert "Found 57 check(s)" in acceptance.stdout, acceptance.stdout
 
 
 def test_dry_run_of_local(site):
     site.environment["RFM_REFERENCE_PREFIX"] = str(ROOT / "reference_values")
     done = site.reframe("--dry-run", system="local")
     assert done.returncode == 0, done.stdout
-    assert f"Ran {sum(LOCAL.values()) + 2}/34 test case(s)" in done.stdout
+    assert f"Ran {sum(LOCAL.values()) + 2}/36 test case(s)" in done.stdout
     assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
     assert "WARNING" not in done.stdout
 

@@ -139,6 +139,8 @@ def test_damaged_history_is_an_error_and_no_verdict(blessed):
     blessed.database.write_bytes(b"SQLite" * 1000)
     code, verdict, _ = tonight(blessed)
     assert (code, verdict) == (1, "")
+    (test,) = blessed.report()
+    assert f"{blessed.database}: damaged, or no SQLite database" in test["fail_reason"]
 
 
 def test_suspicious_case_is_run_again_hours_later(blessed):

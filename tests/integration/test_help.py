@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from conftest import ROOT, Run
 
@@ -33,8 +35,10 @@ def test_every_option_is_explained(mpirun: Callable[..., Run]) -> None:
     assert {"--halo", "--files", "--backend", "--dir"} <= set(plain)
 
 
-def test_defaults_are_as_explained(mpirun: Callable[..., Run]) -> None:
-    """Given explicitly, they change nothing of what would be written."""
+def test_defaults_are_as_explained(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    """Given explicitly, they change nothing of what would be written, and nothing of how it is."""
     explained = dict(options(mpirun(1, "--help").out))
     words = {"automatic", "none", "contiguous"}
     given = [
@@ -47,3 +51,15 @@ def test_defaults_are_as_explained(mpirun: Callable[..., Run]) -> None:
     assert (bare.code, explicit.code) == (0, 0), bare.err + explicit.err
     free = r"[\d.]+ MiB in"  # changes while others write
     assert re.sub(free, "", bare.out) == re.sub(free, "", explicit.out)
+
+    json = tmp_path / "result.json"
+    small = ["--local-size", 8, "--dir", tmp_path, "--json", json]
+
+    def asked(*given: str) -> tuple[dict[str, Any], list[bool]]:
+        done = mpirun(2, *given, *small)
+        assert done.code == 0, done.err
+        result = read_result(json)
+        del result["run"]["filesystem"]["free_bytes"]
+        return result["run"], [case["collective"]["requested"] for case in result["cases"]]
+
+    assert asked(*given) == asked()

@@ -15,7 +15,7 @@ from conftest import BACKENDS, Run, files_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-Size = tuple[int, int, int]
+from iowatch.case import Size, format_size
 
 # The same examples everywhere and every time. Not shrunk, which would take hundreds of runs: they
 # are small as they are.
@@ -25,10 +25,6 @@ DRAWN = settings(
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 16, 31, 37])
 OPERATIONS = ["write", "read", "write,read"]
-
-
-def words(size: Size) -> str:
-    return "x".join(map(str, size))
 
 
 def divisors(number: int) -> list[int]:
@@ -69,8 +65,8 @@ class Example:
     def options(self) -> list[object]:
         return [
             "--files", self.files, "--instances", self.instances,
-            "--local-size" if self.weak else "--global-size", words(self.size),
-            *(["--grid", words(self.grid)] if self.grid else []), "--halo", self.halo,
+            "--local-size" if self.weak else "--global-size", format_size(self.size),
+            *(["--grid", format_size(self.grid)] if self.grid else []), "--halo", self.halo,
             "--operation", self.operations, "--seed", self.seed, "--warmup", self.warmup,
             "--repeats", self.repeats, "--collective", self.collective,
         ]  # fmt: skip
@@ -214,7 +210,7 @@ def test_more_than_a_slab(
     """Blocks that exceed the slabs in which stream, netcdf and gather move them; a halo."""
     size, json = (257, 129, 67), tmp_path / "result.json"
     done = mpirun(
-        ranks, "--backend", ",".join(BACKENDS), "--files", files, "--local-size", words(size),
+        ranks, "--backend", ",".join(BACKENDS), "--files", files, "--local-size", format_size(size),
         "--grid", grid, "--halo", 2, "--operation", "write,read", "--warmup", 0, "--repeats", 1,
         "--keep", "--dir", tmp_path, "--json", json,
     )  # fmt: skip
@@ -237,6 +233,7 @@ def test_slowest_of_gathered_writes(
     )  # fmt: skip
     assert done.code == 0, done.err
     result = read_result(json)
+    assert len(result["cases"]) == 2 * len(BACKENDS)
     for case in result["cases"]:
         for repetition in case["repetitions"]:
             phases = {name: phase["max"] for name, phase in repetition["phases"].items()}
@@ -263,137 +260,3 @@ def test_contiguous_bytes(
     assert done.code == 0, done.err
     runs = {"4x1x1": 5, "2x2x1": 5, "1x1x4": 5 * 6 * 7}
     assert read_result(json)["run"]["contiguous_bytes"] == 8 * runs[grid]
-
-
-SETTINGS = [
-    "--chunk 8x8x8",
-    "--chunk 5x100x3",
-    "--alignment 4096 --backend mpiio,hdf5,stream",
-    "--collective-metadata no",
-    "--file-format latest",
-    "--phase-barrier",
-    "--collective no --chunk 7x7x7",
-    "--hint romio_cb_write=disable --hint cb_buffer_size=1048576",
-]
-
-
-@pytest.mark.usefixtures("io_component")
-@pytest.mark.parametrize("options", SETTINGS)
-def test_settings_change_no_value(
-    mpirun: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    tmp_path: Path,
-    options: str,
-) -> None:
-    size, json = (19, 23, 29), tmp_path / "result.json"
-    done = mpirun(
-        3, "--backend", ",".join(BACKENDS), "--global-size", words(size), *options.split(),
-        "--operation", "write,read", "--warmup", 0, "--repeats", 1, "--keep", "--dir", tmp_path,
-        "--json", json,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    # each of those that ran: the option may have replaced --backend
-    for backend in {case["backend"] for case in read_result(json)["cases"]}:
-        reference_data.check(backend, tmp_path / files_of(backend, 1)[0], size, 1, 1)
-
-
-def test_hints_are_told_apart(
-    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
-) -> None:
-    """What was asked for, and what the open file repeats: also what nobody knows."""
-    json = tmp_path / "result.json"
-    done = mpirun(
-        2, "--local-size", 8, "--hint", "romio_cb_write=disable", "--hint", "nosuch=1",
-        "--repeats", 1, "--dir", tmp_path, "--json", json,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    hints = read_result(json)["cases"][0]["hints"]
-    assert hints["requested"] == {"romio_cb_write": "disable", "nosuch": "1"}
-    assert hints["echoed"].items() >= hints["requested"].items()
-    assert hints["observed"] is None
-
-
-@pytest.mark.parametrize(
-    ("options", "observed"),
-    [
-        ("", "collective"),
-        ("--collective no", "independent, independent requested"),
-    ],
-)
-def test_collective_transfer_is_observed(
-    mpirun: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    tmp_path: Path,
-    options: str,
-    observed: str,
-) -> None:
-    json = tmp_path / "result.json"
-    done = mpirun(
-        2, "--backend", "hdf5", "--local-size", 8, *options.split(), "--repeats", 1,
-        "--operation", "write,read", "--dir", tmp_path, "--json", json,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    cases = read_result(json)["cases"]
-    assert [case["operation"] for case in cases] == ["write", "read"]
-    for case in cases:
-        assert case["collective"] == {
-            "requested": options == "",
-            "echoed": None,
-            "observed": observed,
-        }
-
-
-# ranks, options, what the one error line must name
-WRONG = [
-    (3, "--files 2", "2"),
-    (2, "--files 3", "3"),
-    (2, "--files 0", "0"),
-    (2, "--files -1", "-1"),
-    (2, "--files some", "some"),
-    (3, "--instances 2", "2"),
-    (2, "--instances 3", "3"),
-    (2, "--instances 0", "0"),
-    (4, "--instances 2 --files 4", "4"),
-    (2, "--files process --grid 2x1x1", "2x1x1"),
-    (2, "--files process --global-size 4x4x1", "4x4x"),
-    (1, "--operation erase", "erase"),
-    (1, "--operation write,", "--operation"),
-    (1, "--operation read,read", "read"),
-    (1, "--collective maybe", "maybe"),
-    (1, "--collective-metadata maybe", "maybe"),
-    (1, "--file-format oldest", "oldest"),
-    (1, "--hint novalue", "novalue"),
-    (1, "--hint =1", "=1"),
-    (1, "--chunk 4x4", "4x4"),
-    (1, "--chunk 0x4x4", "0x4x4"),
-    (1, "--alignment 0", "0"),
-    (1, "--backend netcdf --alignment 4096", "NetCDF"),  # its Fortran interface has none
-    (1, "--stripe-count 0", "0"),
-    (1, "--stripe-size -1", "-1"),
-    (1, "--time-limit -1", "-1"),
-    (1, "--time-limit soon", "soon"),
-]
-
-
-@pytest.mark.parametrize(("ranks", "options", "named"), WRONG, ids=[case[1] for case in WRONG])
-def test_wrong_usage(
-    mpirun: Callable[..., Run], tmp_path: Path, ranks: int, options: str, named: str
-) -> None:
-    json = tmp_path / "result.json"
-    done = mpirun(ranks, "--dir", tmp_path, "--json", json, *options.split(), timeout=20)
-    assert done.code == 2, done.err
-    assert len(done.errors) == 1, done.err
-    assert named in done.errors[0]
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("option", ["--stripe-count 2", "--stripe-size 4", "--stripe-offset 0"])
-def test_stripes_off_lustre(mpirun: Callable[..., Run], tmp_path: Path, option: str) -> None:
-    """Refused, and not ignored."""
-    files, json = tmp_path / "files", tmp_path / "result.json"
-    files.mkdir()
-    done = mpirun(2, "--local-size", 8, *option.split(), "--dir", files, "--json", json)
-    assert done.code == 3, done.err
-    assert len(done.errors) == 1, done.err
-    assert "lustre" in done.errors[0].lower()
-    assert list(files.iterdir()) == []

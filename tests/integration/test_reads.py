@@ -25,13 +25,6 @@ def memory() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    files = tmp_path / "files"
-    files.mkdir()
-    return files
-
-
 def read_cases(result: dict[str, Any]) -> list[dict[str, Any]]:
     cases = [case for case in result["cases"] if case["operation"] == "read"]
     assert [case["backend"] for case in cases] == list(BACKENDS)

@@ -16,7 +16,7 @@ import pytest
 from iowatch import reframe_site, site
 from iowatch.case import Case, format_size
 from iowatch.site import read_filesystem
-from iowatch.sweep import CHECKS, SWEEPS
+from iowatch.sweep import ALL_CHECKS, CHECKS, SWEEPS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -294,8 +294,8 @@ def test_no_peak_below_a_published_value():
 
 def test_the_readme_explains_every_key_check_and_parameter():
     names = ("FILESYSTEM", "PATH", "TYPE", "PEAK", "OSTS", "CACHED_READS", "WRITERS_PER_NODE")
-    known = {getattr(site, name) for name in (*names, "SWEEPS")} | {*CHECKS}
+    known = {getattr(site, name) for name in (*names, "SWEEPS")} | {*ALL_CHECKS}
     known |= {name for check in CHECKS.values() for name in check.parameters}
     text = (CONFIGS / "README.md").read_text()
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == known
-    assert all(f"`{name}`" in text for name in (*SWEEPS, site.BENCHIO))
+    assert all(f"`{name}`" in text for name in (*SWEEPS, site.BENCHIO, site.DARSHAN))

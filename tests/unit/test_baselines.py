@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from iowatch import baselines, cli
 from iowatch.baselines import BEGIN, END, BlessError, bless, read, with_blessed, write
 from iowatch.case import Case
+from iowatch.commands import past
 from iowatch.history import Record, by_night
 from iowatch.published import references
 from iowatch.verdict import read_references
@@ -17,6 +18,7 @@ from iowatch.verdict import read_references
 HDF5 = Case("archer", "fs3", "cray", "write", "shared", "hdf5", -1, 1, (128, 128, 128), 48)
 LOAD = Case("archer", "fs3", "cray", "write", "shared", "mpiio", -1, 1, (256,) * 3, 96, instances=2)
 OST = Case("archer", "fs3", "cray", "write", "shared", "mpiio", 1, 1, (64,) * 3, 24, each_ost=True)
+PEER = Case("archer", "fs3", "cray", "read", "shared", "hdf5", 1, 1, (64,) * 3, 24, ior_peer=True)
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
 
 
@@ -52,11 +54,11 @@ def test_baseline_says_what_who_when_and_why(folder):
 
 def test_floor_of_a_blessed_case_counts_before_every_other_entry(folder):
     before = yaml.safe_load((folder / "archer.yaml").read_text())
-    for case in (HDF5, LOAD, OST):
+    for case in (HDF5, LOAD, OST, PEER):
         assert blessing(folder, nights(case)).blessed
     after = yaml.safe_load((folder / "archer.yaml").read_text())
     for case, check in (
-        (HDF5, "SharedFileWrite"), (LOAD, "SystemLoad"), (OST, "SlowOst"),
+        (HDF5, "SharedFileWrite"), (LOAD, "SystemLoad"), (OST, "SlowOst"), (PEER, "IorPeerRead"),
     ):  # fmt: skip
         assert list(after[check])[:2] == ["$index", str(case)]
         entry = after[check].pop(str(case))
@@ -214,7 +216,7 @@ def test_generated_references_keep_the_floors(folder):
 def test_command_prints_what_it_did_and_its_exit_code(folder, monkeypatch):
     few = {**nights(), **nights(LOAD, [1000.0] * 3)}
     records = [r for case in few.values() for night in case.values() for r in night]
-    monkeypatch.setattr(cli, "selected", lambda db, case: records)
+    monkeypatch.setattr(past, "selected", lambda db, case: records)
     options = ["bless", "--system", "archer", "--why", "quiet", "--folder", str(folder)]
     done = CliRunner().invoke(cli.app, options)
     assert done.exit_code == 1

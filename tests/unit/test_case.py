@@ -19,6 +19,7 @@ CASE = Case(
 )
 LOAD = replace(CASE, instances=4)
 EACH_OST = replace(CASE, stripe_count=1, stripe_size=1, each_ost=True)
+PEER = replace(CASE, ior_peer=True)
 STRIPED = Case("archer", "fs-3", "cray", "read", "process", "mpiio", -1, 4, (8, 8, 8), 3072)
 
 
@@ -28,16 +29,16 @@ def test_string_form():
     )
 
 
-@pytest.mark.parametrize("case", [CASE, STRIPED, LOAD, EACH_OST])
+@pytest.mark.parametrize("case", [CASE, STRIPED, LOAD, EACH_OST, PEER])
 def test_string_form_round_trip(case):
     assert Case.parse(str(case)) == case
 
 
-@pytest.mark.parametrize("case", [CASE, STRIPED, LOAD, EACH_OST])
+@pytest.mark.parametrize("case", [CASE, STRIPED, LOAD, EACH_OST, PEER])
 def test_string_form_as_a_regular_expression_matches_only_itself(case):
     assert "|" not in str(case)
     assert re.fullmatch(str(case), str(case))
-    others = [other for other in (CASE, STRIPED, LOAD, EACH_OST) if other is not case]
+    others = [other for other in (CASE, STRIPED, LOAD, EACH_OST, PEER) if other is not case]
     assert not any(re.fullmatch(str(case), str(other)) for other in others)
 
 
@@ -53,6 +54,7 @@ def test_string_form_as_a_regular_expression_matches_only_itself(case):
         str(CASE).replace("/shared", ""),
         str(LOAD).replace("instances=4", "instances=0"),
         str(EACH_OST).replace("offset=each", "offset=7"),
+        str(PEER).replace("peer=ior", "peer=fio"),
     ],
 )
 def test_what_is_no_case_is_refused(text):

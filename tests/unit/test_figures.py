@@ -19,6 +19,7 @@ def test_figures_of_the_stand_in(spoil):
             "stable_median": MIB / 1.6,
             "data_median": MIB,
             "open_s": 0.02,
+            "define_s": 0.02,
             "write_s": 1.0,
             "sync_s": 0.6,
             "close_s": 0.16,
@@ -54,7 +55,16 @@ def test_contention_in_some_rounds_leaves_ratio_and_close_fraction_alone(spoil):
 
 def test_every_case_has_its_figures(spoil):
     common = ["total_max", "total_median", "total_mean", "total_min"]
-    written = [*common, "stable_median", "data_median", "open_s", "write_s", "sync_s", "close_s"]
+    written = [
+        *common,
+        "stable_median",
+        "data_median",
+        "open_s",
+        "define_s",
+        "write_s",
+        "sync_s",
+        "close_s",
+    ]
     read = [*common, "data_median", "open_s", "read_s", "close_s"]
     hdf5 = ["close_fraction", "ratio"]
     expected = {
@@ -63,6 +73,7 @@ def test_every_case_has_its_figures(spoil):
         replace(CASE, operation="read"): [*read, *hdf5],
         replace(CASE, instances=2): [*written, *hdf5, "instance_min"],
         replace(CASE, backend="mpiio", each_ost=True): [*common, "ost_ratio"],
+        replace(CASE, ior_peer=True): [*common, "ior_max", "ior_median", "ior_ratio"],
     }
     assert {case: figure_names(case) for case in expected} == expected
     assert all(unit(name) for names in expected.values() for name in names)

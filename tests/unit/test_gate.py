@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from unit.reported import FIXTURE, HDF5, LIBRARY_VERSIONS, MPIIO, reported, session
 
@@ -176,3 +178,33 @@ def test_versions_that_fail(result, problems, notes):
 
 def test_rerun_needs_no_versions():
     assert not gate({HDF5}, session(reported(HDF5), versions=False), versions=False).is_red
+
+
+PROFILE = replace(HDF5, operation="profile")
+
+
+@pytest.mark.parametrize(
+    ("result", "problems"),
+    [
+        ("pass", []),
+        ("fail", ["IoProfile: hdf5 does not write collectively"]),
+        ("xfail", []),
+        ("skip", [f"1 of 1 access patterns not looked at: {PROFILE}"]),
+        ("abort", [f"1 of 1 access patterns not looked at: {PROFILE}"]),
+        (None, [f"1 of 1 access patterns not looked at: {PROFILE}"]),
+    ],
+)
+def test_access_pattern_is_looked_at(result, problems):
+    """It has no case: nothing else would miss it."""
+    reason = "hdf5 does not write collectively"
+    seen = {**FIXTURE, "name": "IoProfile", "display_name": "IoProfile", "fail_reason": reason}
+    seen |= {"case_id": "", "profile": str(PROFILE), "result": result}
+    night = gate({HDF5}, session(reported(HDF5), *([seen] if result else [])), profiles={PROFILE})
+    assert night.problems == problems
+    assert [row.case for row in night.rows] == [HDF5]
+
+
+def test_another_access_pattern_does_not_stand_for_one():
+    other = {**FIXTURE, "name": "IoProfile", "case_id": "", "profile": str(MPIIO)}
+    night = gate({HDF5}, session(reported(HDF5), other), profiles={PROFILE})
+    assert night.problems == [f"1 of 1 access patterns not looked at: {PROFILE}"]

@@ -7,6 +7,7 @@ benchio 0.1.0
 mpiio   Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4
 hdf5    1.10.8
 netcdf  not built in: CMake found no NetCDF-Fortran
+pnetcdf  1.12.3
 stream  GCC version 12.2.0
 """
 
@@ -16,7 +17,8 @@ def test_versions_are_read_from_what_benchio_prints():
     assert versions["mpiio"].startswith("Open MPI v4.1.4")
     assert versions["hdf5"] == "1.10.8"
     assert versions["netcdf"].startswith("not built in")
-    assert set(versions) == {"mpiio", "hdf5", "netcdf"}
+    assert versions["pnetcdf"] == "1.12.3"
+    assert set(versions) == {"mpiio", "hdf5", "netcdf", "pnetcdf"}
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def cases(request):
 
 def test_all_backends_on_both_filesystems(cases):
     assert {case.partition for _, case in cases} == {"disk", "tmpfs"}
-    assert {case.backend for _, case in cases} == {"mpiio", "hdf5", "netcdf", "stream"}
-    assert {check for check, _ in cases} == set(CHECKS) - {"SlowOst"}
+    assert {case.backend for _, case in cases} == {"mpiio", "hdf5", "netcdf", "pnetcdf", "stream"}
+    assert {check for check, _ in cases} == set(CHECKS) - {"SlowOst", "IorPeer", "IorPeerRead"}
 
 
 def test_every_case_has_exactly_one_entry_of_usable_references(cases):

@@ -4,6 +4,7 @@ import signal
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from unit.reported import HDF5, MPIIO, reported, session
 
 from iowatch import nightly
 from iowatch.cli import app
+from iowatch.commands import night as commands
 from iowatch.gate import gate
 from iowatch.mail import MailError, Outbox
 from iowatch.nightly import NothingDue, Wanted, read_duration
@@ -24,6 +26,9 @@ class OneCase(Filesystem):
 
     def cases(self, sweep):
         return {HDF5}
+
+    def profiles(self, sweep):
+        return set()
 
 
 @pytest.fixture
@@ -56,6 +61,14 @@ def test_green_night(site):
     night = nightly.run(Wanted("local"))
     assert (night.is_red, night.problems, night.notes) == (False, [], [])
     assert given == [["--system", "local"]]
+
+
+def test_access_pattern_that_was_not_looked_at_is_missed(site, monkeypatch):
+    site(Session(GREEN))
+    monkeypatch.setattr(OneCase, "profiles", lambda self, sweep: {MPIIO})
+    assert nightly.run(Wanted("local")).problems == [
+        f"1 of 1 access patterns not looked at: {MPIIO}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +177,7 @@ def ends(monkeypatch, end):
         return end
 
     monkeypatch.setattr(nightly, "run", run)
+    monkeypatch.setattr(commands, "results_database", lambda: Path("nowhere.db"))
 
 
 def interrupted():

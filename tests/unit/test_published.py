@@ -97,7 +97,9 @@ def test_aggregates_are_sums_of_instances():
         parts = defaultdict(list)
         for row in rows(table, instances=instances):
             parts[row["writers"], row["instance"] is None].append(row["mean"])
-        for writers in {writers for writers, _ in parts}:
+        counts = {writers for writers, _ in parts}
+        assert len(counts) == {2: 9, 4: 8}[instances]
+        for writers in counts:
             assert len(parts[writers, False]) == instances
             assert parts[writers, True] == [pytest.approx(sum(parts[writers, False]), abs=0.0021)]
 
@@ -105,6 +107,7 @@ def test_aggregates_are_sums_of_instances():
 @pytest.mark.parametrize(("spread", "only_max"), [(1, 3), (2, 4)])
 def test_overlapping_tables_agree_or_say_so(spread, only_max):
     more = maxima(only_max, stripe_size_mib=1)
+    assert len(maxima(spread).keys() & more.keys()) == len(more) == {3: 9, 4: 10}[only_max]
     differ = {w for w, value in maxima(spread).items() if w in more and round(more[w]) != value}
     assert differ == ({384, 768, 12288} if spread == 2 else set())
     for table, other in ((spread, only_max), (only_max, spread)):
@@ -116,6 +119,7 @@ def test_overlapping_tables_agree_or_say_so(spread, only_max):
 
 def test_one_file_of_the_load_test_is_table_6():
     single = {r["writers"]: r["mean"] for r in rows(11, instances=1)}
+    assert len(single) == 10
     assert single == maxima(6, stripe_size_mib=1)
 
 
@@ -218,6 +222,7 @@ def test_large_stripes_beat_small_ones_with_large_arrays():
     for table in (5, 6):
         for size in (4, 8):
             large, small = maxima(table, stripe_size_mib=size), maxima(table, stripe_size_mib=1)
+            assert len(small) == {5: 9, 6: 10}[table]
             assert all(large[writers] > small[writers] for writers in small)
 
 

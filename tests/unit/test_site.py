@@ -46,6 +46,15 @@ def test_cases_are_the_whole_product():
     assert {case.operation for case in read().cases("acceptance")} == {"read"}
 
 
+def test_access_patterns_are_no_cases():
+    filesystem = read(sweeps={"nightly": {"IoProfile": WRITE}, "acceptance": {}})
+    assert filesystem.cases("nightly") == set()
+    patterns = filesystem.profiles("nightly")
+    assert len(patterns) == 2 * 2 * 2 * 1 * 2 * 2
+    assert {pattern.operation for pattern in patterns} == {"profile"}
+    assert read().profiles("nightly") == set()
+
+
 def test_check_that_no_sweep_names_has_no_settings():
     assert read().settings("nightly", "SlowOst") == ()
 
@@ -54,8 +63,9 @@ def test_check_that_no_sweep_names_has_no_settings():
 def test_missing_key_is_named_with_partition_and_file(key):
     with pytest.raises(SiteConfigError) as error:
         read(**{key: "missing"})
-    assert f"archer:fs3: the partition's extras have no '{key}': add it in archer.py" in str(error)
-    assert "settings.py" not in str(error)
+    said = str(error.value)
+    assert f"archer:fs3: the partition's extras have no '{key}': add it in archer.py" in said
+    assert "settings.py" not in said
 
 
 @pytest.mark.parametrize(

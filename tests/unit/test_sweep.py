@@ -28,6 +28,8 @@ def test_every_check_of_reframe_checks_has_its_settings():
         "FilePerProcess": 8,
         "SystemLoad": 12,
         "SlowOst": 1,
+        "IorPeer": 4,
+        "IorPeerRead": 4,
     }
 
 
@@ -57,6 +59,17 @@ def test_check_may_have_several_products():
         read_sweeps(sweeps, True, 24)
 
 
+def test_ior_has_a_file_for_all_or_for_each_process():
+    assert {setting.files for setting in settings("IorPeer")} == {"shared"}
+    assert {setting.files for setting in settings("IorPeerRead", files=["process"])} == {"process"}
+    with pytest.raises(ValueError, match="at nightly/IorPeer/files has more than process"):
+        settings("IorPeer", files=["process", "node"])
+    with pytest.raises(ValueError, match="nightly/IorPeer for pnetcdf with a file of each process"):
+        settings("IorPeer", backend=["mpiio", "pnetcdf"], files=["process"])
+    with pytest.raises(ValueError, match="nightly/IorPeer/backend for netcdf: there are mpiio"):
+        settings("IorPeer", backend=["netcdf"])
+
+
 def test_filesystem_that_is_not_striped_has_no_stripes():
     (setting,) = settings("SharedFileWrite", striped=False, nodes=[1])
     assert setting == Setting("mpiio", None, None, CUBE, 1, 24)
@@ -76,7 +89,11 @@ def test_filesystem_that_is_not_striped_has_no_stripes():
         ("SharedFileWrite", {"backend": "mpiio"}, "is not a list with at least one entry"),
         ("SharedFileWrite", {"backend": []}, "is not a list with at least one entry"),
         ("SharedFileWrite", {"backend": ["mpiio", "mpiio"]}, "has an entry twice"),
-        ("SharedFileWrite", {"backend": ["posix"]}, "is not mpiio, hdf5, netcdf or stream"),
+        (
+            "SharedFileWrite",
+            {"backend": ["posix"]},
+            "is not mpiio, hdf5, netcdf, pnetcdf or stream",
+        ),
         ("SharedFileWrite", {"local_size": [0]}, "is not a size"),
         ("SharedFileWrite", {"nodes": [1.5]}, "is not a positive integer: 1.5"),
         ("SharedFileWrite", {"nodes": [True]}, "is not a positive integer: True"),

@@ -1,5 +1,5 @@
-!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF and Fortran streams,
-!> reads them back, and reports a bandwidth only for what was verified.
+!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and Fortran
+!> streams, reads them back, and reports a bandwidth only for what was verified.
 program benchio
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, &
@@ -90,7 +90,7 @@ contains
             name = trim(choice%backends(i))
             if (all(backend_names /= name)) then
                 call leave(exit_usage, 'benchio: error: --backend does not know "'//name// &
-                    '"; there are mpiio, hdf5, netcdf and stream')
+                    '"; there are mpiio, hdf5, netcdf, pnetcdf and stream')
             else if (.not. built_in(name)) then
                 call leave(exit_not_built_in, 'benchio: error: backend '//name// &
                     ' is not built in: it was configured without that library')

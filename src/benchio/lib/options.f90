@@ -45,7 +45,8 @@ module benchio_options
         'reports a bandwidth (MiB/s, MiB = 2^20 bytes).', &
         '', &
         'What is written', &
-        '  --backend LIST        mpiio, hdf5, netcdf, stream; a list in rotated rounds (mpiio)', &
+        '  --backend LIST        mpiio, hdf5, netcdf, pnetcdf, stream; a list in rotated rounds', &
+        '                        (mpiio)', &
         '  --operation LIST      write, read or both; for read alone written untimed (write)', &
         '  --files LAYOUT        shared: one for all; process, node: one each; a number: as many', &
         '                        over equal groups; gather: rank 0 writes (shared)', &
@@ -72,7 +73,7 @@ module benchio_options
         '  --stripe-size MIB     on Lustre only (the directory''s)', &
         '  --stripe-offset N     first OST, on Lustre only (the filesystem''s choice)', &
         '  --chunk NxNxN         elements of a chunk, hdf5 and netcdf (contiguous)', &
-        '  --alignment BYTES     of objects in the file, hdf5 (1)', &
+        '  --alignment BYTES     of objects in the file, hdf5 and pnetcdf (1)', &
         '  --collective-metadata yes|no  hdf5 (yes)', &
         '  --file-format earliest|latest  hdf5 library version bounds (earliest)', &
         '', &

@@ -11,13 +11,16 @@ module benchio_registry
 #ifdef BENCHIO_NETCDF
     use benchio_netcdf_backend, only: netcdf_backend, netcdf_version
 #endif
+#ifdef BENCHIO_PNETCDF
+    use benchio_pnetcdf_backend, only: pnetcdf_backend, pnetcdf_version
+#endif
     implicit none (type, external)
     private
 
     public :: built_in, library_version, new_backend
 
-    character(*), parameter, public :: backend_names(4) = [character(6) :: &
-        'mpiio', 'hdf5', 'netcdf', 'stream']
+    character(*), parameter, public :: backend_names(5) = [character(7) :: &
+        'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'stream']
 
     !> One backend of a list.
     type, public :: backend_item
@@ -47,6 +50,11 @@ contains
 #ifdef BENCHIO_NETCDF
         case ('netcdf')
             allocate (netcdf_backend :: item%it)
+            item%it%extension = 'nc'
+#endif
+#ifdef BENCHIO_PNETCDF
+        case ('pnetcdf')
+            allocate (pnetcdf_backend :: item%it)
             item%it%extension = 'nc'
 #endif
         case default
@@ -87,6 +95,10 @@ contains
 #ifdef BENCHIO_NETCDF
         case ('netcdf')
             text = netcdf_version()
+#endif
+#ifdef BENCHIO_PNETCDF
+        case ('pnetcdf')
+            text = pnetcdf_version()
 #endif
         case default
             return

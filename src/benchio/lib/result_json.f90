@@ -18,7 +18,7 @@ module benchio_result_json
     character(*), parameter :: telling(*) = [character(21) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
         'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_sharedfp', 'OMPI_MCA_common_ompio', &
         'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
-        'MPICH_', 'I_MPI_', 'HDF5_', 'NETCDF_', 'LD_PRELOAD', 'DARSHAN_']
+        'MPICH_', 'I_MPI_', 'HDF5_', 'NETCDF_', 'PNETCDF_', 'LD_PRELOAD', 'DARSHAN_']
 
 contains
 
@@ -98,7 +98,7 @@ contains
     subroutine add_libraries(json)
         type(json_writer), intent(inout) :: json
 
-        character(6), parameter :: names(2) = [character(6) :: 'hdf5', 'netcdf']
+        character(7), parameter :: names(3) = [character(7) :: 'hdf5', 'netcdf', 'pnetcdf']
         character(:), allocatable :: text
         integer :: i
 

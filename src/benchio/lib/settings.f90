@@ -16,7 +16,7 @@ module benchio_settings
     type, public :: io_settings
         logical :: collective = .true.              !! collective data transfer
         type(hint), allocatable :: hints(:)         !! for MPI_File_open
-        integer(int64) :: alignment = 1             !! of HDF5 and NetCDF objects, in bytes
+        integer(int64) :: alignment = 1             !! of HDF5 and PnetCDF objects, in bytes
         integer(int64) :: chunk(3) = 0              !! extents of HDF5/NetCDF chunks; 0: contiguous
         logical :: collective_metadata = .true.     !! HDF5: one rank reads and writes metadata
         logical :: latest_format = .false.          !! HDF5: newest file format

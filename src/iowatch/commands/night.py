@@ -77,13 +77,16 @@ def nightly(
 
 
 def write_report(system: str, night: Night, began: datetime) -> None:
-    """Write the page of the night, and print where it is."""
+    """Write the page of the night, and print where it is; nothing if nothing is on record."""
     try:
+        database = results_database()
+        if not database.is_file():
+            return
         with needs_extra("report"):
             from iowatch.report.write import page_of_tonight
 
             name = system.partition(":")[0]
-            page = page_of_tonight(name, results_database(), night.problems, began)
+            page = page_of_tonight(name, database, night.problems, began)
     except UserError as err:
         typer.echo(f"iowatch: error: {err}", err=True)
         return

@@ -1,0 +1,150 @@
+"""IOR beside benchio: its command lines, and the law that its results must satisfy.
+
+IOR gives a rate whatever has happened. That data were wrong is only in its exit status, a count
+modulo 256, and in lines of its output; that a sync was not possible, in a parameter it has reset.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.results import MIB, InvalidResult
+
+#: IOR's name of the library that a backend writes through.
+API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "stream": "POSIX"}
+
+_WARMUP = 1  # writes that do not count, as of benchio
+_LARGEST = 2**30  # bytes in a call: Open MPI 4.1's ROMIO crashes on more than 2 GiB
+_SIGNATURE = 1  # of the data, so that another process can verify them
+_COMPLAINT = re.compile(r"^(?:ior )?(?:WARNING|ERROR)\b.*$", re.MULTILINE)
+_HARMLESS = "File write only not implemented in NCMPI"  # it may then read as well
+_HALF_A_DIGIT = 0.5e-4  # IOR prints four decimals
+_STRIPES = re.compile(r"lmm_stripe_count:\s+(\d+)\s+lmm_stripe_size:\s+(\d+)")
+
+
+def write_options(case: Case, file: str, summary: str) -> list[str]:
+    """The command line that writes what benchio does, synced and read back, and keeps it."""
+    return [f"-w -W -e -i {1 + _WARMUP}", *_options(case, file, summary)]
+
+
+def read_options(case: Case, writers_per_node: int, file: str, summary: str) -> list[str]:
+    """The command line that then reads it, each task what one of another node has written.
+
+    If there is another node; else one of another task. IOR compares while its clock runs.
+    """
+    shift = writers_per_node if writers_per_node < case.writers else 1
+    return [f"-r -R -C -Q {shift} -i 1", *_options(case, file, summary)]
+
+
+def _options(case: Case, file: str, summary: str) -> list[str]:
+    return [
+        f"-a {API[case.backend]}",
+        *([] if case.backend == "stream" else ["-c"]),
+        *(["-F"] if case.files == "process" else []),
+        f"-b {8 * math.prod(case.local_size)} -t {_transfer(case)}",
+        f"-g -k -G {_SIGNATURE} -o {file}",
+        f"-O summaryFormat=JSON -O summaryFile={summary}",
+    ]
+
+
+def _transfer(case: Case) -> int:
+    """Bytes of a call: the whole block, as benchio has it, or as many of its planes as may be."""
+    x, y, z = case.local_size
+    plane = 8 * x * y
+    planes = (n for n in range(z, 0, -1) if z % n == 0)
+    return plane * next((n for n in planes if n * plane <= _LARGEST), 1)
+
+
+def rate(folder: Path, name: str, case: Case, access: str) -> float:
+    """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
+
+    In the folder are its summary, its standard output and its exit status, as `name` with the
+    suffixes .json, .out and .code. InvalidResult says what differs or went wrong.
+    """
+    output, code = folder / f"{name}.out", folder / f"{name}.code"
+    said = output.read_text(errors="replace") if output.exists() else ""
+    if complaints := [line for line in _COMPLAINT.findall(said) if _HARMLESS not in line]:
+        raise InvalidResult(f"IOR: {complaints[0]}")
+    status = code.read_text().strip() if code.exists() else "missing"
+    if status != "0":
+        raise InvalidResult(f"IOR: its exit status is {status}; see {output.name}")
+    try:
+        data = json.loads((folder / f"{name}.json").read_text())
+        test = data["tests"][0]
+        results, summary = _flat(test["Results"]), data["summary"]
+        _require(case, access, test["Parameters"], test["Options"]["tasks"], results, summary)
+        return float(results[-1]["bwMiB"])
+    except (OSError, ValueError) as err:
+        raise InvalidResult(f"IOR: {name}.json is not readable JSON: {err}") from None
+    except (KeyError, IndexError, TypeError) as err:
+        raise InvalidResult(f"IOR: {name}.json is no summary that is known: {err!r}") from None
+
+
+def _flat(results: list[Any]) -> list[dict[str, Any]]:
+    """What all iterations moved; until version 3.3 those of each are in a list of their own."""
+    entries = [e for item in results for e in (item if isinstance(item, list) else [item])]
+    return [entry for entry in entries if entry["access"] != "remove"]
+
+
+def _require(
+    case: Case,
+    access: str,
+    asked: dict[str, Any],
+    tasks: int,
+    results: list[dict[str, Any]],
+    summary: list[dict[str, Any]],
+) -> None:
+    """Enforce the law: what ran is what was asked for, synced and verified."""
+    block = 8 * math.prod(case.local_size)
+    mib = block * case.writers / MIB
+    laws: list[tuple[str, Any, Collection[Any]]] = [
+        ("api", asked["api"], [API[case.backend]]),
+        ("tasks", tasks, [case.writers]),
+        ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
+        ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
+        ("collective", asked["collective"], [int(case.backend != "stream")]),
+        ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
+        ("dryRun", asked.get("dryRun", 0), [0]),
+        ("MiB in all", [entry["xsizeMiB"] for entry in summary], [[round(mib, 4)]]),
+        (
+            "results that are no rate of these bytes",
+            sum(not _is_rate(r, mib) for r in results),
+            [0],
+        ),
+    ]
+    needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
+    laws += [(name, asked[name], [1]) for name in needed]
+    accesses = ["write"] * (1 + _WARMUP) if access == "write" else ["read"]
+    laws += [("accesses", [result["access"] for result in results], [accesses])]
+    for name, found, allowed in laws:
+        if found not in allowed:
+            wanted = " or ".join(map(str, allowed))
+            raise InvalidResult(f"IOR: {name}: {found!r}, where {wanted} was asked for")
+
+
+def _is_rate(result: dict[str, Any], mib: float) -> bool:
+    """Whether the rate is a number, and these bytes over the time, as far as IOR's digits tell."""
+    rate, seconds = result["bwMiB"], result["totalTime"]
+    if not all(isinstance(n, int | float) and math.isfinite(n) for n in (rate, seconds)):
+        return False
+    wrong = abs(rate * seconds - mib)
+    return bool(rate > 0 and wrong <= (rate + seconds) * _HALF_A_DIGIT * 1.01)
+
+
+def require_stripes(listing: Path, case: Case, osts: int) -> None:
+    """The law of IOR's files, as `lfs getstripe` lists them: they have the stripes asked for."""
+    text = listing.read_text(errors="replace") if listing.exists() else ""
+    count = osts if case.stripe_count == -1 else case.stripe_count
+    wanted = (count, (case.stripe_size or 0) * MIB)
+    files = case.writers if case.files == "process" else 1
+    found = [(int(count), int(size)) for count, size in _STRIPES.findall(text)]
+    if found != [wanted] * files:
+        others = sorted({pair for pair in found if pair != wanted})
+        seen = f"(count, size) of {others[0]}" if others else f"stripes of {len(found)} file(s)"
+        raise InvalidResult(f"IOR: {seen}, where {wanted} of {files} was asked for")

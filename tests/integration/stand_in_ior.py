@@ -1,0 +1,50 @@
+"""Stands in for IOR where there is none. It measures nothing.
+
+usage: stand_in_ior.py SECONDS|FAULT IOR's options. A run takes so many seconds, of which its rate
+follows; a fault is one that the records in tests/data/ior have, too.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+RECORD = Path(__file__).parents[1] / "data/ior/mpiio-4.0.json"
+
+how, *words = sys.argv[1:]
+if os.environ["OMPI_COMM_WORLD_RANK"] != "0":
+    sys.exit()
+value = dict(zip(words, [*words[1:], ""], strict=True))  # of a flag: the word behind it
+summary = next(word.split("=")[1] for word in words if word.startswith("summaryFile="))
+
+tasks, block = int(os.environ["OMPI_COMM_WORLD_SIZE"]), int(value["-b"])
+mib = tasks * block / 2**20
+seconds = 1.0 if how in ("wrong data", "no sync") else float(how)
+access = "write" if "-w" in words else "read"
+file = Path(value["-o"])
+files = [file] if "-F" not in words else [Path(f"{file}.{task:08}") for task in range(tasks)]
+if access == "write":
+    for file in files:
+        file.touch()
+assert all(file.exists() for file in files)
+
+data = json.loads(RECORD.read_text())
+(test,) = data["tests"]
+test["Parameters"].update(
+    api=value["-a"],
+    blockSize=block,
+    fsync=int("-e" in words and how != "no sync"),
+    checkWrite=int("-W" in words),
+    checkRead=int("-R" in words),
+    reorderTasks=int("-C" in words),
+    collective=int("-c" in words),
+    filePerProc=int("-F" in words),
+)
+test["Options"]["tasks"] = tasks
+result = {"access": access, "bwMiB": mib / seconds, "totalTime": seconds}
+test["Results"] = [result] * int(value["-i"])
+data["summary"][0]["xsizeMiB"] = mib
+Path(summary).write_text(json.dumps(data))
+if how == "wrong data":
+    print("WARNING: Incorrect data on write (2 errors found).")
+    sys.exit(2)
