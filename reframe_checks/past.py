@@ -8,7 +8,8 @@ from pathlib import Path
 import reframe.core.runtime as rt
 from reframe.core.exceptions import ExpectedFailureError, SanityError
 
-from iowatch import baselines, expected, history
+from iowatch import expected
+from iowatch.past import baselines, history
 
 from .benchio import ROOT
 

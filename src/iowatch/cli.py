@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from iowatch.commands import accept, night, paper, past, report
-from iowatch.onboarding import site
+from iowatch.onboarding.command import site
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 

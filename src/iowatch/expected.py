@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from iowatch.detector_judgement import SEVERE
+from iowatch.detector.judgement import SEVERE
 from iowatch.errors import UserError
 from iowatch.verdict import DEFECT, REGRESSION
 

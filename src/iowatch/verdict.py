@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.detector_judgement import R1, R2, R3, R4, SEVERE, Judgement
+from iowatch.detector.judgement import R1, R2, R3, R4, SEVERE, Judgement
 from iowatch.figures import FIGURES, figure_names
 
 OK = "ok"

@@ -28,7 +28,7 @@ MIB = 2**20
 LOAD = """
 import json, re, sys, time
 from pathlib import Path
-from iowatch.history import by_night, read
+from iowatch.past.history import by_night, read
 start, used = time.perf_counter(), time.process_time()
 records = read([Path(sys.argv[1])])
 loaded = time.perf_counter()

@@ -29,8 +29,8 @@ from detector_trials import (
 )
 from detector_year import year_rows
 
-from iowatch.detector_judgement import GAIN, R1, R2, R3, R4
-from iowatch.detector_settings import SETTINGS
+from iowatch.detector.judgement import GAIN, R1, R2, R3, R4
+from iowatch.detector.settings import SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs/detector.md"
 #: Row -> trial of false alarms. Nights of each: 22 cases x series x 120.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iowatch.detector_baseline import Job
+from iowatch.detector.baseline import Job
 
 JOBS = 5  # of a night: the nightly one and four re-runs
 REPEATS = 10

@@ -1,6 +1,6 @@
 """Trials of the detector on simulated nights: how often it is wrong, and how soon it is right.
 
-Every trial is on one of the model's 22 cases; it runs the rules of iowatch.detector themselves.
+Every trial is on one of the model's 22 cases; it runs iowatch.detector.rules itself.
 """
 
 from collections import Counter
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from detector_model import BLESSED, JOBS, Model, Nights, jobs, quantiles
 
-from iowatch.detector import Detector, State
-from iowatch.detector_baseline import estimate
-from iowatch.detector_judgement import GAIN
-from iowatch.detector_settings import NORMAL, Settings
+from iowatch.detector.baseline import estimate
+from iowatch.detector.judgement import GAIN
+from iowatch.detector.rules import Detector, State
+from iowatch.detector.settings import NORMAL, Settings
 
 CASES = 22
 PLAIN = (10, 20, 30, 50)  # ReFrame's lower threshold on the night's job, % below the reference

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from detector_trials import PLAIN
 
-from iowatch.backtest import Backtest, PastNight, backtest, persists, read, replay
-from iowatch.detector_baseline import estimate
-from iowatch.detector_settings import SETTINGS
+from iowatch.detector.backtest import Backtest, PastNight, backtest, persists, read, replay
+from iowatch.detector.baseline import estimate
+from iowatch.detector.settings import SETTINGS
 
 BLESS = 30
 SEEDS = 5

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from iowatch import history
-from iowatch.history import HistoryError, read
+from iowatch.past import history
+from iowatch.past.history import HistoryError, read
 
 YEAR = Path(__file__).with_name("year.py")
 NOBODY = 65534
@@ -87,7 +87,7 @@ def test_session_that_is_deleted_meanwhile_is_not_missed(database, in_the_middle
 READ_UNTIL = """
 import sys
 from pathlib import Path
-from iowatch.history import read
+from iowatch.past.history import read
 database, end = map(Path, sys.argv[1:])
 print("reading", flush=True)
 while not end.exists():
@@ -123,7 +123,7 @@ HANG = """
 import sys, time
 from pathlib import Path
 from types import SimpleNamespace
-from iowatch import history
+from iowatch.past import history
 def hang(text):
     print("in the middle", flush=True)
     time.sleep(600)

@@ -17,7 +17,7 @@ IOWATCH = [sys.executable, "-m", "iowatch"]
 ELSEWHERE = [
     sys.executable,
     "-c",
-    "import os, pathlib, iowatch.onboarding as onboarding, iowatch.cli as cli;"
+    "import os, pathlib, iowatch.onboarding.command as onboarding, iowatch.cli as cli;"
     "onboarding.MOUNTINFO = pathlib.Path(os.environ['MOUNTINFO']); cli.app(prog_name='iowatch')",
 ]
 

@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from iowatch.detector import Detector, State
-from iowatch.detector_baseline import Baseline, Job
-from iowatch.detector_settings import NORMAL
+from iowatch.detector.baseline import Baseline, Job
+from iowatch.detector.rules import Detector, State
+from iowatch.detector.settings import NORMAL
 
 START = datetime(2026, 3, 1, 1)
 BASELINE = Baseline(math.log(1000), 0.1, math.log(0.9), 0.1, 0.03, 30, START, START)

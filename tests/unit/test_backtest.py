@@ -5,9 +5,9 @@ import random
 import pytest
 from typer.testing import CliRunner
 
-from iowatch.backtest import BacktestError, backtest, read
 from iowatch.cli import app
-from iowatch.detector_settings import SETTINGS
+from iowatch.detector.backtest import BacktestError, backtest, read
+from iowatch.detector.settings import SETTINGS
 
 HEADER = "case,night,job,max_mib_s,control_max_mib_s,close_fraction"
 

@@ -7,12 +7,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from iowatch import baselines, cli
-from iowatch.baselines import BEGIN, END, BlessError, bless, read, with_blessed, write
+from iowatch import cli
 from iowatch.case import Case
 from iowatch.commands import past
-from iowatch.history import Record, by_night
-from iowatch.published import references
+from iowatch.paper.published import references
+from iowatch.past import baselines
+from iowatch.past.baselines import BEGIN, END, BlessError, bless, read, with_blessed, write
+from iowatch.past.history import Record, by_night
 from iowatch.verdict import read_references
 
 HDF5 = Case("archer", "fs3", "cray", "write", "shared", "hdf5", -1, 1, (128, 128, 128), 48)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from unit.detector_nights import START, run, well
 
-from iowatch.detector_judgement import common_mode
+from iowatch.detector.judgement import common_mode
 
 
 def judged(rule, raised=0, kind="regression", drop=0.5):

@@ -3,7 +3,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from iowatch.criteria import (
+from iowatch.accept.criteria import (
     CriteriaError,
     Criterion,
     judge_median,

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from unit.detector_nights import BASELINE, MPIIO, QUIET, START, job, kinds, low, night, run, well
 
-from iowatch.detector import Detector, State
-from iowatch.detector_baseline import baseline_of, visible_drops
+from iowatch.detector.baseline import baseline_of, visible_drops
+from iowatch.detector.rules import Detector, State
 
 # R1
 

@@ -6,7 +6,7 @@ import random
 import pytest
 from unit.detector_nights import job, kinds, low, night
 
-from iowatch.detector_baseline import BaselineRefused, baseline_of, change_point, estimate
+from iowatch.detector.baseline import BaselineRefused, baseline_of, change_point, estimate
 
 #: 0 to 20 in an order in which no night resembles the one before.
 MIXED = [8 * n % 21 for n in range(21)]

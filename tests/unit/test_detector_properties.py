@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.detector_nights import BASELINE, MPIIO, job, kinds, run
 
-from iowatch.detector import Detector, State
-from iowatch.detector_baseline import baseline_of, estimate
-from iowatch.detector_settings import SETTINGS
+from iowatch.detector.baseline import baseline_of, estimate
+from iowatch.detector.rules import Detector, State
+from iowatch.detector.settings import SETTINGS
 
 
 def series(seed, count=60, spread=0.25):

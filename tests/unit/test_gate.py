@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from unit.reported import FIXTURE, HDF5, LIBRARY_VERSIONS, MPIIO, reported, session
 
-from iowatch.gate import gate
+from iowatch.night.gate import gate
 from iowatch.verdict import RED
 
 

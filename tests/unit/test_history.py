@@ -1,7 +1,7 @@
 from datetime import date, datetime, timedelta, timezone
 
 from iowatch.case import Case
-from iowatch.history import Record, by_night
+from iowatch.past.history import Record, by_night
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 LATE = datetime(2026, 1, 1, 22, tzinfo=timezone.utc)

@@ -12,12 +12,13 @@ import pytest
 import reframe
 from typer.testing import CliRunner
 
-from iowatch import backtest, baselines, importing
-from iowatch.baselines import jobs_of
 from iowatch.case import Case
 from iowatch.cli import app
-from iowatch.history import by_night, read
-from iowatch.old_runs import ImportFailed, Run
+from iowatch.detector import backtest
+from iowatch.past import baselines, importing
+from iowatch.past.baselines import jobs_of
+from iowatch.past.history import by_night, read
+from iowatch.past.old_runs import ImportFailed, Run
 
 HDF5 = Case("old", "fs3", "gnu", "write", "shared", "hdf5", 4, 1, (8, 8, 8), 24)
 NIGHT = datetime(2020, 6, 1, 3, tzinfo=timezone.utc)

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from iowatch.lock import locked
+from iowatch.night.lock import locked
 from iowatch.reframe_site import UsageError
 
 

@@ -4,7 +4,7 @@ from email import message_from_bytes, policy
 
 import pytest
 
-from iowatch import mail
+from iowatch.night import mail
 from iowatch.reframe_site import UsageError
 
 

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 from unit.reported import HDF5, MPIIO, reported, session
 
-from iowatch import nightly
 from iowatch.cli import app
 from iowatch.commands import night as commands
-from iowatch.gate import gate
-from iowatch.mail import MailError, Outbox
-from iowatch.nightly import NothingDue, Wanted, read_duration
+from iowatch.night import nightly
+from iowatch.night.gate import gate
+from iowatch.night.mail import MailError, Outbox
+from iowatch.night.nightly import NothingDue, Wanted, read_duration
+from iowatch.night.session import Interrupted, Session
 from iowatch.reframe_site import UsageError
-from iowatch.session import Interrupted, Session
 from iowatch.site import Filesystem
 
 
@@ -237,7 +237,7 @@ def mails(monkeypatch):
     """The mails that are sent: subject and text."""
     sent = []
     monkeypatch.setattr(Outbox, "send", lambda self, *mail: sent.append(mail))
-    monkeypatch.setattr("iowatch.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
+    monkeypatch.setattr("iowatch.night.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
     return sent
 
 

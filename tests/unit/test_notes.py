@@ -8,10 +8,10 @@ from pathlib import Path
 from unit.nights import CASE, SLOW, USUAL, at, blessed, ran
 
 from iowatch.expected import ExpectedFailure
-from iowatch.gate import Night, Row
-from iowatch.notes import Known, add_notes
+from iowatch.night.gate import Night, Row
+from iowatch.night.notes import Known, add_notes
+from iowatch.night.tonight import tonight
 from iowatch.site import Filesystem
-from iowatch.tonight import tonight
 
 DATABASE = Path("/results/results.db")
 CASES = [replace(CASE, backend=name) for name in ("mpiio", "hdf5", "netcdf", "stream")]

@@ -9,9 +9,10 @@ import pytest
 import yaml
 from unit.login_node import CONFIG, INFINIBAND, SINFO, STRIPE_OLD, files
 
-from iowatch import machine, mounts, onboarding
-from iowatch.machine import OnboardingError
-from iowatch.mounts import Mount
+from iowatch.onboarding import command as onboarding
+from iowatch.onboarding import machine, mounts
+from iowatch.onboarding.machine import OnboardingError
+from iowatch.onboarding.mounts import Mount
 from iowatch.site import read_filesystem
 from iowatch.sweep import CHECKS
 

@@ -7,12 +7,13 @@ from datetime import datetime, timezone
 import pytest
 from rich.console import Console
 
-from iowatch import paper, paper_plots
 from iowatch.case import Case
 from iowatch.commands.paper import show_table
-from iowatch.history import Record
-from iowatch.paper import FIGURES, STATISTICS, of_table, own, published
-from iowatch.published import PublishedError, read_tables
+from iowatch.paper import figures as paper
+from iowatch.paper import plots as paper_plots
+from iowatch.paper.figures import FIGURES, STATISTICS, of_table, own, published
+from iowatch.paper.published import PublishedError, read_tables
+from iowatch.past.history import Record
 
 WHITE_PAPER = {str(number) for number in range(1, 22)}
 

@@ -8,8 +8,8 @@ import pytest
 
 from iowatch.case import Case
 from iowatch.figures import figure_names
-from iowatch.old_runs import UNITS, ImportFailed
-from iowatch.perflogs import is_perflog, read
+from iowatch.past.old_runs import UNITS, ImportFailed
+from iowatch.past.perflogs import is_perflog, read
 
 DATA = Path(__file__).parents[1] / "data"
 MB = 1e6 / 2**20  # in MiB

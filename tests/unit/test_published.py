@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from iowatch.case import parse_size
-from iowatch.published import COLUMNS, PROSE_COLUMNS, PUBLISHED, read_prose, read_tables
+from iowatch.paper.published import COLUMNS, PROSE_COLUMNS, PUBLISHED, read_prose, read_tables
 
 TABLES = read_tables()
 ROWS = TABLES.rows(named=True)

@@ -12,11 +12,11 @@ import pytest
 
 from iowatch.bounds import GENERAL
 from iowatch.case import Case, parse_size
-from iowatch.detector import Detector, State
-from iowatch.detector_baseline import Job
-from iowatch.detector_settings import NORMAL
+from iowatch.detector.baseline import Job
+from iowatch.detector.rules import Detector, State
+from iowatch.detector.settings import NORMAL
 from iowatch.figures import figure_names
-from iowatch.published import COMPARISON_TABLE, read_prose, read_tables
+from iowatch.paper.published import COMPARISON_TABLE, read_prose, read_tables
 from iowatch.verdict import judge, read_references, with_past
 
 ROWS = [row for row in read_tables().rows(named=True) if row["table"] != COMPARISON_TABLE]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from iowatch import published
 from iowatch.case import Case, parse_size
 from iowatch.figures import figure_names
-from iowatch.published import (
+from iowatch.paper import published
+from iowatch.paper.published import (
     GENERAL,
     PublishedError,
     read_tables,
@@ -250,7 +250,7 @@ def test_what_the_checks_import_needs_only_reframes_dependencies():
         for node in ast.walk(ast.parse(check.read_text()))
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("iowatch.")
     ]
-    assert "from iowatch import baselines, expected, history" in imports
+    assert "from iowatch.past import baselines, history" in imports
     missing = ["polars", "typer", "rich", "jinja2", "darshan", "matplotlib", "numpy"]
     code = [f"import sys; sys.modules.update(dict.fromkeys({missing}))", *imports]
     subprocess.run([sys.executable, "-c", "\n".join(code)], check=True)

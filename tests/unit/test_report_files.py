@@ -10,8 +10,8 @@ from browser.simulated import SYSTEM, Year
 from typer.testing import CliRunner
 from unit.reported_nights import HDF5, MPIIO, NIGHT, record, red, report, well
 
-from iowatch import history
 from iowatch.cli import app
+from iowatch.past import history
 from iowatch.report.model import ReportError, report_of
 from iowatch.report.pages import html, junit, markdown
 from iowatch.report.write import page_of_tonight, write

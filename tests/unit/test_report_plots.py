@@ -9,7 +9,7 @@ import pytest
 from browser.plotted import Plot
 from browser.simulated import BROKEN, CLOSE, KNOWN, SLOW, SYSTEM, Year
 
-from iowatch import history
+from iowatch.past import history
 from iowatch.report.model import report_of
 from iowatch.report.pages import html
 

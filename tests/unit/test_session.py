@@ -26,7 +26,7 @@ touch started
 """
 DRIVER = """\
 import json, sys, time
-from iowatch import session
+from iowatch.night import session
 session.GRACE_S, session.JOB_GRACE_S = 1.0, 0.5
 lock = open("lock", "w")
 import fcntl; fcntl.flock(lock, fcntl.LOCK_EX)
@@ -169,7 +169,7 @@ def test_reframe_that_does_not_end_is_killed_with_its_jobs(start, tmp_path):
 def test_ignored_signal_stays_ignored(start):
     """As under nohup."""
     script = (
-        "import os, signal; from iowatch import session\n"
+        "import os, signal; from iowatch.night import session\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "with session.interruptible(): os.kill(os.getpid(), signal.SIGHUP)\n"
         "with session.interruptible(): os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -6,8 +6,8 @@ import pytest
 from unit.nights import BEGIN, CASE, SLOW, USUAL, at, blessed, ran
 
 from iowatch.case import Case
-from iowatch.suspects import due, rerun_script
-from iowatch.tonight import tonight
+from iowatch.night.suspects import due, rerun_script
+from iowatch.night.tonight import tonight
 
 PAST = [ran(-24 * days, USUAL) for days in range(40, 0, -1)]
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from iowatch.case import Case
-from iowatch.detector_judgement import Judgement
+from iowatch.detector.judgement import Judgement
 from iowatch.figures import figure_names
 from iowatch.verdict import (
     BadReference,

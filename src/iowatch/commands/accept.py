@@ -13,7 +13,7 @@ from iowatch.reframe_site import UsageError, cases, filesystems, results_databas
 from iowatch.sweep import ACCEPTANCE
 
 if TYPE_CHECKING:
-    from iowatch.criteria import Contract, Criterion, Finding
+    from iowatch.accept.criteria import Contract, Criterion, Finding
 
 
 def accept(
@@ -36,7 +36,8 @@ def accept(
     """
     outputs = output or [Path("dossier.html"), Path("dossier.pdf")]
     with one_line_errors(), needs_extra("report"):
-        from iowatch import criteria, dossier, dossier_page
+        from iowatch.accept import criteria, dossier
+        from iowatch.accept import page as dossier_page
 
         if wrong := [path for path in outputs if path.suffix not in dossier_page.FORMATS]:
             raise UsageError(f"--output {wrong[0]}: is neither .html nor .pdf")
@@ -67,7 +68,7 @@ def show(
     console: Console,
 ) -> None:
     """Print the verdict on every criterion."""
-    from iowatch.dossier_page import figure
+    from iowatch.accept.page import figure
 
     console.print(contract.title, style="bold", markup=False)
     for criterion, finding in findings.items():

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from iowatch import history
 from iowatch.errors import UserError
+from iowatch.past import history
 from iowatch.reframe_site import UsageError, results_database
 
 DAY = "%Y-%m-%d"

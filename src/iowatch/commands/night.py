@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from iowatch import baselines, mail, session
-from iowatch import nightly as nights
 from iowatch.commands.common import DAY, Databases, needs_extra, one_line_errors, selected
+from iowatch.commands.tables import as_text, in_brief, show_night
 from iowatch.errors import UserError
-from iowatch.gate import Night
+from iowatch.night import mail, session
+from iowatch.night import nightly as nights
+from iowatch.night.gate import Night
+from iowatch.night.suspects import rerun_script
+from iowatch.night.tonight import tonight
+from iowatch.past import baselines
 from iowatch.reframe_site import UsageError, reference_folder, results_database
-from iowatch.suspects import rerun_script
 from iowatch.sweep import NIGHTLY
-from iowatch.tables import as_text, in_brief, show_night
-from iowatch.tonight import tonight
 
 
 def nightly(

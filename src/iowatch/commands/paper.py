@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from iowatch import paper
 from iowatch.commands.common import (
     Databases,
     ReferenceValues,
@@ -18,8 +17,9 @@ from iowatch.commands.common import (
     one_line_errors,
     selected,
 )
-from iowatch.history import Record
-from iowatch.published import PUBLISHED, write_references
+from iowatch.paper import figures as paper
+from iowatch.paper.published import PUBLISHED, write_references
+from iowatch.past.history import Record
 from iowatch.reframe_site import UsageError
 
 
@@ -51,7 +51,7 @@ def figures(
             show_table(paper.of_table(table), records, Console(highlight=False))
             return
         with needs_extra("report"):
-            from iowatch import paper_plots
+            from iowatch.paper import plots as paper_plots
 
             try:
                 for path in paper_plots.draw_all(records, output):

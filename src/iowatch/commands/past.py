@@ -12,8 +12,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from iowatch import baselines, importing
-from iowatch.backtest import backtest
 from iowatch.commands.common import (
     DAY,
     Databases,
@@ -22,12 +20,14 @@ from iowatch.commands.common import (
     one_line_errors,
     selected,
 )
-from iowatch.detector_settings import SETTINGS
-from iowatch.history import by_night
-from iowatch.published import PUBLISHED
+from iowatch.commands.tables import show_blessing, show_history
+from iowatch.detector.backtest import backtest
+from iowatch.detector.settings import SETTINGS
+from iowatch.paper.published import PUBLISHED
+from iowatch.past import baselines, importing
+from iowatch.past.history import by_night
+from iowatch.past.replay import write_table
 from iowatch.reframe_site import UsageError
-from iowatch.replay import write_table
-from iowatch.tables import show_blessing, show_history
 
 
 def history(

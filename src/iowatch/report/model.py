@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from iowatch.baselines import Blessed
 from iowatch.case import Case
-from iowatch.detector_judgement import (
+from iowatch.detector.judgement import (
     NOISY,
     OK,
     SEVERE,
@@ -22,10 +21,11 @@ from iowatch.detector_judgement import (
     Judgement,
     common_mode,
 )
-from iowatch.drift import judge_tonight
 from iowatch.errors import UserError
 from iowatch.expected import ExpectedFailure, excuse
-from iowatch.history import Record, by_night, is_same_night
+from iowatch.past.baselines import Blessed
+from iowatch.past.drift import judge_tonight
+from iowatch.past.history import Record, by_night, is_same_night
 from iowatch.report.names import short_names
 from iowatch.report.past import Change, Expected, Past
 from iowatch.report.sentence import sentence_of

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from statistics import median
 
-from iowatch.baselines import Blessed, jobs_of
-from iowatch.detector_baseline import Baseline, BaselineRefused, estimate
-from iowatch.detector_judgement import NOISY, OK, TRANSIENT
-from iowatch.detector_settings import NORMAL
-from iowatch.drift import usual as usual_of_blessed
+from iowatch.detector.baseline import Baseline, BaselineRefused, estimate
+from iowatch.detector.judgement import NOISY, OK, TRANSIENT
+from iowatch.detector.settings import NORMAL
 from iowatch.figures import OST
-from iowatch.history import Record
+from iowatch.past.baselines import Blessed, jobs_of
+from iowatch.past.drift import usual as usual_of_blessed
+from iowatch.past.history import Record
 from iowatch.verdict import IMPROVEMENT, NO_BASELINE
 
 GOOD = frozenset({OK, NOISY, TRANSIENT, IMPROVEMENT, NO_BASELINE})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iowatch.case import Case
-from iowatch.detector_judgement import IMPROVEMENT, NO_BASELINE, NOISY, OK, TRANSIENT
-from iowatch.detector_settings import NORMAL
+from iowatch.detector.judgement import IMPROVEMENT, NO_BASELINE, NOISY, OK, TRANSIENT
+from iowatch.detector.settings import NORMAL
 from iowatch.phases import slow_phase
 from iowatch.report.past import Past, control_rate
 from iowatch.results import CONTROL

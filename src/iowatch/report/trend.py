@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
 
-from iowatch.detector_baseline import change_point
-from iowatch.detector_settings import NORMAL
+from iowatch.detector.baseline import change_point
+from iowatch.detector.settings import NORMAL
 from iowatch.report.past import Past, best
 
 #: A bless refuses only what lasts; a reader wants to see what has just begun, at its right place.

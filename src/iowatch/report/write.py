@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
 
-from iowatch import baselines, expected, history
+from iowatch import expected
+from iowatch.past import baselines, history
 from iowatch.reframe_site import reference_folder
 from iowatch.report.model import Report, ReportError, report_of
 from iowatch.report.pages import html

@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from iowatch import baselines
 from iowatch.bounds import GENERAL, IOR_PEER, SLOW_OST, flow
 from iowatch.errors import UserError
+from iowatch.past import baselines
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "reference_values" / "published"
 PROSE = "prose.csv"  # stated in the text; every other file has the tables' rows of one system
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from iowatch.detector_settings import Settings
+from iowatch.detector.settings import Settings
 
 _KEPT = 30  # nights: enough for the size of a change, however long nobody blesses it
 

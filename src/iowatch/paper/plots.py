@@ -12,8 +12,8 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from iowatch.history import Record
-from iowatch.paper import FIGURES, Figure, Series, own, published
+from iowatch.paper.figures import FIGURES, Figure, Series, own, published
+from iowatch.past.history import Record
 
 mpl.use("Agg")
 STYLE: list[Any] = [

@@ -13,8 +13,7 @@ from statistics import median
 from typing import Any
 
 from iowatch import results
-from iowatch.case import Case
-from iowatch.criteria import (
+from iowatch.accept.criteria import (
     REFUSED,
     Contract,
     Criterion,
@@ -24,8 +23,9 @@ from iowatch.criteria import (
     judge_scaling,
     judge_slowest,
 )
+from iowatch.case import Case
 from iowatch.errors import UserError
-from iowatch.history import sessions
+from iowatch.past.history import sessions
 from iowatch.results import CONTROL, InvalidResult, Result
 from iowatch.site import Filesystem
 from iowatch.sweep import ACCEPTANCE

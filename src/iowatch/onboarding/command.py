@@ -17,9 +17,9 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from iowatch import machine
-from iowatch.machine import OnboardingError
-from iowatch.mounts import find_filesystems
+from iowatch.onboarding import machine
+from iowatch.onboarding.machine import OnboardingError
+from iowatch.onboarding.mounts import find_filesystems
 from iowatch.reframe_site import ROOT
 from iowatch.sweep import CHECKS
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from iowatch.case import Size, format_size
-from iowatch.old_runs import ImportFailed, Run, as_number, case_of, mib_per_s
+from iowatch.past.old_runs import ImportFailed, Run, as_number, case_of, mib_per_s
 from iowatch.results import CONTROL
 
 BANNER = "Simple Parallel IO benchmark"

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from iowatch.baselines import Blessing
 from iowatch.case import Case, format_size
-from iowatch.gate import Night
-from iowatch.history import Record, by_night
-from iowatch.old_runs import IMPORTED
+from iowatch.night.gate import Night
+from iowatch.past.baselines import Blessing
+from iowatch.past.history import Record, by_night
+from iowatch.past.old_runs import IMPORTED
 
 
 def show_night(night: Night, console: Console) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import jinja2
 
-from iowatch.criteria import FAIL, KINDS, OPEN, PASS, REFUSED, Contract, Criterion, Finding
-from iowatch.dossier import Evidence
+from iowatch.accept.criteria import FAIL, KINDS, OPEN, PASS, REFUSED, Contract, Criterion, Finding
+from iowatch.accept.dossier import Evidence
 from iowatch.errors import UserError
 
 FORMATS = (".html", ".pdf")

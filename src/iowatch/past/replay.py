@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from datetime import date
 from typing import TextIO
 
-from iowatch.baselines import jobs_of
-from iowatch.history import Record, by_night
+from iowatch.past.baselines import jobs_of
+from iowatch.past.history import Record, by_night
 
 COLUMNS = ("case", "night", "job", "max_mib_s", "control_max_mib_s", "close_fraction")
 

@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from iowatch import baselines, expected, history
+from iowatch import expected
 from iowatch.case import Case
-from iowatch.gate import Night, gate
-from iowatch.history import HistoryError
-from iowatch.lock import locked
-from iowatch.notes import Known, add_notes
+from iowatch.night.gate import Night, gate
+from iowatch.night.lock import locked
+from iowatch.night.notes import Known, add_notes
+from iowatch.night.session import Session, ignore_signals, run_session
+from iowatch.night.suspects import due
+from iowatch.night.tonight import tonight
+from iowatch.past import baselines, history
+from iowatch.past.history import HistoryError
 from iowatch.reframe_site import (
     CHECKS,
     UsageError,
@@ -26,11 +30,8 @@ from iowatch.reframe_site import (
     reference_folder,
     results_database,
 )
-from iowatch.session import Session, ignore_signals, run_session
 from iowatch.site import Filesystem
-from iowatch.suspects import due
 from iowatch.sweep import NIGHTLY, SWEEPS
-from iowatch.tonight import tonight
 
 
 class NothingDue(Exception):

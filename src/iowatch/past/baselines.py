@@ -23,10 +23,10 @@ import yaml
 
 from iowatch.bounds import flow, general
 from iowatch.case import Case
-from iowatch.detector_baseline import Baseline, BaselineRefused, Job, Night, baseline_of
-from iowatch.detector_settings import NORMAL, Settings
+from iowatch.detector.baseline import Baseline, BaselineRefused, Job, Night, baseline_of
+from iowatch.detector.settings import NORMAL, Settings
 from iowatch.errors import UserError
-from iowatch.history import Record
+from iowatch.past.history import Record
 from iowatch.sweep import CHECKS, check_of
 
 FLOOR = -0.5  # of the baseline's median: ReFrame's own check is coarse, the detector is not

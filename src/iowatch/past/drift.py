@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from statistics import median
 
-from iowatch.baselines import Blessed, job_of, jobs_of
-from iowatch.detector import Detector, State
-from iowatch.detector_baseline import Night
-from iowatch.detector_judgement import Judgement
-from iowatch.history import Record, is_same_night
+from iowatch.detector.baseline import Night
+from iowatch.detector.judgement import Judgement
+from iowatch.detector.rules import Detector, State
+from iowatch.past.baselines import Blessed, job_of, jobs_of
+from iowatch.past.history import Record, is_same_night
 
 
 @dataclass(frozen=True)

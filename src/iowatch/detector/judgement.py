@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from iowatch.detector_settings import NORMAL, Settings
+from iowatch.detector.settings import NORMAL, Settings
 
 OK = "ok"
 NO_BASELINE = "no_baseline"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from iowatch.baselines import Blessed
 from iowatch.case import Case
-from iowatch.detector_judgement import SUSPECT, Judgement
-from iowatch.detector_settings import NORMAL
-from iowatch.drift import judge_tonight
-from iowatch.history import Record, by_night, is_same_night
+from iowatch.detector.judgement import SUSPECT, Judgement
+from iowatch.detector.settings import NORMAL
+from iowatch.past.baselines import Blessed
+from iowatch.past.drift import judge_tonight
+from iowatch.past.history import Record, by_night, is_same_night
 
 #: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
 #: detector sees nothing of them.

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
-from iowatch.baselines import Blessed, settings_hash
 from iowatch.case import Case
-from iowatch.detector_judgement import NOISY, common_mode
-from iowatch.detector_settings import NORMAL
+from iowatch.detector.judgement import NOISY, common_mode
+from iowatch.detector.settings import NORMAL
 from iowatch.expected import ExpectedFailure
-from iowatch.gate import Night
+from iowatch.night.gate import Night
+from iowatch.night.tonight import Tonight
+from iowatch.past.baselines import Blessed, settings_hash
 from iowatch.site import Filesystem
-from iowatch.tonight import Tonight
 from iowatch.verdict import INVALID
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from iowatch.case import Case
+from iowatch.night.tonight import Tonight
 from iowatch.reframe_site import CHECKS
-from iowatch.tonight import Tonight
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from iowatch import epcc, perflogs
 from iowatch.case import Case
 from iowatch.figures import unit as unit_of
-from iowatch.old_runs import IMPORTED, ImportFailed, Run
+from iowatch.past import epcc, perflogs
+from iowatch.past.old_runs import IMPORTED, ImportFailed, Run
 from iowatch.sweep import check_of
 from iowatch.verdict import INVALID
 

@@ -10,7 +10,7 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.expected import EXCUSABLE
 from iowatch.figures import figure_names
-from iowatch.history import UNFINISHED
+from iowatch.past.history import UNFINISHED
 from iowatch.verdict import INVALID, NO_BASELINE, RED
 
 VERSIONS = "LibraryVersions"  # the check that has no case

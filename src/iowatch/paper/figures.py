@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from iowatch.case import Case, format_size
-from iowatch.history import Record
-from iowatch.published import PublishedError, read_tables
+from iowatch.paper.published import PublishedError, read_tables
+from iowatch.past.history import Record
 
 STATISTICS = ("min", "median", "mean", "max")
 NAMES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from iowatch.machine import OnboardingError, ask
+from iowatch.onboarding.machine import OnboardingError, ask
 
 MIB = 2**20
 

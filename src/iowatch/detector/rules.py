@@ -14,9 +14,9 @@ import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from iowatch.detector_baseline import Baseline, Job, Night, visible_drops, what_shows
-from iowatch.detector_chart import REST, Chart, Cusum
-from iowatch.detector_judgement import (
+from iowatch.detector.baseline import Baseline, Job, Night, visible_drops, what_shows
+from iowatch.detector.chart import REST, Chart, Cusum
+from iowatch.detector.judgement import (
     DEFECT,
     GAIN,
     IMPROVEMENT,
@@ -33,7 +33,7 @@ from iowatch.detector_judgement import (
     TRANSIENT,
     Judgement,
 )
-from iowatch.detector_settings import NORMAL, Settings
+from iowatch.detector.settings import NORMAL, Settings
 
 
 @dataclass(frozen=True, slots=True)

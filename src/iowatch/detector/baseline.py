@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from iowatch.detector_settings import NORMAL, Settings
+from iowatch.detector.settings import NORMAL, Settings
 
 _MAD = 1.4826  # times the median absolute deviation: the standard deviation of a normal sample
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from iowatch.case import Case
 from iowatch.figures import DRIFT, FIGURES, OST, figure_names
-from iowatch.old_runs import UNITS, ImportFailed, Run, as_number, case_of, mib_per_s
+from iowatch.past.old_runs import UNITS, ImportFailed, Run, as_number, case_of, mib_per_s
 
 CASE = "case_id"  # the column that only logs of this project's checks have
 TIMES = ("job_completion_time", "asctime")

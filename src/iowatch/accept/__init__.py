@@ -1,0 +1,1 @@
+"""An acceptance test: criteria, evidence, dossier."""

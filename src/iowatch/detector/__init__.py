@@ -1,0 +1,1 @@
+"""The detector: is a case slower than its own past?"""

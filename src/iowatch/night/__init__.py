@@ -1,0 +1,1 @@
+"""One night: its run, its gate, and what is said of it."""

@@ -1,0 +1,1 @@
+"""`iowatch site new`: a configuration from what a machine says of itself."""

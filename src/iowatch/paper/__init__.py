@@ -1,0 +1,1 @@
+"""The white paper: its tables as data, its figures drawn."""

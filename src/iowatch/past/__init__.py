@@ -1,0 +1,1 @@
+"""What was measured before: history, baselines, and a centre's old data."""
