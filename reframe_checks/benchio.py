@@ -1,44 +1,109 @@
 """The benchmark that all checks run."""
 
+import json
+import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
+import yaml
 from reframe.core.builtins import run_after, sanity_function, variable
+from reframe.core.exceptions import ReframeError, SanityError
 
 from iowatch.site import BENCHIO
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "benchio"
+SPACK_REPO = ROOT / "spack-repo"
+
+#: Optional, in the extras of an environment: the spec that Spack is to build.
+SPACK = "spack"
 
 
 class BuiltBenchio(rfm.RunOnlyRegressionTest):
-    """benchio, brought up to date in this checkout; or a site's own, asked for its version."""
+    """benchio, brought up to date in this checkout; built by Spack; or a site's own."""
 
     descr = "benchio is built and runs"
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
     local = True
 
+    #: ``cmake``: in this checkout; ``spack``: in a copy of the system's Spack environment.
+    #:
+    #: :default: ``spack`` if the environment's extras name a spec as ``spack``; nothing is built if
+    #:     they name a program as ``benchio``; else ``cmake``
+    build = variable(typ.Str["cmake|spack"], type(None), value=None)
+
+    #: What Spack is to build.
+    #:
+    #: :default: ``spack`` of the environment's extras, else this checkout's last commit to benchio
+    spack_spec = variable(str, type(None), value=None)
+
     #: The program's path.
     #:
     #: :default: ``benchio`` of the environment's extras, else ``build/bin/benchio``.
     program = variable(str, value=str(ROOT / "build" / "bin" / "benchio"))
 
+    #: What a job must do before it runs the program.
+    load_cmds = variable(typ.List[str], value=[])
+
+    #: What Spack has built, with what it is linked to.
+    concrete_spec = variable(str, value="", loggable=True)
+
     @run_after("setup")
     def set_commands(self):
         self.prerun_cmds = ["set -e"]
-        prebuilt = self.current_environ.extras.get(BENCHIO)
-        if prebuilt:
-            self.program = prebuilt
+        extras = self.current_environ.extras
+        if self.build == "spack" or (self.build is None and SPACK in extras):
+            self.build_with_spack(self.spack_spec or extras.get(SPACK) or committed_spec())
+        elif self.build is None and BENCHIO in extras:
+            self.program = extras[BENCHIO]
         else:
             # The build tree is persistent and shared: one session at a time brings it up to date.
             self.prerun_cmds += [f"flock {BUILD}/.lock cmake --build {BUILD}"]
         self.executable = self.program
         self.executable_opts = ["--version"]
 
+    def build_with_spack(self, spec):
+        environments = SPACK_REPO / "environments"
+        system = self.current_system.name
+        manifest = environments / system / "spack.yaml"
+        if not manifest.exists():
+            raise ReframeError(
+                f"{manifest} is missing: write it like one of those beside it, or build without "
+                "Spack: -S build=cmake"
+            )
+        roots = yaml.safe_load(manifest.read_text())["spack"]["specs"]
+        others = [root for root in roots if not re.match(r"benchio\b", root)]
+        self.build, self.time_limit = "spack", "4h"  # with what a site has not installed
+        environment = f"environments/{system}"
+        spack = f"spack -e {environment}"
+        self.prerun_cmds += [
+            "command -v spack >/dev/null || "
+            "{ echo 'no spack on PATH: source its setup-env.sh' >&2; exit 1; }",
+            # A copy: adding a spec changes it. Its paths stay right: they begin at its own folder.
+            f"rm -rf environments && mkdir environments && ln -sfn {SPACK_REPO}/spack_repo .",
+            f"cp -r {environments}/common.yaml {environments}/{system} environments",
+            f"rm -f {environment}/spack.lock",
+            f"{spack} add {shlex.quote(spec)}",
+            f"{spack} install",
+            # For the jobs, which then need no Spack; with what else there is, such as Darshan.
+            f"{spack} load --sh {shlex.join([spec, *others])} >load.sh",
+            f"program=$({spack} location --install-dir {shlex.quote(spec)})/bin/benchio",
+            'echo "$program" >program',
+            ". ./load.sh",
+        ]
+        self.program = "$program"  # until it has been built
+        self.load_cmds = [f". {self.stagedir}/load.sh"]
+        self.keep_files = [f"{environment}/spack.yaml", f"{environment}/spack.lock"]
+
     @sanity_function
     def assert_it_runs(self):
+        if self.build == "spack":
+            return self.assert_spack_built_it()
         return sn.assert_eq(
             self.job.exitcode,
             0,
@@ -46,3 +111,56 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             f"{BENCHIO!r} in the extras of environment {self.current_environ.name!r}; see "
             f"{self.stagedir}",
         )
+
+    def assert_spack_built_it(self):
+        if self.job.exitcode != 0:
+            said = [*_lines(self.stdout), *_lines(self.stderr)]
+            errors = [line for line in said if "Error:" in line] or said or ["no reason"]
+            raise SanityError(f"Spack gave no benchio that runs: {errors[0]}; see {self.stagedir}")
+        self.program = Path("program").read_text().strip()
+        lock = Path("environments", self.current_system.name, "spack.lock")
+        self.concrete_spec = concrete_spec(json.loads(lock.read_text()))
+        return True
+
+
+def committed_spec():
+    """This checkout's benchio by its commit: a branch is built once, and then never again."""
+    where = "src/benchio"
+    try:
+        changed = _git("status", "--porcelain", "--", where)
+        commit = _git("log", "-1", "--format=%H", "--", where)
+    except (OSError, subprocess.CalledProcessError) as err:
+        said = (getattr(err, "stderr", None) or str(err)).strip().splitlines()[-1]
+        raise ReframeError(f"{ROOT} is no git clone to be built by Spack: {said}") from None
+    if changed:
+        raise ReframeError(
+            f"{where} has changes, and Spack builds commits: commit them, name another spec with "
+            "-S spack_spec=benchio@..., or build them with -S build=cmake"
+        )
+    return f"benchio@git.{commit}=main"
+
+
+def concrete_spec(lock):
+    """benchio of a spack.lock in one line: version, variants, what it is linked to, hash."""
+    specs = lock["concrete_specs"]
+    key, benchio = next((key, spec) for key, spec in specs.items() if spec["name"] == "benchio")
+    variants = (
+        f"{'+' if value else '~'}{name}"
+        for name, value in benchio["parameters"].items()
+        if isinstance(value, bool)
+    )
+    linked = sorted(
+        f"^{specs[needed['hash']]['name']}@{specs[needed['hash']]['version']}"
+        for needed in benchio["dependencies"]
+        if "link" in needed["parameters"]["deptypes"]
+    )
+    return " ".join([f"benchio@{benchio['version']}{''.join(variants)}", *linked, f"/{key[:7]}"])
+
+
+def _git(*arguments):
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _lines(file):
+    return Path(str(file)).read_text(errors="replace").splitlines()

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from iowatch.case import Case, format_size
+from iowatch.case import format_size
+from iowatch.names import shape, stripes
 from iowatch.night.gate import Night
 from iowatch.past.baselines import Blessing
 from iowatch.past.history import Record, by_night
@@ -23,8 +24,9 @@ def show_night(night: Night, console: Console) -> None:
     )
     for row in night.rows:
         case, figures = row.case, row.figures
+        striping = stripes(case).removeprefix("stripes ") or "-"
         console.print(
-            f"{case.partition:<10}{_what(case):<16}{case.backend:<8}{_stripes(case):<11}"
+            f"{case.partition:<10}{shape(case):<16}{case.backend:<8}{striping:<11}"
             f"{format_size(case.local_size):<12}{case.writers:>8}"
             f"{_number(figures.get('total_max'), '.0f'):>10}"
             f" {_number(figures.get('ratio'), '.2f'):>5}"
@@ -66,22 +68,6 @@ def in_brief(night: Night) -> str:
 
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
-
-
-def _what(case: Case) -> str:
-    if case.each_ost:
-        return "write each OST"
-    if case.ior_peer:
-        return f"{case.operation} {case.files}, IOR"
-    load = "" if case.instances is None else f" x{case.instances}"
-    return f"{case.operation} {case.files}{load}"
-
-
-def _stripes(case: Case) -> str:
-    if case.stripe_count is None:
-        return "-"
-    count = "all" if case.stripe_count == -1 else case.stripe_count
-    return f"{count} x {case.stripe_size} MiB"
 
 
 def show_history(records: Iterable[Record], console: Console) -> None:

@@ -23,10 +23,10 @@ from iowatch.detector.judgement import (
 )
 from iowatch.errors import UserError
 from iowatch.expected import ExpectedFailure, excuse
+from iowatch.names import short_names
 from iowatch.past.baselines import Blessed
 from iowatch.past.drift import judge_tonight
 from iowatch.past.history import Record, by_night, is_same_night
-from iowatch.report.names import short_names
 from iowatch.report.past import Change, Expected, Past
 from iowatch.report.sentence import sentence_of
 from iowatch.report.trend import Trend, trend_of

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import jinja2
 
+from iowatch.names import shape, size, stripes
 from iowatch.report.model import Report, Row
-from iowatch.report.names import shape, size, stripes
 
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
