@@ -5,6 +5,7 @@ import sqlite3
 import time
 import uuid
 from contextlib import closing
+from datetime import date, timedelta
 
 DAY = 86400
 
@@ -32,3 +33,17 @@ def forget_first(database):
     """Remove the session that the others were made from; the first of them takes its place."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DELETE FROM sessions WHERE rowid = (SELECT min(rowid) FROM sessions)")
+
+
+def bless_a_month(site):
+    """Make of the only session a month of nights, a month ago, and bless them; no night since."""
+    for days in range(-60, -30):
+        store(site.database, days, speed=1 + 0.01 * (days % 3))
+    forget_first(site.database)  # or tonight would have two jobs, and the best of them counts
+    (site.folder / "small.yaml").write_text("SharedFileWrite: {$index: [case_id]}\n")
+    done = site._run(
+        "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
+        "--to", date.today() - timedelta(days=20),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    site.references = (site.folder / "small.yaml").read_text()

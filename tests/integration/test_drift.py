@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import date, timedelta
 
 import pytest
-from integration.sessions import forget_first, store
+from integration.sessions import bless_a_month, store
 
 NEWEST = "SELECT max(rowid) FROM sessions"
 LAST = f"SELECT json_blob FROM sessions WHERE rowid = ({NEWEST})"
@@ -32,16 +32,7 @@ def blessed(site, first_night):
     site.database = site.folder / "run" / "results.db"
     site.database.parent.mkdir()
     shutil.copy(first_night, site.database)
-    for days in range(-60, -30):
-        store(site.database, days, speed=1 + 0.01 * (days % 3))
-    forget_first(site.database)  # or tonight would have two jobs, and the best of them counts
-    (site.folder / "small.yaml").write_text("SharedFileWrite: {$index: [case_id]}\n")
-    done = site._run(
-        "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
-        "--to", date.today() - timedelta(days=20),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    site.references = (site.folder / "small.yaml").read_text()
+    bless_a_month(site)
     return site
 
 

@@ -7,12 +7,12 @@ import sqlite3
 import sys
 import time
 from contextlib import closing
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timezone
 from email import message_from_bytes, policy
 from pathlib import Path
 
 import pytest
-from integration.sessions import forget_first, store
+from integration.sessions import bless_a_month
 
 from iowatch.past.history import read
 
@@ -105,16 +105,7 @@ def blessed(site):
     site.write["backend"] = ["hdf5"]
     assert site.iowatch("--record").returncode == 0
     site.database = site.folder / "run" / "results.db"
-    for days in range(-60, -30):
-        store(site.database, days, speed=1 + 0.01 * (days % 3))
-    forget_first(site.database)
-    (site.folder / "small.yaml").write_text("SharedFileWrite: {$index: [case_id]}\n")
-    done = site._run(
-        "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
-        "--to", date.today() - timedelta(days=20),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    site.references = (site.folder / "small.yaml").read_text()
+    bless_a_month(site)
     site.mail = site.folder / "mail"
     sendmail = site.folder / "sendmail"
     sendmail.write_text(SENDMAIL.format(mail=site.mail))

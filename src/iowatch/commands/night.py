@@ -70,15 +70,15 @@ def nightly(
             typer.echo(f"iowatch: error: {err}", err=True)
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
-        show_night(night, Console(width=100, highlight=False))
         write_report(system, night, began)
+        show_night(night, Console(width=100, highlight=False))
         posted = post(outbox, f"{title}: {in_brief(night)}", as_text(night))
     code = 128 + night.signal if night.signal else int(night.is_red)
     raise typer.Exit(code or (0 if posted else 3))
 
 
 def write_report(system: str, night: Night, began: datetime) -> None:
-    """Write the page of the night, and print where it is; nothing if nothing is on record."""
+    """Write the page of the night; none if nothing is on record."""
     try:
         database = results_database()
         if not database.is_file():
@@ -87,12 +87,9 @@ def write_report(system: str, night: Night, began: datetime) -> None:
             from iowatch.report.write import page_of_tonight
 
             name = system.partition(":")[0]
-            page = page_of_tonight(name, database, night.problems, began)
+            night.page = page_of_tonight(name, database, night.problems, began)
     except UserError as err:
         typer.echo(f"iowatch: error: {err}", err=True)
-        return
-    if page:
-        print(f"report: {page}")
 
 
 def read_time_limit(text: str) -> timedelta:

@@ -41,6 +41,8 @@ def show_night(night: Night, console: Console) -> None:
         console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
     for note in night.notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
+    if night.page:
+        console.print(f"report: {night.page}", soft_wrap=True, markup=False)
     colour = "red" if night.is_red else "green"
     console.print(
         f"\n{colour}: {len(night.rows)} case(s) measured, {len(night.red_rows)} with a red verdict,"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
@@ -41,6 +42,7 @@ class Night:
     notes: list[str] = field(default_factory=list)  # to be known, but not wrong
     merged: frozenset[Case] = frozenset()  # a note says it for all of these
     signal: int = 0  # that ended the night early
+    page: Path | None = None  # its report
 
     @property
     def red_rows(self) -> list[Row]:
