@@ -1,0 +1,66 @@
+"""The dossier of an acceptance run as a reader has it."""
+
+from pathlib import Path
+
+import pytest
+from unit.result_file import CASE
+
+from iowatch.accept.criteria import Contract, Criterion, Finding
+from iowatch.accept.dossier import Evidence, Job
+from iowatch.accept.page import render, write
+
+SCRIPT = "<script>alert('no')</script>"
+NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"
+PASSED = Criterion("A1 peak", "peak", "fs3", at_least=0.5)
+FAILED = Criterion(f"A2 {SCRIPT}", "ratio", "fs3", at_least=0.9, backend="hdf5")
+REFUSED = Criterion("A3", "bandwidth", "fs3", at_least=4000)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    job = Job(
+        case=CASE,
+        nodes=1,
+        session="1",
+        rates={"mpiio": [1.0]},
+        osts={},
+        conditions={"mpi": "x" * 300, "hosts": "node1"},
+        files={Path("/results/output/" + "long/" * 40 + "result.json"): "0" * 64},
+    )
+    session = {
+        "time_start": "2026-11-20T01:00:00+0000", "user": "io", "hostname": "login1",
+        "version": "4.10.4", "cmdline": f"reframe {SCRIPT}", "uuid": "1",
+    }  # fmt: skip
+    findings = {
+        PASSED: Finding("pass", "", 0.6, 0.55, 0.65, 10, 1),
+        FAILED: Finding("fail", "", 0.4, 0.3, 0.5, 10, 1),
+        REFUSED: Finding("not certified", f"invalid: {CASE} and 3 more"),
+    }
+    contract = Contract("archer", f"Storage {SCRIPT}", 0.95, list(findings))
+    page = render(contract, findings, Evidence([job], {CASE: SCRIPT}, [session]))
+    path = tmp_path_factory.mktemp("dossier") / "dossier.html"
+    write(page, path)
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_dossier_fits_and_says_first_what_matters(path, open_page, width, scheme):
+    with open_page(path, width, color_scheme=scheme) as page:
+        assert page.locator("h1").inner_text() == f"Storage {SCRIPT}"
+        assert page.locator(".verdict").first.inner_text() == "not certified"
+        assert page.evaluate(NO_SCROLL)
+        rows = page.locator("tr.first").all_inner_texts()
+        assert [row.split("\t")[-1].strip() for row in rows] == ["pass", "fail", "not certified"]
+        first = " ".join(rows[0].split())
+        assert first == "A1 peak at least 50.0 % 60.0 % 55.0 % to 65.0 % 10 in 1 job +20 % pass"
+        assert page.get_by_text(f"reframe {SCRIPT}").is_visible()
+
+
+def test_dossier_prints_on_paper_with_room_for_signatures(path, open_page):
+    with open_page(path) as page:
+        page.emulate_media(media="print")
+        assert page.locator(".sign div").all_inner_texts() == [
+            "for the centre, date",
+            "for the supplier, date",
+        ]
