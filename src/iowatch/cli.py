@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from iowatch.commands import accept, night, paper, past, report
 from iowatch.onboarding.command import site
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # which fills paragraphs
+)
 
 
 @app.callback()
 def iowatch() -> None:
-    """Guard the parallel I/O of an HPC centre."""
+    """Guard the parallel I/O of an HPC centre: measure, verify, judge, report.
+
+    A new site: `site new`, then `nightly --record`; `bless` once a case has 20 good nights.
+
+    Every night, from cron: `nightly`, and some hours later `nightly --again`. Each ends with the
+    path of a page; `report` writes it again.
+
+    A procurement: `nightly --sweep acceptance`, then `accept`.
+
+    Environment: RFM_CONFIG_FILES names the configuration of the site (env.sh sets it), RFM_PREFIX
+    the folder of results, RFM_REFERENCE_PREFIX that of reference values.
+
+    Exit code: 0 all is well, 1 something is red or refused, 2 a mistake in what was given; each
+    command says what else.
+    """
 
 
-app.command()(night.nightly)
-app.command()(night.suspects)
-app.command()(past.history)
-app.command("import")(past.import_)
-app.command()(past.bless)
-app.command("backtest")(past.backtest_)
-app.command()(report.report)
-app.command()(paper.references)
-app.command()(paper.figures)
-app.command()(accept.accept)
-app.add_typer(site, name="site")
+#: Panel of the help -> its commands.
+COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Every night": {
+        "nightly": night.nightly,
+        "suspects": night.suspects,
+        "report": report.report,
+    },
+    "The past": {
+        "history": past.history,
+        "import": past.import_,
+        "bless": past.bless,
+        "backtest": past.backtest_,
+    },
+    "Acceptance, and the white paper": {
+        "accept": accept.accept,
+        "figures": paper.figures,
+        "references": paper.references,
+    },
+}
+for panel, commands in COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)
+app.add_typer(site, name="site", rich_help_panel="Sites")

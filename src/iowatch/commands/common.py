@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from iowatch.errors import UserError
 from iowatch.past import history
@@ -52,5 +53,6 @@ def selected(db: list[Path] | None, case: str) -> list[history.Record]:
         matches = re.compile(case).search
     except re.error as err:
         raise UsageError(f"--case {case}: no regular expression: {err}") from None
-    records = history.read(db or [results_database()])
+    with Console(stderr=True).status("reading the results database"):
+        records = history.read(db or [results_database()])
     return [record for record in records if matches(str(record.case))]
