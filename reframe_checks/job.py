@@ -137,6 +137,7 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_command(self):
         self.executable = self.benchio.program
+        self.prerun_cmds = [*self.benchio.load_cmds, *self.prerun_cmds]
         self.executable_opts = self.benchio_options(self.repeats, "result.json")
         self.postrun_cmds = ["echo $? > exit_code"]
         self.keep_files = ["result.json"]
@@ -190,6 +191,8 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
         self.conditions = results.conditions(result)
         if modules := self.current_environ.modules:
             self.conditions["modules"] = " ".join(modules)
+        if spec := self.benchio.concrete_spec:
+            self.conditions["spack"] = spec
         return result
 
     def last_error(self):

@@ -34,6 +34,7 @@ class LibraryVersions(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_command(self):
         self.executable = self.benchio.program
+        self.prerun_cmds = self.benchio.load_cmds
         self.executable_opts = ["--version"]
 
     @sanity_function

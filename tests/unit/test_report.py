@@ -11,8 +11,8 @@ from unit.reported_nights import BLESSED, HDF5, MPIIO, NIGHT, invalid, record, r
 
 from iowatch.case import Case
 from iowatch.expected import ExpectedFailure
-from iowatch.report.model import ReportError, report_of
 from iowatch.names import short_names
+from iowatch.report.model import ReportError, report_of
 
 
 def only_row(*records, **options):

@@ -1,0 +1,162 @@
+"""`reframe -S build=spack`: what is built, what is kept of it, and what goes wrong."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from spack.instance import NETCDF_FORTRAN, ROOT, git
+
+CHECK = "SharedFileWrite.*backend=hdf5.*local_size=64x64x64"
+
+# No time can spoil a verdict.
+REFERENCES = """\
+SharedFileWrite:
+  $index: [case_id]
+  local:.*:
+    close_fraction: [0, null, 1, '1']
+"""
+
+
+@pytest.fixture
+def reframe(tmp_path):
+    """reframe(clone, *options, path=...): checks of a clone on `local:tmpfs`; code and output."""
+
+    (tmp_path / "local.yaml").write_text(REFERENCES)
+
+    def run(clone, *options, path=()):
+        sites = (f"{clone}/site_configs/{name}.py" for name in ("settings", "local"))
+        places = os.environ["PATH"].split(os.pathsep)
+        places = [place for place in places if not Path(place, "spack").exists()]
+        places = [*map(str, path), str(Path(sys.executable).parent), *places]
+        command = ["reframe", "-c", f"{clone}/reframe_checks", "--system", "local:tmpfs"]
+        environment = {
+            **os.environ,
+            "PATH": ":".join(places),
+            "PYTHONPATH": f"{clone}/src",
+            "RFM_CONFIG_FILES": ":".join(sites),
+            "RFM_PREFIX": str(tmp_path / "run"),
+            "RFM_REFERENCE_PREFIX": str(tmp_path),
+        }
+        done = subprocess.run(
+            [*command, "-n", "LibraryVersions", *options],
+            env=environment,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return done.returncode, done.stdout
+
+    return run
+
+
+@pytest.fixture
+def concrete_spec(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    return importlib.import_module("reframe_checks.benchio").concrete_spec
+
+
+def lock():
+    """A lock file of 0.23's and 1.x's form, as far as it is read."""
+
+    def needs(key, name, *types):
+        return {"name": name, "hash": key, "parameters": {"deptypes": types, "virtuals": []}}
+
+    specs = {
+        "c0": {"name": "cmake", "version": "3.25.1", "parameters": {}},
+        "h0": {"name": "hdf5", "version": "1.10.8", "parameters": {"mpi": True}},
+        "abcdefghij": {
+            "name": "benchio",
+            "version": "git.0123=main",
+            "parameters": {"build_type": "Release", "hdf5": True, "netcdf": False, "cflags": []},
+            "dependencies": [needs("c0", "cmake", "build"), needs("h0", "hdf5", "build", "link")],
+        },
+    }
+    return {"roots": [{"hash": "abcdefghij", "spec": "benchio"}], "concrete_specs": specs}
+
+
+def test_a_lock_file_in_one_line(concrete_spec):
+    assert concrete_spec(lock()) == "benchio@git.0123=main+hdf5~netcdf ^hdf5@1.10.8 /abcdefg"
+
+
+SPACK = ("-r", "-S", "build=spack")
+
+
+def test_without_spack_it_says_so(reframe, clone):
+    code, out = reframe(clone, *SPACK)
+    assert code != 0
+    assert "no spack on PATH: source its setup-env.sh; see " in out
+
+
+@pytest.fixture
+def copy(clone, tmp_path):
+    """A clone that a test may change."""
+    git(tmp_path, "clone", "--quiet", str(clone), "copy")
+    return tmp_path / "copy"
+
+
+def test_changes_that_are_not_committed_are_not_built(reframe, copy):
+    with (copy / "src/benchio/app/benchio.f90").open("a") as source:
+        source.write("! more\n")
+    code, out = reframe(copy, *SPACK)
+    assert code != 0
+    assert "src/benchio has changes, and Spack builds commits" in out
+
+
+def test_a_system_without_an_environment_is_named(reframe, copy):
+    (copy / "spack-repo/environments/local/spack.yaml").unlink()
+    code, out = reframe(copy, *SPACK)
+    assert code != 0
+    assert "spack-repo/environments/local/spack.yaml is missing" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [
+        ([], "spack -e environments/local add benchio@0.1.0\n"),
+        (["-S", "spack_spec=benchio@main"], "spack -e environments/local add benchio@main\n"),
+        (["-S", "build=cmake"], "cmake --build "),
+    ],
+)
+def test_a_site_can_ask_for_a_spec(reframe, copy, tmp_path, options, command):
+    site = copy / "site_configs/local.py"
+    plain = '{"name": "gnu", "target_systems": ["local"]'
+    text = site.read_text()
+    assert plain in text
+    site.write_text(text.replace(plain, plain + ', "extras": {"spack": "benchio@0.1.0"}'))
+    code, out = reframe(copy, "--dry-run", *options)
+    assert code == 0, out
+    (job,) = (tmp_path / "run/stage").glob("**/BuiltBenchio*/rfm_job.sh")
+    assert command in job.read_text()
+
+
+@pytest.mark.slow
+def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, concrete_spec, tmp_path):
+    if not NETCDF_FORTRAN.is_dir():
+        pytest.skip(f"there is no {NETCDF_FORTRAN}: make setup makes it")
+    options = ("-n", CHECK, "-S", "repeats=2")
+    code, out = reframe(clone, *SPACK, *options, path=[spack.wrapper.parent])
+    assert code == 0, out
+    (report,) = (tmp_path / "run/reports").glob("*.json")
+    tests = json.loads(report.read_text())["runs"][-1]["testcases"]
+    (build,) = (test for test in tests if test["name"].startswith("BuiltBenchio"))
+    (write,) = (test for test in tests if test["name"].startswith("SharedFileWrite"))
+    commit = git(clone, "log", "-1", "--format=%H", "--", "src/benchio")
+    assert build["concrete_spec"].startswith(f"benchio@git.{commit}=main+hdf5")
+    assert "^openmpi@" in build["concrete_spec"]
+    assert (write["result"], write["verdict"]) == ("pass", "ok")
+    assert write["conditions"]["spack"] == build["concrete_spec"]  # with every figure
+
+    job = next((tmp_path / "run/output").glob("**/SharedFileWrite*/rfm_job.sh")).read_text()
+    assert f"{spack.folder}/store/" in job
+    assert "/load.sh\n" in job
+    (kept,) = (tmp_path / "run/output").glob("**/BuiltBenchio*/spack.lock")
+    assert concrete_spec(json.loads(kept.read_text())) == build["concrete_spec"]
+    asked = yaml.safe_load(kept.with_name("spack.yaml").read_text())["spack"]["specs"]
+    assert f"benchio@git.{commit}=main" in asked
+    assert git(clone, "status", "--porcelain", "spack-repo") == ""

@@ -1,0 +1,115 @@
+"""Installed, loaded and tested by a real Spack, from a clone of this checkout."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import OPEN_MPI
+from spack.instance import NETCDF_FORTRAN, PACKAGES
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def local(spack, environments):
+    """The environment of this machine, installed."""
+    if not NETCDF_FORTRAN.is_dir():
+        pytest.skip(f"there is no {NETCDF_FORTRAN}: make setup makes it")
+    folder = environments / "local"
+    spack("-e", folder, "install")
+    return folder
+
+
+def test_packages_pass_spacks_audit(spack, clone, environments):
+    folder = environments / "local"
+    listed = spack("-e", folder, "repo", "list")
+    assert "iowatch" in listed
+    names = [path.name for path in (clone / PACKAGES).iterdir()]
+    assert {"benchio", "iowatch"} <= set(names)
+    spack("-e", folder, "audit", "packages", *names)
+
+
+def test_installed_benchio_writes_and_verifies(spack, local, tmp_path):
+    loaded = spack.loaded(local, "benchio")
+    program = shutil.which("benchio", path=loaded["PATH"])
+    assert program.startswith(str(spack.folder / "store"))
+    libraries = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    assert "libnetcdf_mpi." in libraries
+    assert "libnetcdf." not in libraries
+    backends = "mpiio,hdf5,netcdf,pnetcdf"
+    options = f"--backend {backends} --local-size 8 --repeats 1 --dir {tmp_path}".split()
+    subprocess.run(
+        ["mpirun", "-n", "2", "benchio", *options, "--json", tmp_path / "result.json"],
+        check=True,
+        env={**os.environ, **loaded, **OPEN_MPI},
+    )
+    assert json.loads((tmp_path / "result.json").read_text())["status"] == "ok"
+
+
+def test_installed_benchio_passes_its_own_tests(spack, local):
+    spack("-e", local, "test", "run", "--alias", "good", "benchio")
+    results = spack("-e", local, "test", "results", "--logs", "good")
+    assert "FAILED" not in results
+    for name in ("mpiio", "stream", "hdf5", "netcdf", "pnetcdf"):
+        assert f"PASSED: Benchio::test_verified_write_{name}\n" in results
+    for name in ("usage", "io_error"):
+        assert f"PASSED: Benchio::test_exit_codes_{name}\n" in results
+
+
+def test_a_benchio_that_does_nothing_fails_them(spack, local):
+    prefix = spack("-e", local, "location", "--install-dir", "benchio").strip()
+    program = Path(prefix, "bin/benchio")
+    good = program.rename(program.with_name("good"))
+    try:
+        program.write_text("#!/bin/sh\nexit 0\n")
+        program.chmod(0o755)
+        done = spack.run("-e", local, "test", "run", "--alias", "bad", "benchio")
+    finally:
+        good.replace(program)
+    assert done.returncode != 0
+    results = spack("-e", local, "test", "results", "--logs", "bad")
+    assert "FAILED: Benchio::test_verified_write_mpiio" in results
+    assert "FAILED: Benchio::test_exit_codes_usage" in results
+
+
+def test_the_release_with_no_library_says_what_is_not_built_in(spack, environments):
+    folder = environments / "bare"
+    shutil.copytree(environments / "local", folder, ignore=shutil.ignore_patterns("spack.lock"))
+    manifest = folder / "spack.yaml"
+    text = manifest.read_text()
+    (spec,) = yaml.safe_load(text)["spack"]["specs"]
+    manifest.write_text(text.replace(spec, "benchio@0.1.0~hdf5~netcdf"))
+    spack("-e", folder, "install")
+    spack("-e", folder, "test", "run", "--alias", "bare", "benchio")
+    results = spack("-e", folder, "test", "results", "--logs", "bare")
+    assert "FAILED" not in results
+    assert "PASSED: Benchio::test_exit_codes_not_built_in\n" in results
+    assert "test_verified_write_hdf5" not in results
+
+
+def test_loaded_iowatch_has_the_commands_and_the_checks(spack, clone, environments, tmp_path):
+    folder = tmp_path / "environments/python"
+    folder.mkdir(parents=True)
+    shutil.copy(environments / "common.yaml", folder.parent)
+    (tmp_path / "spack_repo").symlink_to(clone / "spack-repo/spack_repo")
+    (folder / "spack.yaml").write_text(
+        "spack:\n  include: [../common.yaml]\n  specs: [iowatch]\n  view: false\n"
+    )
+    spack("-e", folder, "install")
+    loaded = spack.loaded(folder, "iowatch")
+    assert not loaded["RFM_PREFIX"].startswith(str(spack.folder))
+    loaded = {**os.environ, **loaded, "RFM_PREFIX": str(tmp_path / "run")}
+
+    def run(*command):
+        return subprocess.run(
+            command, check=True, capture_output=True, text=True, env=loaded, cwd=tmp_path
+        ).stdout
+
+    assert shutil.which("iowatch", path=loaded["PATH"]).startswith(str(spack.folder / "store"))
+    assert "nightly" in run("iowatch", "--help")
+    assert "SharedFileWrite" in run("reframe", "--system=slurm", "-l")
+    spack("-e", folder, "test", "run", "iowatch")
