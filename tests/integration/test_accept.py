@@ -60,6 +60,8 @@ def verdicts(page):
 
 
 def test_dossier_holds_verdicts_conditions_and_checksums(accepted):
+    (build,) = (accepted.folder / "run").glob("output/small/memory/real/BuiltBenchio_*")
+    (build / "spack.lock").write_text("{}")
     code, printed, page = accept(accepted)
     assert code == 1, printed
     found = verdicts(page)
@@ -74,7 +76,7 @@ def test_dossier_holds_verdicts_conditions_and_checksums(accepted):
     assert "--mode=acceptance" in page
     evidence = re.findall(r"<code>([0-9a-f]{64})  (.*?)</code>", page)
     names = sorted(path.rpartition("/")[2] for _, path in evidence)
-    assert names == ["result.json", "result.json", "rfm_job.sh", "rfm_job.sh"]
+    assert names == ["result.json", "result.json", "rfm_job.sh", "rfm_job.sh", "spack.lock"]
     for checksum, path in evidence:
         assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == checksum
     assert (accepted.folder / "dossier.pdf").read_bytes().startswith(b"%PDF")

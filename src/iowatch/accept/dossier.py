@@ -48,7 +48,7 @@ class Job:
     rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, open to close
     osts: Mapping[int, Sequence[float]]  # of a case that writes to each OST: its rates
     conditions: Mapping[str, str]
-    files: Mapping[Path, str]  # results, job script, lock file: their SHA-256
+    files: Mapping[Path, str]  # results and job script: their SHA-256
 
 
 @dataclass
@@ -58,6 +58,7 @@ class Evidence:
     jobs: list[Job] = field(default_factory=list)
     invalid: dict[Case, str] = field(default_factory=dict)
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
+    builds: dict[Path, str] = field(default_factory=dict)  # Spack's lock files: their SHA-256
 
 
 def acceptance_sessions(database: Path, system: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
@@ -91,6 +92,8 @@ def collect(stored: Iterable[Mapping[str, Any]], places: Sequence[Filesystem]) -
         evidence.sessions.append(info)
         for test in session["tests"]:
             if not test.get("case_id"):
+                if test["outputdir"]:  # of the build, among others
+                    evidence.builds |= _checksums(Path(test["outputdir"]).rglob(SPACK_LOCK))
                 continue
             case = Case.parse(test["case_id"])
             if case.ior_peer:  # a second opinion, on which no criterion is
@@ -128,7 +131,6 @@ def _job(test: Mapping[str, Any], case: Case, place: Filesystem, session: Mappin
             osts.setdefault(ost, []).extend(_rates(result)[CONTROL])
         else:
             rates = _rates(result)
-    kept = [*paths, *folder.glob("rfm_job.sh"), *folder.glob(SPACK_LOCK)]
     return Job(
         case=case,
         nodes=test["nodes"],
@@ -136,8 +138,12 @@ def _job(test: Mapping[str, Any], case: Case, place: Filesystem, session: Mappin
         rates=rates,
         osts=osts,
         conditions=results.conditions(result),
-        files={path: hashlib.sha256(path.read_bytes()).hexdigest() for path in kept},
+        files=_checksums([*paths, *folder.glob("rfm_job.sh")]),
     )
+
+
+def _checksums(paths: Iterable[Path]) -> dict[Path, str]:
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)}
 
 
 def _rates(result: Result) -> dict[str, list[float]]:

@@ -41,6 +41,7 @@ def render(contract: Contract, findings: Mapping[Criterion, Finding], evidence: 
         conditions=dict(sorted(conditions.items())),
         sessions=evidence.sessions,
         invalid=evidence.invalid,
+        builds=evidence.builds,
         jobs=sorted(evidence.jobs, key=lambda job: str(job.case)),
         describe=describe,
         figure=figure,
