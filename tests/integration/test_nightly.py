@@ -14,11 +14,14 @@ def test_green_night(site):
     site.write["backend"] = ["mpiio", "hdf5", "netcdf"]
     done = site.iowatch()
     assert done.returncode == 0, done.stdout
-    table = done.stdout.splitlines()[-6:]
+    table = done.stdout.splitlines()[-7:]
     assert [line.split()[3] for line in table[1:4]] == ["hdf5", "mpiio", "netcdf"]
     assert [line.split()[-1] for line in table[:4]] == ["verdict", "ok", "ok", "ok"]
     summary = "green: 3 case(s) measured, 0 with a red verdict, 0 problem(s) with the night"
     assert table[-1] == summary
+    page = Path(table[4].removeprefix("report: "))
+    assert page.parent == site.folder / "run"
+    assert "netcdf" in page.read_text()
 
 
 def test_wrong_name_filter_is_red(site):
