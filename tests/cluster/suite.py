@@ -73,7 +73,7 @@ class Suite:
     def _command(self, *words: object) -> list[str]:
         self._write()
         environment = {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{Path(sys.executable).parent}:{ROOT}/tests/cluster/pbs:{os.environ['PATH']}",
             "PYTHONPATH": ROOT / "src",
             "PYTHONDONTWRITEBYTECODE": 1,
             "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{self.folder}/{self.name}.py",

@@ -170,6 +170,7 @@ def test_without_darshan_the_check_is_skipped_and_says_why(profiled, tmp_path, a
     assert "0 failure(s), 0 expected failure(s), 1 skipped, 0 aborted" in done.stdout
 
 
+@pytest.mark.slow
 def test_night_is_red_unless_the_access_pattern_was_looked_at(recorded):
     recorded.sweep["IoProfile"]["backend"] = ["mpiio"]
     recorded.sweep["SharedFileWrite"] = recorded.write

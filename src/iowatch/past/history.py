@@ -132,7 +132,7 @@ def _sessions(connection: sqlite3.Connection, file: Path) -> Iterator[dict[str, 
                 stored = json.loads(text)
                 info = stored["session_info"]
                 stored["tests"] = [test for run in stored["runs"] for test in run["testcases"]]
-                info["uuid"], info["time_start_unix"]
+                info["uuid"], _ = session, info["time_start_unix"]
             except (ValueError, TypeError, KeyError) as err:
                 raise HistoryError(
                     f"{file}: session {session} is damaged ({err!r}): restore the database, or "
