@@ -47,6 +47,10 @@ class ReportError(UserError):
     """There is no report; the message says why in one line."""
 
 
+class NothingOnRecord(ReportError):
+    """The system has no night yet."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One case tonight."""
@@ -165,7 +169,9 @@ def report_of(
     own = [record for record in records if record.case.system == system]
     if not own:
         names = ", ".join(sorted({record.case.system for record in records})) or "none"
-        raise ReportError(f"no night of system {system} is on record; systems on record: {names}")
+        raise NothingOnRecord(
+            f"no night of system {system} is on record; systems on record: {names}"
+        )
     nights = _system_nights(own)
     last = night or max(nights)
     if last not in nights:

@@ -10,7 +10,7 @@ from pathlib import Path
 from iowatch import expected
 from iowatch.past import baselines, history
 from iowatch.reframe_site import reference_folder
-from iowatch.report.model import Report, ReportError, report_of
+from iowatch.report.model import NothingOnRecord, Report, ReportError, report_of
 from iowatch.report.pages import html
 
 
@@ -42,7 +42,10 @@ def page_of_tonight(
 
     None if no run of it is on record: the last night there is another. Raises what `read` does.
     """
-    report = read(system, [database], problems=problems)
+    try:
+        report = read(system, [database], problems=problems)
+    except NothingOnRecord:
+        return None
     return write_page(report, database.parent) if report.ended >= began else None
 
 
