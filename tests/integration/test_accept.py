@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from iowatch.past import history
+
 CONTRACT = """\
 system: small
 title: Acceptance of <small> & others
@@ -148,3 +150,20 @@ def test_nightly_run_is_no_acceptance(site):
     code, printed, page = accept(site)
     assert (code, page) == (2, "")
     assert "has no acceptance session of small: run `iowatch nightly --system small" in printed
+
+
+def test_one_result_of_two_sessions_is_not_certified(site):
+    for _ in range(2):
+        assert site.reframe("-r", "--mode=acceptance", "-Srecord=1").returncode == 0
+    stored = history.sessions(site.folder / "run" / "results.db")
+    names = [session["session_info"]["uuid"] for session in stored]
+    assert len(names) == 2
+    page = accept(site, CONTRACT, *(word for name in names for word in ("--session", name)))[2]
+    assert verdicts(page)["A1"][0] == "not certified"
+    assert "a later session wrote over it" in page
+
+
+def test_run_above_the_ceiling_is_not_certified(site):
+    site.extras["peak"] = 1e-6
+    assert site.reframe("-r", "--mode=acceptance", "-Srecord=1").returncode == 1
+    assert verdicts(accept(site)[2])["A1"][0] == "not certified"

@@ -57,6 +57,13 @@ def test_test_of_another_suite_and_timed_out_job_are_no_figures(database):
         assert (record.verdict, record.figures) == ("invalid", {})
 
 
+def test_what_was_too_fast_is_no_past(database):
+    store(database, 1, verdict="too_fast", result="fail")
+    for nights in by_night(read([database])).values():
+        (record,) = nights[max(nights)]
+        assert (record.verdict, record.figures) == ("too_fast", {})
+
+
 def test_numbers_that_only_python_has_in_json_spoil_nothing(database):
     store(database, 1, case_id="another suite's", upper=float("inf"))
     store(database, 2, num_tasks=float("nan"))

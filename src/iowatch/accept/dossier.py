@@ -29,6 +29,7 @@ from iowatch.past.history import sessions
 from iowatch.results import CONTROL, InvalidResult, Result
 from iowatch.site import Filesystem
 from iowatch.sweep import ACCEPTANCE
+from iowatch.verdict import INVALID, TOO_FAST
 
 SPACK_LOCK = "spack.lock"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
@@ -100,7 +101,11 @@ def collect(stored: Iterable[Mapping[str, Any]], places: Sequence[Filesystem]) -
                 continue
             try:
                 place = filesystems[case.system, case.partition]
-                evidence.jobs.append(_job(test, case, place, info))
+                job = _job(test, case, place, info)
+                used = {path for other in evidence.jobs for path in other.files}
+                if twice := used & set(job.files):
+                    raise InvalidResult(f"{min(twice)}: a later session wrote over it")
+                evidence.jobs.append(job)
             except KeyError:
                 evidence.invalid[case] = "the site's configuration no longer has its partition"
             except InvalidResult as err:
@@ -110,7 +115,7 @@ def collect(stored: Iterable[Mapping[str, Any]], places: Sequence[Filesystem]) -
 
 def _job(test: Mapping[str, Any], case: Case, place: Filesystem, session: Mapping[str, Any]) -> Job:
     folder = Path(test["outputdir"] or "")
-    if test["verdict"] == "invalid" or not test["verdict"]:
+    if test["verdict"] in ("", INVALID, TOO_FAST):
         raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
     if not test["outputdir"] or not folder.is_dir():
         raise InvalidResult(f"{folder}: its output is no longer there")

@@ -21,6 +21,7 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.errors import UserError
+from iowatch.verdict import TOO_FAST
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
@@ -42,7 +43,7 @@ class Record:
     time: datetime  # UTC, of the job's end
     verdict: str
     sentence: str
-    figures: Mapping[str, float]  # empty if the run was invalid
+    figures: Mapping[str, float]  # empty if the run was invalid, or too fast
     test: str  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
     session: str
     result: str = "pass"  # ReFrame's: pass, fail, xfail
@@ -157,13 +158,15 @@ def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list
 
 def _record(case: Case, session: str, start: float, test: Mapping[str, Any]) -> Record:
     invalid = "invalid" if test["result"] != "pass" else ""  # a job that timed out has no verdict
+    verdict = test.get("verdict") or invalid
     ended = test["job_completion_time_unix"] or start
     return Record(
         case=case,
         time=datetime.fromtimestamp(ended, tz=timezone.utc),
-        verdict=test.get("verdict") or invalid,
+        verdict=verdict,
         sentence=test.get("sentence") or "",
-        figures=_figures(test.get("perfvalues") or {}),
+        # What a cache or a bug made is no past to compare with.
+        figures={} if verdict == TOO_FAST else _figures(test.get("perfvalues") or {}),
         test=test["hashcode"],
         session=session,
         result=test["result"],
