@@ -24,7 +24,7 @@ def iowatch() -> None:
     A new site: `site new`, then `nightly --record`; `bless` once a case has 20 good nights.
 
     Every night, from cron: `nightly`, and some hours later `nightly --again`. Each ends with the
-    path of a page; `report` writes it again.
+    path of a page; `report` makes one of an earlier night.
 
     A procurement: `nightly --sweep acceptance`, then `accept`.
 

@@ -102,8 +102,10 @@ def test_of_two_the_slower_comes_first():
 
 
 def test_red_is_what_reframe_failed_and_no_excuse_covers():
-    assert report(record()).brief == "Green: 1 case"
-    assert report(record(verdict="no_baseline")).brief == "Green: 1 case", "in record mode"
+    assert report(record()).brief == "Nothing red on record: 1 case"
+    assert report(record(verdict="no_baseline")).brief == "Nothing red on record: 1 case", (
+        "in record mode"
+    )
     assert report(red(verdict="no_baseline")).brief == "Red: 1 of 1 case"
     excuses = [ExpectedFailure(re.compile(".*"), NIGHT, "ticket 4711")]
     known = report(red(result="xfail"), excuses=excuses)
@@ -180,7 +182,7 @@ def test_night_across_midnight_is_one():
 def test_earlier_night_is_reported_as_it_was():
     nights = [*well(), red(rate=100)]
     earlier = report(*nights, night=NIGHT - timedelta(days=1))
-    assert earlier.brief == "Green: 1 case"
+    assert earlier.brief == "Nothing red on record: 1 case"
     assert max(earlier.rows[0].trend.nights) == NIGHT - timedelta(days=1)
 
 
@@ -250,3 +252,10 @@ def test_names_say_what_differs_and_are_never_the_same():
     )
     gnu = replace(HDF5, environ="gnu")
     assert set(short_names([HDF5, gnu]).values()) == {"hdf5 on fs3, cray", "hdf5 on fs3, gnu"}
+
+
+def test_only_who_ran_the_night_can_say_green():
+    ungated = report(record())
+    assert ungated.why == "what was asked for and never ran is not on record"
+    gated = replace(ungated, gated=True)
+    assert (gated.brief, gated.why) == ("Green: 1 case", "every case is as it should be")

@@ -86,10 +86,17 @@ def iowatch_report(tmp_path, monkeypatch):
 def test_page_is_written_next_to_the_database(iowatch_report, tmp_path):
     done = iowatch_report()
     assert done.exit_code == 0
-    page = tmp_path / "report-archer-2026-11-20.html"
+    page = tmp_path / "record-archer-2026-11-20.html"
     assert done.stdout == f"{page}\n"
     assert page.read_text().startswith("<!doctype html>")
     assert {path.name for path in tmp_path.iterdir()} == {"results.db", page.name}
+
+
+def test_page_of_the_record_leaves_that_of_the_night(iowatch_report, tmp_path):
+    midnight = datetime(2026, 11, 20, tzinfo=timezone.utc)
+    nightly = page_of_tonight("archer", tmp_path / "results.db", ["no disk"], midnight)
+    assert iowatch_report().stdout != f"{nightly}\n"
+    assert "no disk" in nightly.read_text()
 
 
 def test_page_of_a_night_that_left_no_run_is_not_another_nights(iowatch_report, tmp_path):

@@ -116,6 +116,7 @@ class Report:
     rows: Sequence[Row]  # worst first
     problems: Sequence[str]  # with the night as a whole: they make it red
     notes: Sequence[str]
+    gated: bool = True  # whoever ran the night has said its problems; else only the record speaks
 
     @property
     def red_rows(self) -> list[Row]:
@@ -131,7 +132,8 @@ class Report:
         red = len(self.red_rows)
         count = f"{red} of {cases(len(self.rows))}" if red else cases(len(self.rows))
         problems = f", {len(self.problems)} problem(s) with the night" if self.problems else ""
-        return f"{'Red' if self.is_red else 'Green'}: {count}{problems}"
+        well = "Green" if self.gated else "Nothing red on record"
+        return f"{'Red' if self.is_red else well}: {count}{problems}"
 
     @property
     def why(self) -> str:
@@ -140,6 +142,8 @@ class Report:
             return self.notes[0]
         worst = [*(row.sentence for row in self.red_rows), *self.problems]
         loud = [f"{row.label}: {row.sentence}" for row in self.rows if not row.is_quiet]
+        if not self.gated:
+            loud.append("what was asked for and never ran is not on record")
         return [*worst, *loud, "every case is as it should be"][0]
 
     @property
@@ -189,6 +193,7 @@ def report_of(
         _row(case, short[case], Past.of(past[case], known.get(case)), excuses, last, first)
         for case in tonight
     ]
+    gated = problems is not None
     if problems is None:
         problems = list(_missing({day: nights[day] for day in nights if day < last}, tonight))
     return Report(
@@ -199,6 +204,7 @@ def report_of(
         sorted(rows, key=_severity),
         problems,
         list(_notes(rows, past, known, runs[-1].time)),
+        gated,
     )
 
 

@@ -51,7 +51,9 @@ def page_of_tonight(
 
 def write_page(report: Report, folder: Path) -> Path:
     """Write the report as a page into a folder, and return its path."""
-    path = folder / f"report-{report.system}-{report.night}.html"
+    # The page of the night itself knows more: it is not written over.
+    kind = "report" if report.gated else "record"
+    path = folder / f"{kind}-{report.system}-{report.night}.html"
     write(path, html(report))
     return path
 
