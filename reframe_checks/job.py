@@ -18,6 +18,7 @@ from reframe.core.exceptions import SanityError
 from iowatch import results
 from iowatch.case import parse_size, parse_stripe
 from iowatch.figures import figures
+from iowatch.phases import slowest_ranks
 from iowatch.sweep import NIGHTLY, SWEEPS, Setting
 from iowatch.verdict import INVALID
 
@@ -74,6 +75,9 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
 
     #: What the run met with: library versions, hints, striping, hosts.
     conditions = variable(dict, value={}, loggable=True)
+
+    #: The slowest rank of each phase, in words.
+    slowest = variable(dict, value={}, loggable=True)
 
     @property
     def setting(self):
@@ -177,6 +181,7 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
         """The figures of a run that satisfies the law; else InvalidResult."""
         result = self.verified_result(Path("result.json"), self.repeats)
         self.repetitions = result.measurements[-1].repetitions  # the control comes first
+        self.slowest = slowest_ranks(self.repetitions)
         return figures(result, self.case)
 
     def verified_result(self, file, repeats, offset=None):

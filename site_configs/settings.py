@@ -14,8 +14,9 @@ site_configuration = {
     "modes": [
         # A new site's first nights: cases without reference values are not errors.
         {"name": "record", "options": ["-S record=1"]},
-        # More values of each parameter: a procurement's, or after maintenance.
-        {"name": "acceptance", "options": ["-S sweep=acceptance"]},
+        # More values of each parameter: a procurement's, or after maintenance. Each session keeps
+        # its results: they are evidence, and several sessions are more.
+        {"name": "acceptance", "options": ["--timestamp", "-S sweep=acceptance"]},
     ],
     "logging": [
         {

@@ -10,6 +10,7 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.detector.judgement import R1, R2, R3, R4, SEVERE, Judgement
 from iowatch.figures import FIGURES, figure_names
+from iowatch.numbers import brief
 
 OK = "ok"
 NO_BASELINE = "no_baseline"
@@ -177,4 +178,5 @@ def with_past(case: Case, present: Verdict, past: Judgement, blessed: bool) -> V
 
 def _excess(name: str, figure: float, side: str, bound: float, source: str) -> str:
     unit = FIGURES[name].removeprefix("1")
-    return f"{name} is {figure:.4g} {unit}".rstrip() + f", {side} its bound {bound:.4g} in {source}"
+    measured = f"{name} is {brief(figure)} {unit}".rstrip()
+    return f"{measured}, {side} its bound {brief(bound)} in {source}"

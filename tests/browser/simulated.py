@@ -172,6 +172,15 @@ def conditions(rng, case, left, has_faults):
     }
 
 
+def slowest(hosts):
+    """The slowest rank of each phase, as the checks say it."""
+    places = enumerate(zip(("open", "write", "sync", "close"), hosts, strict=True))
+    return {
+        phase: f"rank {7 * n} on {host}, {10 - n} of 10 times, {1 + n / 4:.2g} times the mean"
+        for n, (phase, host) in places
+    }
+
+
 def as_reframe(case, time, figures, judgement, met):
     """A test case as ReFrame stores it."""
     place = f"{case.system}:{case.partition}"
@@ -192,6 +201,7 @@ def as_reframe(case, time, figures, judgement, met):
         "verdict": "ok" if judgement.kind == "no_baseline" else judgement.kind,
         "sentence": f"{case}: {judgement.sentence}",
         "conditions": met,
+        "slowest": slowest(met["hosts"].split()),
         "perfvalues": {
             f"{place}:{name}": [value, 0, None, None, unit(name), "pass"]
             for name, value in figures.items()

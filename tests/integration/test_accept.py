@@ -53,7 +53,8 @@ def accept(site, contract=CONTRACT, *options):
 def verdicts(page):
     """Criterion -> (verdict, reason)."""
     rows = re.findall(
-        r"<strong>(\w+)(?:(?!<strong>).)*?<span class=\"verdict [\w-]+\">(.*?)</span></td>\s*</tr>"
+        r"<strong>(\w+)(?:(?!<strong>).)*?<span class=\"verdict [\w-]+\">(.*?)</span></td>"
+        r"(?:(?!</tr>).)*?</tr>"
         r"\s*<tr>(?:(?!</tr>).)*?(?:<span class=\"reason\">(.*?)</span>)?</td></tr>",
         page,
         re.DOTALL,
@@ -62,7 +63,7 @@ def verdicts(page):
 
 
 def test_dossier_holds_verdicts_conditions_and_checksums(accepted):
-    (build,) = (accepted.folder / "run").glob("output/small/memory/real/BuiltBenchio_*")
+    (build,) = (accepted.folder / "run").glob("output/*/small/memory/real/BuiltBenchio_*")
     (build / "spack.lock").write_text("{}")
     code, printed, page = accept(accepted)
     assert code == 1, printed
@@ -152,13 +153,24 @@ def test_nightly_run_is_no_acceptance(site):
     assert "has no acceptance session of small: run `iowatch nightly --system small" in printed
 
 
-def test_one_result_of_two_sessions_is_not_certified(site):
+def accept_both(site, *options):
+    """The page on two acceptance sessions with these options."""
     for _ in range(2):
-        assert site.reframe("-r", "--mode=acceptance", "-Srecord=1").returncode == 0
+        assert site.reframe("-r", "-Srecord=1", *options).returncode == 0
     stored = history.sessions(site.folder / "run" / "results.db")
     names = [session["session_info"]["uuid"] for session in stored]
     assert len(names) == 2
-    page = accept(site, CONTRACT, *(word for name in names for word in ("--session", name)))[2]
+    return accept(site, CONTRACT, *(word for name in names for word in ("--session", name)))[2]
+
+
+def test_sessions_add_up(site):
+    page = accept_both(site, "--mode=acceptance")
+    assert verdicts(page)["A1"][0] == "pass"
+    assert "20 in 2 jobs" in page
+
+
+def test_one_result_of_two_sessions_is_not_certified(site):
+    page = accept_both(site, "-Ssweep=acceptance")  # without the mode's --timestamp
     assert verdicts(page)["A1"][0] == "not certified"
     assert "a later session wrote over it" in page
 

@@ -1,7 +1,7 @@
 import pytest
 from unit.result_file import timed
 
-from iowatch.phases import slow_phase, slow_rank
+from iowatch.phases import slow_phase, slow_rank, slowest_ranks
 
 USUAL = {"write_s": 1.0, "sync_s": 0.5, "close_s": 0.1, "total_max": 100.0}
 
@@ -54,6 +54,14 @@ def test_no_rank_is_named_if_all_take_as_long(repetitions):
 
 def test_phase_that_hardly_counts_names_no_rank(repetitions):
     assert slow_rank(repetitions(3.0, phase="open")) == ""
+
+
+def test_every_phase_has_its_slowest_rank(repetitions):
+    reps = repetitions(3.0, ranks=(2, 2, 2, 5))
+    said = slowest_ranks(reps)
+    assert said["write"] == "rank 2 on node1, 8 of 10 times, 3 times the mean"
+    assert said["close"].endswith(" 10 of 10 times, 1 times the mean")
+    assert set(said) == set(reps[0].seconds) - {"total"}
 
 
 def test_one_repetition_says_nothing(repetitions):

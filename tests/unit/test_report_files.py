@@ -1,7 +1,10 @@
 """The report as texts and files, and the command."""
 
+import json
+import sqlite3
 import sys
 import xml.etree.ElementTree as ET
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -97,6 +100,36 @@ def test_page_of_the_record_leaves_that_of_the_night(iowatch_report, tmp_path):
     nightly = page_of_tonight("archer", tmp_path / "results.db", ["no disk"], midnight)
     assert iowatch_report().stdout != f"{nightly}\n"
     assert "no disk" in nightly.read_text()
+
+
+def test_record_says_what_else_failed_in_its_sessions(iowatch_report, tmp_path):
+    """The versions of the libraries, for one, have no case."""
+
+    def change(session):
+        run = session["runs"][0]
+        run["num_aborted"] = 2
+        run["testcases"].append(
+            {
+                "display_name": "LibraryVersions",
+                "result": "fail",
+                "fail_reason": "HDF5 1.8.14 is slow on Lustre",
+            }
+        )
+
+    change_sessions(tmp_path / "results.db", change)
+    lines = iowatch_report("--format", "md").stdout.splitlines()
+    assert "- **Problem:** LibraryVersions: HDF5 1.8.14 is slow on Lustre" in lines
+    assert r"- **Problem:** 2 check(s) skipped or aborted" in lines
+
+
+def change_sessions(database, change):
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for uuid, text in connection.execute("SELECT uuid, json_blob FROM sessions").fetchall():
+            session = json.loads(text)
+            change(session)
+            connection.execute(
+                "UPDATE sessions SET json_blob = ? WHERE uuid = ?", (json.dumps(session), uuid)
+            )
 
 
 def test_page_of_a_night_that_left_no_run_is_not_another_nights(iowatch_report, tmp_path):

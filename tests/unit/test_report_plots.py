@@ -12,6 +12,7 @@ from browser.simulated import BROKEN, CLOSE, KNOWN, SLOW, SYSTEM, Year
 from iowatch.past import history
 from iowatch.report.model import report_of
 from iowatch.report.pages import html
+from iowatch.verdict import Reference
 
 LAST = date(2026, 11, 20)
 NIGHTS = 150  # matplotlib would leave points out of longer lines, if it was let
@@ -85,6 +86,18 @@ def test_band_and_expected_bandwidth_are_the_baselines(year, plots):
     ]  # fmt: skip
     (line,) = plot.points("expected")
     assert [value for _, value in line] == [near(plot, row.expected.value)] * 2
+
+
+def test_least_that_is_allowed_is_drawn_where_it_counts(year):
+    report, records = year
+    allowed = {"total_max": Reference(20000.0, -0.25, None)}  # far above: it is drawn all the same
+    bound = [replace(r, references=allowed) for r in records if r.case == SLOW]
+    page = html(report_of(bound, SYSTEM, {}, []))
+    plot = Plot(re.search(r"<svg.*?</svg>", page, re.DOTALL)[0])
+    (line,) = plot.points("bound")
+    assert [value for _, value in line] == [near(plot, 15000.0)] * 2
+    assert "<dd>total_max at least 15000 MiB/s</dd>" in page
+    assert 'class="bound"' not in html(report)
 
 
 def test_change_is_marked_where_the_fault_began(plots):

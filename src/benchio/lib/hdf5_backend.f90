@@ -4,25 +4,21 @@
 !> is moved in pieces: ROMIO crashes on more than 2 GiB in one call. Fill values are never written,
 !> or the file would be written twice.
 module benchio_hdf5_backend
-    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_loc, c_ptr
+    use, intrinsic :: iso_c_binding, only: c_loc, c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use hdf5, only: h5d_fill_time_never_f, h5dclose_f, h5dcreate_f, h5dopen_f, &
         h5dread_f, h5dwrite_f, h5eset_auto_f, h5f_acc_excl_f, h5f_acc_rdonly_f, &
-        h5f_libver_latest_f, h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fd_mpio_collective_f, &
-        h5fd_mpio_independent_f, h5fflush_f, h5fopen_f, h5get_libversion_f, h5open_f, &
-        h5p_dataset_create_f, h5p_dataset_xfer_f, h5p_file_access_f, h5pclose_f, h5pcreate_f, &
-        h5pget_mpio_actual_io_mode_f, h5pset_alignment_f, h5pset_all_coll_metadata_ops_f, &
-        h5pset_chunk_f, h5pset_coll_metadata_write_f, h5pset_dxpl_mpio_f, h5pset_fapl_mpio_f, &
-        h5pset_fill_time_f, h5pset_libver_bounds_f, h5s_select_set_f, h5sclose_f, &
-        h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, &
-        h5t_native_double, hid_t, hsize_t
-    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_Info, MPI_Info_free, &
-        MPI_INFO_NULL, MPI_INTEGER8, MPI_MAX, operator(/=)
+        h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fflush_f, h5fopen_f, h5get_libversion_f, &
+        h5open_f, h5p_dataset_create_f, h5pclose_f, h5pcreate_f, h5pset_chunk_f, &
+        h5pset_fill_time_f, h5s_select_set_f, h5sclose_f, h5screate_simple_f, &
+        h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, hsize_t
+    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_INTEGER8, MPI_MAX
     use benchio_backend, only: backend
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: failure
     use benchio_hdf5_error, only: check_hdf5
-    use benchio_settings, only: info_of, io_settings
+    use benchio_hdf5_properties, only: kind_of_transfer, new_access, new_transfer
+    use benchio_settings, only: io_settings
     use benchio_slabs, only: new_slabs, slabs
     implicit none (type, external)
     private
@@ -56,15 +52,6 @@ module benchio_hdf5_backend
         procedure :: read
         procedure :: observed_collective
     end type hdf5_backend
-
-    interface
-        integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
-            bind(C, name='H5Pget_mpio_no_collective_cause')
-            import :: c_int, c_int32_t, c_int64_t
-            integer(c_int64_t), value :: transfer
-            integer(c_int32_t), intent(out) :: local, global    ! sets of bits
-        end function h5pget_no_collective_cause
-    end interface
 
 contains
 
@@ -157,11 +144,7 @@ contains
         call check_hdf5(error, code, 'H5Screate_simple', self%path)
         call select_piece(self, 1_int64, error)
 
-        call h5pcreate_f(h5p_dataset_xfer_f, self%transfer, code)
-        call check_hdf5(error, code, 'H5Pcreate', self%path)
-        call h5pset_dxpl_mpio_f(self%transfer, merge(h5fd_mpio_collective_f, &
-            h5fd_mpio_independent_f, self%settings%collective), code)
-        call check_hdf5(error, code, 'H5Pset_dxpl_mpio', self%path)
+        call new_transfer(self%transfer, self%settings, self%path, error)
     end subroutine select
 
     !> A piece of the block in the file and in memory; nothing past this rank's last piece, for the
@@ -208,7 +191,7 @@ contains
                 mem_space_id=self%in_memory, file_space_id=self%in_file, xfer_prp=self%transfer)
             call check_hdf5(error, code, 'H5Dwrite', self%path)
         end do
-        call observe_transfer(self)
+        self%observed = kind_of_transfer(self%transfer)
     end subroutine write
 
     !> H5Fflush reaches MPI_File_sync; H5Fclose alone does not.
@@ -277,7 +260,7 @@ contains
                 mem_space_id=self%in_memory, file_space_id=self%in_file, xfer_prp=self%transfer)
             call check_hdf5(error, code, 'H5Dread', self%path)
         end do
-        call observe_transfer(self)
+        self%observed = kind_of_transfer(self%transfer)
     end subroutine read
 
     function observed_collective(self) result(text)
@@ -286,34 +269,6 @@ contains
 
         text = self%observed
     end function observed_collective
-
-    !> HDF5's word on whether a transfer was collective, and if not why: it falls back silently.
-    subroutine observe_transfer(self)
-        class(hdf5_backend), intent(inout) :: self
-
-        character(24), parameter :: causes(0:5) = [character(24) :: 'independent requested', &
-            'datatype conversion', 'data transform', 'MPI types disabled', 'dataspace', &
-            'dataset layout']
-        integer(c_int32_t) :: local, global
-        integer :: code, mode, i
-
-        self%observed = ''
-        call h5pget_mpio_actual_io_mode_f(self%transfer, mode, code)
-        if (code < 0) return
-        select case (mode)          ! H5D_mpio_actual_io_mode_t
-        case (2, 4)
-            self%observed = 'collective'
-            return
-        case (3)
-            self%observed = 'mixed'
-        case default
-            self%observed = 'independent'
-        end select
-        if (h5pget_no_collective_cause(int(self%transfer, c_int64_t), local, global) < 0) return
-        do i = 0, ubound(causes, 1)
-            if (btest(global, i)) self%observed = self%observed//', '//trim(causes(i))
-        end do
-    end subroutine observe_transfer
 
     subroutine prepare(self, path, global, comm, settings)
         class(hdf5_backend), intent(inout) :: self
@@ -328,36 +283,6 @@ contains
         self%settings = settings
         self%observed = ''
     end subroutine prepare
-
-    !> File access through MPI-IO.
-    subroutine new_access(access, comm, settings, path, error)
-        integer(hid_t), intent(out) :: access
-        type(MPI_Comm), intent(in) :: comm
-        type(io_settings), intent(in) :: settings
-        character(*), intent(in) :: path
-        type(failure), intent(inout) :: error
-
-        type(MPI_Info) :: info
-        integer(hsize_t), parameter :: every_object = 1
-        integer :: code
-
-        call h5pcreate_f(h5p_file_access_f, access, code)
-        call check_hdf5(error, code, 'H5Pcreate', path)
-        info = info_of(settings)
-        call h5pset_fapl_mpio_f(access, comm%mpi_val, info%mpi_val, code)
-        call check_hdf5(error, code, 'H5Pset_fapl_mpio', path)
-        if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
-        call h5pset_coll_metadata_write_f(access, settings%collective_metadata, code)
-        call check_hdf5(error, code, 'H5Pset_coll_metadata_write', path)
-        call h5pset_all_coll_metadata_ops_f(access, settings%collective_metadata, code)
-        call check_hdf5(error, code, 'H5Pset_all_coll_metadata_ops', path)
-        call h5pset_alignment_f(access, every_object, int(settings%alignment, hsize_t), code)
-        call check_hdf5(error, code, 'H5Pset_alignment', path)
-        if (settings%latest_format) then
-            call h5pset_libver_bounds_f(access, h5f_libver_latest_f, h5f_libver_latest_f, code)
-            call check_hdf5(error, code, 'H5Pset_libver_bounds', path)
-        end if
-    end subroutine new_access
 
     subroutine free_selection(self)
         class(hdf5_backend), intent(inout) :: self

@@ -9,7 +9,9 @@ import jinja2
 
 from iowatch.accept.criteria import FAIL, KINDS, OPEN, PASS, REFUSED, Contract, Criterion, Finding
 from iowatch.accept.dossier import Evidence
+from iowatch.accept.plot import drawing
 from iowatch.errors import UserError
+from iowatch.numbers import brief
 
 FORMATS = (".html", ".pdf")
 #: Worst first.
@@ -36,6 +38,7 @@ def render(contract: Contract, findings: Mapping[Criterion, Finding], evidence: 
     return template.render(
         contract=contract,
         findings=findings.items(),
+        drawing=drawing(findings),
         overall=overall(findings),
         counts=", ".join(counts),
         conditions=dict(sorted(conditions.items())),
@@ -63,7 +66,7 @@ def figure(criterion: Criterion, value: float | None) -> str:
     """A value as people write it."""
     if value is None:
         return "-"
-    return f"{value:.0f} MiB/s" if criterion.kind == "bandwidth" else f"{100 * value:.1f} %"
+    return f"{brief(value)} MiB/s" if criterion.kind == "bandwidth" else f"{100 * value:.1f} %"
 
 
 def write(page: str, path: Path) -> None:

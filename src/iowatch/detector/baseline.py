@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from iowatch.detector.settings import NORMAL, Settings
+from iowatch.numbers import brief
 
 _MAD = 1.4826  # times the median absolute deviation: the standard deviation of a normal sample
 
@@ -65,8 +66,8 @@ def baseline_of(nights: Sequence[Night], settings: Settings = NORMAL) -> Baselin
         if split is not None:
             before, after = (math.exp(median(part)) for part in (values[:split], values[split:]))
             raise BaselineRefused(
-                f"{name} changes from {before:.4g} to {after:.4g} (medians) at night {split + 1} "
-                f"of {len(values)}: bless nights from one side of it only"
+                f"{name} changes from {brief(before)} to {brief(after)} (medians) at night "
+                f"{split + 1} of {len(values)}: bless nights from one side of it only"
             )
     return baseline
 

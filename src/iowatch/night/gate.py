@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,14 +70,12 @@ def gate(
     With `versions` the libraries must have been asked for theirs wherever a case is expected.
     `profiles` are the access patterns that must have been looked at.
     """
-    night = Night()
     run = session["runs"][-1] if session else {"testcases": []}
+    night = Night(problems=_failed(run))
     for test in run["testcases"]:
         if test.get("case_id"):
             if test["result"] not in UNFINISHED:
                 night.rows.append(_row(test))
-        elif test["result"] in ("fail", "xpass"):  # a fixture, or a check before it had a case
-            night.problems.append(f"{test['display_name']}: {_reason(test)}")
         elif test["result"] == "xfail":
             place = f"{test['partition']}+{test['environ']}"
             night.notes.append(f"{test['display_name']} on {place} fails as expected")
@@ -99,9 +97,28 @@ def gate(
         night.problems.append(f"{VERSIONS} did not run on {', '.join(sorted(unknown))}")
     if len(night.rows) > len(measured):
         night.problems.append("a case ran more than once")
-    if lost := run.get("num_skipped", 0) + run.get("num_aborted", 0):
-        night.problems.append(f"{lost} check(s) skipped or aborted")
+    night.problems += _lost(run)
     return night
+
+
+def faults(session: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a session whatever it was asked for, besides the verdicts on its cases."""
+    run = session["runs"][-1]
+    return [*_failed(run), *_lost(run)]
+
+
+def _failed(run: Mapping[str, Any]) -> list[str]:
+    """Of tests that have no case: a fixture, or a check before it had one."""
+    return [
+        f"{test['display_name']}: {_reason(test)}"
+        for test in run["testcases"]
+        if not test.get("case_id") and test["result"] in ("fail", "xpass")
+    ]
+
+
+def _lost(run: Mapping[str, Any]) -> list[str]:
+    lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
+    return [f"{lost} check(s) skipped or aborted"] if lost else []
 
 
 def _shown(cases: Iterable[str]) -> str:

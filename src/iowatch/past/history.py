@@ -11,7 +11,7 @@ import gc
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
@@ -21,7 +21,7 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.errors import UserError
-from iowatch.verdict import TOO_FAST
+from iowatch.verdict import TOO_FAST, Reference
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
@@ -48,6 +48,8 @@ class Record:
     session: str
     result: str = "pass"  # ReFrame's: pass, fail, xfail
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
+    slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
+    references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
 
 
 def read(files: Iterable[Path]) -> list[Record]:
@@ -93,15 +95,15 @@ def _without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def sessions(file: Path) -> Iterator[dict[str, Any]]:
-    """What ReFrame has stored of each session, as in its reports; HistoryError."""
+def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+    """What ReFrame has stored of each session, or of these, as in its reports; HistoryError."""
     if not file.is_file():
         raise HistoryError(f"{file}: there is no such results database: name one with --db")
     # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
     uri = f"{file.absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
-            yield from _sessions(connection, file)
+            yield from _sessions(connection, file, wanted)
     except sqlite3.OperationalError as err:
         if "locked" in str(err):
             raise HistoryError(
@@ -119,7 +121,9 @@ def sessions(file: Path) -> Iterator[dict[str, Any]]:
         ) from None
 
 
-def _sessions(connection: sqlite3.Connection, file: Path) -> Iterator[dict[str, Any]]:
+def _sessions(
+    connection: sqlite3.Connection, file: Path, wanted: Collection[str] | None
+) -> Iterator[dict[str, Any]]:
     ((version,),) = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
     if version != SCHEMA_VERSION:
         raise HistoryError(
@@ -127,6 +131,8 @@ def _sessions(connection: sqlite3.Connection, file: Path) -> Iterator[dict[str, 
             "another ReFrame wrote it"
         )
     for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
+        if wanted is not None and session not in wanted:
+            continue
         query = "SELECT json_blob FROM sessions WHERE uuid = ?"
         for (text,) in _fetch(connection, query, session):  # none if it was deleted meanwhile
             try:
@@ -160,17 +166,20 @@ def _record(case: Case, session: str, start: float, test: Mapping[str, Any]) -> 
     invalid = "invalid" if test["result"] != "pass" else ""  # a job that timed out has no verdict
     verdict = test.get("verdict") or invalid
     ended = test["job_completion_time_unix"] or start
+    perfvalues = test.get("perfvalues") or {}
     return Record(
         case=case,
         time=datetime.fromtimestamp(ended, tz=timezone.utc),
         verdict=verdict,
         sentence=test.get("sentence") or "",
         # What a cache or a bug made is no past to compare with.
-        figures={} if verdict == TOO_FAST else _figures(test.get("perfvalues") or {}),
+        figures={} if verdict == TOO_FAST else _figures(perfvalues),
         test=test["hashcode"],
         session=session,
         result=test["result"],
         conditions=test.get("conditions") or {},
+        slowest=test.get("slowest") or {},
+        references=_references(perfvalues),
     )
 
 
@@ -190,6 +199,20 @@ def _figures(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:
         for key, entry in perfvalues.items()
         if entry[0] is not None and math.isfinite(entry[0])
     }
+
+
+def _references(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, Reference]:
+    """Where there is a bound, from [value, reference, lower threshold, upper threshold, ...]."""
+    return {
+        _name(key): _reference(*entry[1:4])
+        for key, entry in perfvalues.items()
+        if any(threshold is not None for threshold in entry[2:4])
+    }
+
+
+@cache  # the same every night
+def _reference(value: float, lower: float | None, upper: float | None) -> Reference:
+    return Reference(value, lower, upper)
 
 
 @cache  # one text for the figures of all records

@@ -7,37 +7,21 @@ compared with is the case's blessed baseline as it was in force then, else its g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from iowatch.case import Case
-from iowatch.detector.judgement import (
-    NOISY,
-    OK,
-    SEVERE,
-    SUSPECT,
-    TRANSIENT,
-    Judgement,
-    common_mode,
-)
+from iowatch.detector.judgement import Judgement, common_mode
 from iowatch.errors import UserError
-from iowatch.expected import ExpectedFailure, excuse
+from iowatch.expected import ExpectedFailure
 from iowatch.names import short_names
 from iowatch.past.baselines import Blessed
 from iowatch.past.drift import judge_tonight
 from iowatch.past.history import Record, by_night, is_same_night
-from iowatch.report.past import Change, Expected, Past
-from iowatch.report.sentence import sentence_of
-from iowatch.report.trend import Trend, trend_of
-from iowatch.verdict import DEFECT, IMPROVEMENT, INVALID, NO_BASELINE, REGRESSION, TOO_FAST
+from iowatch.report.past import Past
+from iowatch.report.row import Row, row_of, severity
 
-#: Verdicts, worst first.
-ORDER = (
-    *(INVALID, TOO_FAST, SEVERE, DEFECT, REGRESSION, NO_BASELINE),
-    *(SUSPECT, TRANSIENT, IMPROVEMENT, NOISY, OK),
-)
-QUIET = frozenset({OK, NOISY})  # nothing to look into
 SHOWN = 365  # nights of a trend
 NAMED = 12  # cases that a sentence names at most
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
@@ -52,60 +36,6 @@ class NothingOnRecord(ReportError):
 
 
 @dataclass(frozen=True)
-class Row:
-    """One case tonight."""
-
-    case: Case
-    name: str  # short, but no two cases of a night share it
-    verdict: str
-    red: bool
-    known: str  # why the failure is expected; empty: it is not
-    sentence: str  # the one that matters
-    said: str  # the check's own
-    runs: int
-    invalid_runs: int
-    figures: Mapping[str, float]  # of the best run; empty if the last was invalid
-    usual: Mapping[str, float]  # median of each on the nights compared with
-    expected: Expected | None
-    osts: Sequence[
-        tuple[str, float, float]
-    ]  # number, MiB/s, part of the median of all; slowest first
-    last_good: date | None  # the night that `changes` are since
-    changes: Sequence[Change] | None  # None: tonight's conditions are not on record
-    trend: Trend
-
-    @property
-    def label(self) -> str:
-        """The verdict in words."""
-        return f"{self.verdict} (known)" if self.known else self.verdict
-
-    @property
-    def remark(self) -> str:
-        """The sentence without the name."""
-        return self.sentence.removeprefix(f"{self.name}: ")
-
-    @property
-    def drop(self) -> float | None:
-        """The part of the expected bandwidth that is lost; negative: gained."""
-        if not (self.expected and self.figures):
-            return None
-        return 1 - self.figures["total_max"] / self.expected.value
-
-    @property
-    def is_quiet(self) -> bool:
-        return self.verdict in QUIET and not self.invalid_runs
-
-    @property
-    def phases(self) -> list[tuple[str, float, float | None]]:
-        """Each phase with its seconds tonight and usually, in the order of time."""
-        return [
-            (phase, self.figures[f"{phase}_s"], self.usual.get(f"{phase}_s"))
-            for phase in ("open", "define", "write", "read", "sync", "close")
-            if f"{phase}_s" in self.figures
-        ]
-
-
-@dataclass(frozen=True)
 class Report:
     """A night of a system."""
 
@@ -116,7 +46,8 @@ class Report:
     rows: Sequence[Row]  # worst first
     problems: Sequence[str]  # with the night as a whole: they make it red
     notes: Sequence[str]
-    gated: bool = True  # whoever ran the night has said its problems; else only the record speaks
+    sessions: Collection[str]  # of ReFrame, in which the night was measured
+    gated: bool  # whoever ran the night has said its problems; else only the record speaks
 
     @property
     def red_rows(self) -> list[Row]:
@@ -190,7 +121,7 @@ def report_of(
     short = short_names(tonight)
     first = last - timedelta(days=SHOWN - 1)
     rows = [
-        _row(case, short[case], Past.of(past[case], known.get(case)), excuses, last, first)
+        row_of(case, short[case], Past.of(past[case], known.get(case)), excuses, last, first)
         for case in tonight
     ]
     gated = problems is not None
@@ -201,9 +132,10 @@ def report_of(
         last,
         runs[0].time,
         runs[-1].time,
-        sorted(rows, key=_severity),
+        sorted(rows, key=severity),
         problems,
         list(_notes(rows, past, known, runs[-1].time)),
+        {record.session for record in runs},
         gated,
     )
 
@@ -231,43 +163,6 @@ def _missing(earlier: Mapping[date, Sequence[Record]], tonight: set[Case]) -> It
     if missing:
         names = ", ".join(missing[:NAMED] + ["..."] * (len(missing) > NAMED))
         yield f"{cases(len(missing))} not measured, unlike on most nights before: {names}"
-
-
-def _row(
-    case: Case,
-    name: str,
-    past: Past,
-    excuses: Sequence[ExpectedFailure],
-    night: date,
-    first: date,
-) -> Row:
-    last = past.tonight[-1]
-    known = excuse(excuses, str(case), night) if last.result == "xfail" else None
-    osts = past.osts
-    return Row(
-        case=case,
-        name=name,
-        verdict=last.verdict,
-        red=last.result not in ("pass", "xfail"),
-        known=str(known or "expected") if last.result == "xfail" else "",
-        sentence=sentence_of(case, name, past),
-        said=last.sentence,
-        runs=len(past.tonight),
-        invalid_runs=sum(not run.figures for run in past.tonight),
-        figures=past.figures,
-        usual=past.usual,
-        expected=past.expected,
-        osts=osts,
-        last_good=past.last_good,
-        changes=past.changes,
-        trend=trend_of(past, first),
-    )
-
-
-def _severity(row: Row) -> tuple[bool, int, float, str]:
-    """Sorts the worst first."""
-    rank = ORDER.index(row.verdict) if row.verdict in ORDER else len(ORDER)
-    return not row.red, rank, -(row.drop or 0), str(row.case)
 
 
 def _notes(

@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 
 import jinja2
 
+from iowatch.figures import unit
 from iowatch.names import shape, size, stripes
-from iowatch.report.model import Report, Row
+from iowatch.numbers import brief
+from iowatch.report.model import Report
+from iowatch.report.row import Row
+from iowatch.verdict import Reference
 
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -72,6 +76,7 @@ def _environment(autoescape: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     env.filters |= {"number": _number, "percent": _percent}
+    env.filters["bounds"] = _bounds
     env.filters |= {"shape": shape, "stripes": stripes, "size": size}
     return env
 
@@ -82,6 +87,16 @@ def _number(value: float | None, form: str = ".0f") -> str:
 
 def _percent(part: float | None, sign: str = "") -> str:
     return "-" if part is None else f"{round(100 * part):{sign}d} %"
+
+
+def _bounds(references: Mapping[str, Reference]) -> str:
+    """Such as `ratio at least 0.9; sync_s at most 1.2 s`."""
+    return "; ".join(
+        f"{name} {word} {brief(bound)} {unit(name).removeprefix('1')}".rstrip()
+        for name, entry in references.items()
+        for word, bound in (("at least", entry.lower), ("at most", entry.upper))
+        if bound is not None
+    )
 
 
 def _test(suite: ET.Element, row: Row) -> None:

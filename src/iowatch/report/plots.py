@@ -1,28 +1,26 @@
-"""The plots of a report as SVG to stand in a page, whose style sheet gives them their colours.
+"""The plots of a report.
 
 Only `iowatch report` may import this module: it needs matplotlib.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
 import matplotlib
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from iowatch.report.model import Row
+from iowatch.report.row import Row
+from iowatch.svg import STYLE, TEXT, as_svg
 
-#: Stand-ins, for matplotlib knows no names of a style sheet: one drawing serves light and dark.
-TEXT, LINE, BAND, MARK = "#000001", "#000002", "#000003", "#000004"
+#: Stand-ins, like `svg.TEXT`.
+LINE, BAND, MARK = "#000002", "#000003", "#000004"
 PHASES = {
     "open": "#000011",
     "define": "#000016",
@@ -31,29 +29,9 @@ PHASES = {
     "sync": "#000014",
     "close": "#000015",
 }
-_NAMES = {TEXT: "currentColor", LINE: "var(--line)", BAND: "var(--band)", MARK: "var(--mark)"}
+_NAMES = {LINE: "var(--line)", BAND: "var(--band)", MARK: "var(--mark)"}
 _NAMES |= {colour: f"var(--{phase})" for phase, colour in PHASES.items()}
 
-_STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 10,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "text.color": TEXT,
-    "axes.edgecolor": TEXT,
-    "axes.labelcolor": TEXT,
-    "xtick.color": TEXT,
-    "ytick.color": TEXT,
-    "axes.titley": 1.03,  # else looked for anew in each plot
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.major.size": 2,
-    "ytick.major.size": 2,
-    "path.simplify": False,  # every night stays
-}
-_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _STRIP = 0.04  # of the height: where red nights stand, below the line
 
 
@@ -62,7 +40,7 @@ class TrendPlot:
     a figure for each."""
 
     def __init__(self, first: date, last: date) -> None:
-        with matplotlib.rc_context(_STYLE):
+        with matplotlib.rc_context(STYLE):
             self._figure = Figure(figsize=(6.4, 2.1))
             self._axes = self._figure.add_axes((0.09, 0.12, 0.89, 0.77))
             axes, half = self._axes, timedelta(hours=12)
@@ -89,16 +67,18 @@ class TrendPlot:
         highest = [rate for rate in trend.rates if rate]
         if row.expected:
             highest.append(row.expected.high or row.expected.value)
+        if bound := _bound(row):
+            highest.append(bound)
         top = 1.08 * max(highest, default=1.0)
         self._axes.set_ylim(-_STRIP * top, top)
-        with matplotlib.rc_context(_STYLE):
+        with matplotlib.rc_context(STYLE):
             extra = list(self._extra(row, top))
             if tonight:  # the repetitions of the best run
                 low, high = tonight["total_min"], tonight["total_max"]
                 extra.append(
                     self._axes.vlines(days[-1], low, high, color=LINE, lw=1.2, gid="spread")
                 )
-            svg = as_svg(self._figure, str(row.case))
+            svg = as_svg(self._figure, str(row.case), _NAMES)
         for artist in extra:
             artist.remove()
         return svg
@@ -110,6 +90,8 @@ class TrendPlot:
             yield axes.axhspan(expected.low, expected.high, color=BAND, lw=0, gid="band")
         if expected:
             yield axes.axhline(expected.value, color=TEXT, lw=0.8, ls="--", gid="expected")
+        if bound := _bound(row):
+            yield axes.axhline(bound, color=MARK, lw=0.8, ls="-.", gid="bound")
         for level in trend.levels:
             day = _number(level.night)
             yield axes.axvline(day - 0.5, color=TEXT, lw=0.8, ls=":", gid="change")
@@ -123,7 +105,7 @@ class TrendPlot:
 
 def phase_plot(row: Row) -> str:
     """Where the time goes, tonight and usually: two bars."""
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 1.35))
         axes = figure.add_axes((0.09, 0.3, 0.89, 0.42))
         nights, left = ["usual", "tonight"], [0.0, 0.0]
@@ -139,7 +121,13 @@ def phase_plot(row: Row) -> str:
         figure.legend(
             loc="upper left", ncols=5, frameon=False, fontsize=9, bbox_to_anchor=(0.07, 1.04)
         )
-        return as_svg(figure, f"phases {row.case}")
+        return as_svg(figure, f"phases {row.case}", _NAMES)
+
+
+def _bound(row: Row) -> float | None:
+    """The least bandwidth that the reference values allow."""
+    reference = row.references.get("total_max")
+    return reference.lower if reference else None
 
 
 def _dates(begin: datetime, end: datetime) -> tuple[list[float], list[str]]:
@@ -151,30 +139,6 @@ def _dates(begin: datetime, end: datetime) -> tuple[list[float], list[str]]:
     numbers = (float(tick) for tick in locator.tick_values(begin, end))
     ticks = [tick for tick in numbers if date2num(begin) <= tick <= date2num(end)]
     return ticks, ConciseDateFormatter(locator).format_ticks(ticks)
-
-
-def as_svg(figure: Figure, salt: str) -> str:
-    """The figure as an element of a page. `salt` keeps its ids apart from those of others."""
-    text = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": salt}):
-        FigureCanvasSVG(figure).print_svg(text, metadata=_NO_METADATA)
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<defs>\s*<style.*?</defs>", "", svg, flags=re.DOTALL)  # of the whole page
-    svg = re.sub(r' id="[a-z0-9.]+_\d+"', "", svg)  # matplotlib's own: the same in every plot
-    svg = re.sub(r'<g id="([a-z-]+)"', r'<g class="\1"', svg)
-    svg = re.sub(r' (d|x|y|transform)="[^"]*"', lambda place: _in_brief(place[0]), svg)
-    svg = svg.replace("; font-family: 'DejaVu Sans', sans-serif", "")
-    svg = re.sub(r">\s+<", "><", svg)
-    for stand_in, name in _NAMES.items():
-        svg = svg.replace(stand_in, name)
-    return svg
-
-
-def _in_brief(place: str) -> str:
-    """The same place to a tenth of a point: half as long."""
-    short = re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", place)
-    return short.replace(" \n", " ")
 
 
 def _number(day: date) -> float:

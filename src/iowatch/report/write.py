@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
 from iowatch import expected
+from iowatch.night import gate
 from iowatch.past import baselines, history
 from iowatch.reframe_site import reference_folder
 from iowatch.report.model import NothingOnRecord, Report, ReportError, report_of
@@ -22,10 +24,11 @@ def read(
 ) -> Report:
     """The report of a system's night, the last one unless it is named; see `report_of`.
 
+    Without `problems` those of the sessions on record count.
     ReportError, and what reading the databases and the site's files raises.
     """
     folder = reference_folder()
-    return report_of(
+    report = report_of(
         history.read(databases),
         system,
         baselines.read(system, folder),
@@ -33,6 +36,16 @@ def read(
         night,
         problems,
     )
+    if not report.gated:
+        faults = _faults(databases, report.sessions)
+        report = replace(report, problems=[*report.problems, *dict.fromkeys(faults)])
+    return report
+
+
+def _faults(databases: Sequence[Path], sessions: Collection[str]) -> Iterator[str]:
+    for database in databases:
+        for session in history.sessions(database, sessions):
+            yield from gate.faults(session)
 
 
 def page_of_tonight(
