@@ -42,7 +42,7 @@ def _slowest(places: Sequence[Slowest]) -> str:
     """Such as `rank 3 on nid00017, 7 of 10 times, 1.8 times the mean`."""
     (((rank, host), times),) = Counter((place.rank, place.host) for place in places).most_common(1)
     to_mean = median(place.to_mean for place in places if place.rank == rank)
-    return f"rank {rank} on {host}, {times} of {len(places)} times, {to_mean:.2g} times the mean"
+    return f"rank {rank} on {host}, {times} of {len(places)} times, {to_mean:.1f} times the mean"
 
 
 def slow_rank(repetitions: list[Repetition]) -> str:

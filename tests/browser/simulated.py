@@ -176,7 +176,7 @@ def slowest(hosts):
     """The slowest rank of each phase, as the checks say it."""
     places = enumerate(zip(("open", "write", "sync", "close"), hosts, strict=True))
     return {
-        phase: f"rank {7 * n} on {host}, {10 - n} of 10 times, {1 + n / 4:.2g} times the mean"
+        phase: f"rank {7 * n} on {host}, {10 - n} of 10 times, {1 + n / 4:.1f} times the mean"
         for n, (phase, host) in places
     }
 

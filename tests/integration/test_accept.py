@@ -133,7 +133,7 @@ def test_result_that_a_later_session_wrote_over_is_not_certified(accepted):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--session", "1"], "has no acceptance session 1 of small"),
+        (["--session", "1"], "results.db: no acceptance session 1 of small is on record"),
         (["--output", "dossier.doc"], "--output dossier.doc: is neither .html nor .pdf"),
         (["--output", "no/where.html"], "--output no/where.html: cannot be written: No such file"),
         (["--db", "nowhere.db"], "nowhere.db: there is no such results database"),
@@ -150,27 +150,33 @@ def test_nightly_run_is_no_acceptance(site):
     assert site.reframe("-r", "--mode=record").returncode == 0
     code, printed, page = accept(site)
     assert (code, page) == (2, "")
-    assert "has no acceptance session of small: run `iowatch nightly --system small" in printed
+    assert "no acceptance session of small is on record: run `iowatch nightly" in printed
 
 
-def accept_both(site, *options):
-    """The page on two acceptance sessions with these options."""
+def run_twice(site, *options):
+    """Two acceptance sessions with these options of ReFrame; those of `accept` that name both."""
     for _ in range(2):
         assert site.reframe("-r", "-Srecord=1", *options).returncode == 0
     stored = history.sessions(site.folder / "run" / "results.db")
     names = [session["session_info"]["uuid"] for session in stored]
     assert len(names) == 2
-    return accept(site, CONTRACT, *(word for name in names for word in ("--session", name)))[2]
+    return [word for name in names for word in ("--session", name)]
 
 
-def test_sessions_add_up(site):
-    page = accept_both(site, "--mode=acceptance")
+def test_sessions_add_up_and_one_that_is_left_out_is_named(site):
+    both = run_twice(site, "--mode=acceptance")
+    page = accept(site, CONTRACT, *both)[2]
     assert verdicts(page)["A1"][0] == "pass"
     assert "20 in 2 jobs" in page
+    assert "not used here: none." in page
+    page = accept(site, CONTRACT, *both[2:])[2]
+    assert "10 in 1 job" in page
+    assert re.search(rf"not used here: \S+ <code>{both[1]}</code>\.", page)
 
 
 def test_one_result_of_two_sessions_is_not_certified(site):
-    page = accept_both(site, "-Ssweep=acceptance")  # without the mode's --timestamp
+    both = run_twice(site, "-Ssweep=acceptance")  # without the mode's --timestamp
+    page = accept(site, CONTRACT, *both)[2]
     assert verdicts(page)["A1"][0] == "not certified"
     assert "a later session wrote over it" in page
 

@@ -59,8 +59,8 @@ def test_phase_that_hardly_counts_names_no_rank(repetitions):
 def test_every_phase_has_its_slowest_rank(repetitions):
     reps = repetitions(3.0, ranks=(2, 2, 2, 5))
     said = slowest_ranks(reps)
-    assert said["write"] == "rank 2 on node1, 8 of 10 times, 3 times the mean"
-    assert said["close"].endswith(" 10 of 10 times, 1 times the mean")
+    assert said["write"] == "rank 2 on node1, 8 of 10 times, 3.0 times the mean"
+    assert said["close"].endswith(" 10 of 10 times, 1.0 times the mean")
     assert set(said) == set(reps[0].seconds) - {"total"}
 
 

@@ -31,6 +31,7 @@ from iowatch.site import Filesystem
 from iowatch.sweep import ACCEPTANCE
 from iowatch.verdict import INVALID, TOO_FAST
 
+Session = dict[str, Any]  # as ReFrame stores it
 SPACK_LOCK = "spack.lock"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
 
@@ -59,36 +60,46 @@ class Evidence:
     jobs: list[Job] = field(default_factory=list)
     invalid: dict[Case, str] = field(default_factory=dict)
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
+    unused: list[Mapping[str, Any]] = field(default_factory=list)  # on record: who chose, shows it
     builds: dict[Path, str] = field(default_factory=dict)  # Spack's lock files: their SHA-256
 
 
-def acceptance_sessions(database: Path, system: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """The sessions with these uuids, else the last one that measured the acceptance sweep.
+def acceptance_sessions(
+    databases: Sequence[Path], system: str, wanted: Collection[str]
+) -> tuple[list[Session], list[Session]]:
+    """The sessions with these uuids, else the last that measured the acceptance sweep; the others.
 
     DossierError if there is none.
     """
-    found = {}
-    for session in sessions(database):
+    found = {
+        session["session_info"]["uuid"]: session
+        for database in databases
+        for session in sessions(database)
         if any(
             test.get("sweep") == ACCEPTANCE and test["system"] == system
             for test in session["tests"]
-        ):
-            found[session["session_info"]["uuid"]] = session
+        )
+    }
+    names = ", ".join(map(str, databases))
     if unknown := [uuid for uuid in wanted if uuid not in found]:
-        raise DossierError(f"{database}: has no acceptance session {unknown[0]} of {system}")
+        raise DossierError(f"{names}: no acceptance session {unknown[0]} of {system} is on record")
     if not found:
         raise DossierError(
-            f"{database}: has no acceptance session of {system}: run "
+            f"{names}: no acceptance session of {system} is on record: run "
             f"`iowatch nightly --system {system} --sweep acceptance`"
         )
-    return [found[uuid] for uuid in wanted] or list(found.values())[-1:]
+    by_time = sorted(found.values(), key=lambda session: session["session_info"]["time_start_unix"])
+    used = [s for s in by_time if s["session_info"]["uuid"] in wanted] or by_time[-1:]
+    return used, [session for session in by_time if session not in used]
 
 
-def collect(stored: Iterable[Mapping[str, Any]], places: Sequence[Filesystem]) -> Evidence:
-    """The jobs of these sessions, read from the files that they left."""
+def collect(
+    used: Iterable[Session], places: Sequence[Filesystem], unused: Iterable[Session] = ()
+) -> Evidence:
+    """The jobs of the used sessions, read from the files that they left."""
     filesystems = {(place.system, place.partition): place for place in places}
-    evidence = Evidence()
-    for session in stored:
+    evidence = Evidence(unused=[session["session_info"] for session in unused])
+    for session in used:
         info = session["session_info"]
         evidence.sessions.append(info)
         for test in session["tests"]:
@@ -102,8 +113,8 @@ def collect(stored: Iterable[Mapping[str, Any]], places: Sequence[Filesystem]) -
             try:
                 place = filesystems[case.system, case.partition]
                 job = _job(test, case, place, info)
-                used = {path for other in evidence.jobs for path in other.files}
-                if twice := used & set(job.files):
+                claimed = {path for other in evidence.jobs for path in other.files}
+                if twice := claimed & set(job.files):
                     raise InvalidResult(f"{min(twice)}: a later session wrote over it")
                 evidence.jobs.append(job)
             except KeyError:

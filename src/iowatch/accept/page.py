@@ -43,6 +43,7 @@ def render(contract: Contract, findings: Mapping[Criterion, Finding], evidence: 
         counts=", ".join(counts),
         conditions=dict(sorted(conditions.items())),
         sessions=evidence.sessions,
+        unused=evidence.unused,
         invalid=evidence.invalid,
         builds=evidence.builds,
         jobs=sorted(evidence.jobs, key=lambda job: str(job.case)),

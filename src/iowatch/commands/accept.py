@@ -21,7 +21,9 @@ def accept(
     session: Annotated[
         list[str] | None,
         typer.Option(
-            help="UUID of an acceptance session, may be repeated.", show_default="the last one"
+            help="UUID of an acceptance session (`reframe --list-stored-sessions`), may be "
+            "repeated: their repetitions add up.",
+            show_default="the last one",
         ),
     ] = None,
     output: Annotated[
@@ -43,12 +45,9 @@ def accept(
             raise UsageError(f"--output {wrong[0]}: is neither .html nor .pdf")
         agreed = criteria.read(contract)
         places = filesystems(agreed.system)
-        stored = [
-            found
-            for database in db or [results_database()]
-            for found in dossier.acceptance_sessions(database, agreed.system, session or [])
-        ]
-        evidence = dossier.collect(stored, places)
+        databases = db or [results_database()]
+        used, unused = dossier.acceptance_sessions(databases, agreed.system, session or [])
+        evidence = dossier.collect(used, places, unused)
         findings = dossier.certify(agreed, evidence, cases(places, ACCEPTANCE), places)
         show(agreed, findings, Console(highlight=False))
         page = dossier_page.render(agreed, findings, evidence)
