@@ -23,9 +23,8 @@ die() {
 site_advice="Without Debian's packages, as on a site with modules or Spack:
   1. load MPI, parallel HDF5 and parallel NetCDF-Fortran, all with their Fortran interfaces
      (module load ..., or: spack load openmpi hdf5 netcdf-fortran)
-  2. cmake -S src/benchio -B build/benchio && cmake --build build/benchio
-  3. name the path of that benchio as 'benchio' in the extras of the environment, in the site's
-     file in site_configs/"
+  2. cmake -S src/benchio -B build/benchio -DCMAKE_RUNTIME_OUTPUT_DIRECTORY=\$PWD/build/bin
+     cmake --build build/benchio"
 
 # run NAME COMMAND: one line when it is done; when it fails, the end of what it said.
 step=

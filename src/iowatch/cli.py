@@ -21,12 +21,13 @@ app = typer.Typer(
 def iowatch() -> None:
     """Guard the parallel I/O of an HPC centre: measure, verify, judge, report.
 
-    A new site: `site new`, then `nightly --record`; `bless` once a case has 20 good nights.
+    A new site: iowatch site new, then iowatch nightly --record; iowatch bless once a case has 20
+    good nights.
 
-    Every night, from cron: `nightly`, and some hours later `nightly --again`. Each ends with the
-    path of a page; `report` makes one of an earlier night.
+    Every night, from cron: iowatch nightly, and some hours later iowatch nightly --again. Each ends
+    with the path of a page; iowatch report makes one of an earlier night.
 
-    A procurement: `nightly --sweep acceptance`, then `accept`.
+    A procurement: iowatch nightly --sweep acceptance, then iowatch accept.
 
     Environment: RFM_CONFIG_FILES names the configuration of the site (env.sh sets it), RFM_PREFIX
     the folder of results, RFM_REFERENCE_PREFIX that of reference values.

@@ -22,12 +22,13 @@ INVALID = "invalid"
 RED = frozenset({REGRESSION, DEFECT, SEVERE, TOO_FAST, INVALID})  # no_baseline: unless recording
 
 #: What the detector judges of a case with a baseline; bounds on all else stay in force.
-JUDGED_BY_PAST = frozenset({"total_max", "ratio", "close_fraction"})
+JUDGED_BY_PAST = frozenset({"total_max", "ratio", "close_fraction", "finish_fraction"})
 
 #: The figure that a rule of the detector judges.
-_FIGURE = {R1: "total_max", R2: "ratio", R3: "close_fraction", R4: "total_max"}
+_FIGURE = {R1: "total_max", R2: "ratio", R3: "finish_fraction", R4: "total_max"}
 
-_LOWER_IS_BETTER = {name for name, unit in FIGURES.items() if unit == "s"} | {"close_fraction"}
+_LOWER_IS_BETTER = {name for name, unit in FIGURES.items() if unit == "s"}
+_LOWER_IS_BETTER |= {"close_fraction", "finish_fraction"}
 
 
 class BadReference(Exception):

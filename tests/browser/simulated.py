@@ -137,6 +137,7 @@ class Year:
             "sync_s": seconds * (0.15 - 0.15 * close),
             "close_s": seconds * close,
             "close_fraction": close,
+            "finish_fraction": close,
             "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
         }
         if case.each_ost:

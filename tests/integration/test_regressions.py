@@ -41,6 +41,11 @@ class Fault:
     jobs: int = 5  # of one night, hours apart, until it is certain
     checks: str = "SharedFileWrite|FilePerProcess"  # that meet it
     rank: str = ""  # what is said of a rank
+    open: tuple = ()  # of those hit, not decided by so few jobs, or decided by fewer and not run
+
+    @property
+    def red(self):
+        return set(self.hit) - set(self.open)
 
 
 FAULTS = {
@@ -49,16 +54,26 @@ FAULTS = {
         0.5,
         {HDF5: "close", NETCDF: "close"},
         "regression",
-        "of the time is spent in close in 2 jobs",
+        "of the time is spent finishing the file in 2 jobs",
         jobs=2,
     ),
-    # benchio syncs before it closes, and NetCDF flushes its definitions
+    # what the white paper found; benchio flushes before it closes, and NetCDF its definitions
     "MPI_File_set_size": Fault(
         "SLOW=MPI_File_set_size SLOW_S=1",
         1.0,
         {HDF5: "sync", NETCDF: "define"},
         "regression",
+        "of the time is spent finishing the file in 2 jobs",
+        jobs=2,
+        open=(NETCDF,),
+    ),
+    "MPI_File_set_size, all night": Fault(
+        "SLOW=MPI_File_set_size SLOW_S=1",
+        1.0,
+        {HDF5: "sync", NETCDF: "define"},
+        "regression",
         "% below its usual [0-9.]+ of MPI-IO's in the same jobs",
+        open=(HDF5,),
     ),
     # all libraries have their collective writes from MPI
     "MPI_File_write_at_all": Fault(
@@ -198,7 +213,7 @@ class Course:
     mended: Session  # the next night, of what had been hit
 
 
-SLOW = ("MPI_File_set_size", "MPI_File_write_at_all")  # to run, that is
+SLOW = ("MPI_File_set_size, all night", "MPI_File_write_at_all")  # to run, that is
 IN_TURN = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in FAULTS]
 
 
@@ -241,8 +256,8 @@ def test_first_job_is_suspect_and_green(course):
 
 def test_last_job_is_red_for_the_cases_that_are_hit_and_no_other(course):
     assert course.last.code == 1
-    assert course.last.red == set(course.fault.hit)
-    for case in course.fault.hit:
+    assert course.last.red == course.fault.red
+    for case in course.fault.red:
         test = course.last.tests[case]
         assert test["verdict"] == course.fault.verdict
         assert re.search(course.fault.says, test["sentence"])
@@ -253,6 +268,8 @@ def test_last_job_is_red_for_the_cases_that_are_hit_and_no_other(course):
 def test_phase_that_is_slow_is_named(course):
     for case, phase in course.fault.hit.items():
         for job in (course.first, course.last):
+            if case not in job.tests:
+                continue  # decided already
             sentence = job.tests[case]["sentence"]
             found = re.search(
                 r"; most of the time is lost in (\w+): (\S+) s, usually (\S+) s", sentence

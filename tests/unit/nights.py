@@ -27,7 +27,7 @@ def blessed(case=CASE, **changes):
     first, last = at(-24 * 40).date(), at(-24 * 10).date()
     values = {
         "bandwidth": USUAL, "spread": 0.05, "ratio": None, "ratio_spread": None,
-        "close_fraction": None, "nights": 30, "first": first, "last": last,
+        "finish_fraction": None, "nights": 30, "first": first, "last": last,
         "settings": settings_hash(NORMAL), "blessed": last, "who": "me", "why": "quiet",
     }  # fmt: skip
     return {case: Blessed(**{**values, **changes})}

@@ -46,7 +46,7 @@ def test_baseline_says_what_who_when_and_why(folder):
     done = blessing(folder, nights())
     assert (done.before, done.refused) == ({}, {})
     entry = done.blessed[HDF5]
-    assert (entry.bandwidth, entry.ratio, entry.close_fraction) == (1000.0, 0.9, 0.02)
+    assert (entry.bandwidth, entry.ratio, entry.finish_fraction) == (1000.0, 0.9, 0.02)
     assert (entry.nights, entry.first, entry.last) == (30, date(2026, 1, 1), date(2026, 1, 30))
     assert (entry.who, entry.why, entry.blessed) == ("jane", "quiet weeks", date.today())
     assert read("archer", folder) == done.blessed

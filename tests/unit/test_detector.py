@@ -108,8 +108,8 @@ def test_the_warn_line_is_higher_while_the_cusum_is_up():
 def test_a_suspicious_night_says_when_the_next_job_is_due():
     judgement = Detector(BASELINE).judge(State(), low(0)[:1], final=False)[1]
     assert judgement.sentence == (
-        "bandwidth -50% from its baseline, its ratio to MPI-IO +0%, 3% of the time in close in the "
-        "best of 1 job(s): a re-run is due from 2026-03-01 05:00"
+        "bandwidth -50% from its baseline, its ratio to MPI-IO +0%, 3% of the time to finish the "
+        "file in the best of 1 job(s): a re-run is due from 2026-03-01 05:00"
     )
 
 
@@ -150,7 +150,8 @@ def test_the_close_signature_in_two_jobs_is_a_regression():
     judgement = run([low(0, 0.3, ratio=0.27, close=0.7)])[0][0]
     assert (judgement.kind, judgement.rule, judgement.jobs) == ("regression", "R3", 2)
     assert judgement.sentence == (
-        "70% of the time is spent in close in 2 jobs, 3% in its baseline; bandwidth is 70% lower"
+        "70% of the time is spent finishing the file in 2 jobs, 3% in its baseline; bandwidth is "
+        "70% lower"
     )
 
 
@@ -181,7 +182,7 @@ def test_the_defect_needs_no_baseline():
     judgement = run([low(0, 0.3, ratio=0.27, close=0.7)], None)[0][0]
     assert (judgement.kind, judgement.rule, judgement.drop) == ("defect", "R3", 0.73)
     assert judgement.sentence == (
-        "70% of the time is spent in close in 2 jobs, and bandwidth is 0.27 of MPI-IO's: "
+        "70% of the time is spent finishing the file in 2 jobs, and bandwidth is 0.27 of MPI-IO's: "
         "a fault, whatever the history"
     )
     for figures in ({"ratio": 0.27, "close": 0.4}, {"ratio": 0.6, "close": 0.7}, {"ratio": None}):

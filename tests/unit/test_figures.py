@@ -24,6 +24,7 @@ def test_figures_of_the_stand_in(spoil):
             "sync_s": 0.6,
             "close_s": 0.16,
             "close_fraction": 0.08,
+            "finish_fraction": 0.23,  # MPI-IO syncs in half the time
             "ratio": 0.5,
         }
     )
@@ -53,6 +54,25 @@ def test_contention_in_some_rounds_leaves_ratio_and_close_fraction_alone(spoil):
     assert values["close_fraction"] == pytest.approx(0.08)
 
 
+def test_flush_that_takes_longer_than_mpiios_finishes_the_file(spoil):
+    """HDF5's slow MPI_File_set_size is in its flush, if there is one before the close."""
+
+    def finish(flush, control, backend="hdf5"):
+        def change(result):
+            for backend, seconds in ((0, control), (1, flush)):
+                for rep in timed(result, backend):
+                    rep["phases"]["sync"]["max"] = seconds
+                    rep["phases"]["total"]["max"] = 2.0
+                    rep["phases"]["close"]["max"] = 0.2
+                    rep["rates"]["total"] = float(rep["round"])
+
+        return figures(spoil(change), replace(CASE, backend=backend))["finish_fraction"]
+
+    assert finish(1.5, 0.5) == pytest.approx((0.2 + 1.5 - 0.5) / 2)
+    assert finish(0.1, 0.5) == pytest.approx(0.2 / 2), "a quick flush makes up for no slow close"
+    assert finish(1.5, 0.5, "mpiio") == pytest.approx(0.2 / 2), "there is nothing to compare with"
+
+
 def test_every_case_has_its_figures(spoil):
     common = ["total_max", "total_median", "total_mean", "total_min"]
     written = [
@@ -66,10 +86,10 @@ def test_every_case_has_its_figures(spoil):
         "close_s",
     ]
     read = [*common, "data_median", "open_s", "read_s", "close_s"]
-    hdf5 = ["close_fraction", "ratio"]
+    hdf5 = ["close_fraction", "finish_fraction", "ratio"]
     expected = {
         CASE: [*written, *hdf5],
-        replace(CASE, backend="mpiio"): [*written, "close_fraction"],
+        replace(CASE, backend="mpiio"): [*written, "close_fraction", "finish_fraction"],
         replace(CASE, operation="read"): [*read, *hdf5],
         replace(CASE, instances=2): [*written, *hdf5, "instance_min"],
         replace(CASE, backend="mpiio", each_ost=True): [*common, "ost_ratio"],

@@ -81,8 +81,11 @@ def test_written_site(facts, tmp_path):
     assert {s.stripe_count for s in fs2.settings("acceptance", "FilePerProcess")} == {1, -1}
     load_test = fs2.settings("acceptance", "SystemLoad")
     assert {(s.instances, s.stripe_count) for s in load_test} == {(1, -1), (2, -1), (4, -1)}
-    assert len(epsrc.cases("nightly")) == 4
-    assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9
+    reads = fs2.settings("nightly", "SharedFileRead")
+    assert {(s.stripe_count, s.nodes) for s in reads} == {(-1, 2)}, "not from the node that wrote"
+    assert [len(fs2.settings(sweep, "SlowOst")) for sweep in ("nightly", "acceptance")] == [1, 1]
+    assert len(epsrc.cases("nightly")) == 4 + 2
+    assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8
     partition = system["partitions"][0]
     assert partition["access"] == ["--partition=standard", "--exclusive"]
     assert (partition["scheduler"], partition["launcher"]) == ("slurm", "srun")

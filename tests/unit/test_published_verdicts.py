@@ -116,9 +116,9 @@ def test_the_detector_alone_calls_it_a_defect_of_the_close_phase():
     assert set(found) == HDF5_FAULT
     for past in found.values():
         assert (past.kind, past.rule, past.jobs) == ("defect", "R3", 2)
-        assert "of the time is spent in close in 2 jobs" in past.sentence
+        assert "of the time is spent finishing the file in 2 jobs" in past.sentence
     worst = found[CIRRUS_ALL_STRIPES, "hdf5", 1152]
-    assert worst.sentence.startswith("74% of the time is spent in close")
+    assert worst.sentence.startswith("74% of the time is spent finishing the file")
     assert "bandwidth is 0.26 of MPI-IO's: a fault, whatever the history" in worst.sentence
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from browser.simulated import SYSTEM, Year
+from conftest import ROOT
 from typer.testing import CliRunner
 from unit.reported_nights import HDF5, MPIIO, NIGHT, record, red, report, well
 
@@ -157,7 +158,7 @@ def test_page_needs_matplotlib_and_texts_do_not(iowatch_report, monkeypatch):
     assert iowatch_report("--format", "md").exit_code == 0
     done = iowatch_report()
     assert done.exit_code == 2
-    missing = "iowatch: error: matplotlib is missing: pip install 'iowatch[report]'\n"
+    missing = f"iowatch: error: matplotlib is missing: pip install -e '{ROOT}[report]'\n"
     assert done.stderr == missing
 
 

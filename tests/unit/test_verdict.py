@@ -124,7 +124,7 @@ def together(changes, past, blessed, references=REFERENCES, record=False):
     [
         # Without a baseline the references count, and a fault that needs no history.
         ({}, past("no_baseline"), False, "ok", False, ()),
-        ({}, past("defect", "R3"), False, "defect", True, ("close_fraction",)),
+        ({}, past("defect", "R3"), False, "defect", True, ("finish_fraction",)),
         ({"ratio": 0.1}, past("no_baseline"), False, "regression", True, ("ratio",)),
         # With one, a night below a bound may be noise, and one above it an alarm.
         ({"ratio": 0.1}, past("suspect"), True, "suspect", False, ()),

@@ -47,7 +47,8 @@ module benchio_options
         'What is written', &
         '  --backend LIST        mpiio, hdf5, netcdf, pnetcdf, stream; a list in rotated rounds', &
         '                        (mpiio)', &
-        '  --operation LIST      write, read or both; for read alone written untimed (write)', &
+        '  --operation LIST      write, read, or write,read; for read alone written untimed', &
+        '                        (write)', &
         '  --files LAYOUT        shared: one for all; process, node: one each; a number: as many', &
         '                        over equal groups; gather: rank 0 writes (shared)', &
         '  --instances K         equal groups of writers, each a benchmark of its own (1)', &

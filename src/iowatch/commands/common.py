@@ -13,7 +13,7 @@ from rich.console import Console
 
 from iowatch.errors import UserError
 from iowatch.past import history
-from iowatch.reframe_site import UsageError, results_database
+from iowatch.reframe_site import ROOT, UsageError, results_database
 
 DAY = "%Y-%m-%d"
 Databases = Annotated[
@@ -21,7 +21,7 @@ Databases = Annotated[
     typer.Option("--db", help="ReFrame's database, may be repeated.", show_default="its own"),
 ]
 ReferenceValues = Annotated[
-    Path, typer.Option("--folder", help="Of SYSTEM.yaml.", show_default="reference_values")
+    Path, typer.Option("--folder", help="Folder of SYSTEM.yaml.", show_default="reference_values")
 ]
 Matching = Annotated[
     str, typer.Option("--case", help="Only cases that match this regular expression.")
@@ -44,7 +44,7 @@ def needs_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as err:
-        raise UserError(f"{err.name} is missing: pip install 'iowatch[{extra}]'") from None
+        raise UserError(f"{err.name} is missing: pip install -e '{ROOT}[{extra}]'") from None
 
 
 def selected(db: list[Path] | None, case: str) -> list[history.Record]:

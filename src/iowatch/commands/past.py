@@ -68,7 +68,8 @@ def import_(
     """Make a results database of a centre's old data. Its runs have the verdict `imported`.
 
     An output of benchio does not say when it was made: it is the time of the file's last change,
-    which `touch -d` sets.
+    which touch -d sets. For example: iowatch import 2016/*.out --to old.db --case archer:fs3/cray
+    --stripes unstriped=1x1 --stripes striped=-1x1
     """
     with one_line_errors():
         runs = importing.read(files, case, figure, unit, stripes or [])
@@ -81,8 +82,10 @@ def bless(
     why: Annotated[str, typer.Option(help="Why these nights are good, for readers of the diff.")],
     case: Matching = "",
     count: Annotated[int, typer.Option("--nights", min=1, help="Of the last so many nights.")] = 30,
-    first: Annotated[datetime | None, typer.Option("--from", formats=[DAY], help="Day.")] = None,
-    last: Annotated[datetime | None, typer.Option("--to", formats=[DAY], help="Day.")] = None,
+    first: Annotated[
+        datetime | None, typer.Option("--from", formats=[DAY], help="First day.")
+    ] = None,
+    last: Annotated[datetime | None, typer.Option("--to", formats=[DAY], help="Last day.")] = None,
     who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
     db: Databases = None,
     folder: ReferenceValues = PUBLISHED.parent,

@@ -99,7 +99,8 @@ def show_history(records: Iterable[Record], console: Console) -> None:
 def show_blessing(blessing: Blessing, console: Console) -> None:
     """Print what each case's baseline is now and was before, and who was refused and why."""
     console.print(
-        f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'close %':>7} {'nights':>6}  case",
+        f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'finish %':>8} "
+        f"{'nights':>6}  case",
         style="bold",
     )
     for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
@@ -107,7 +108,7 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         console.print(
             f"{now.bandwidth:>8.0f} {_number(before.bandwidth if before else None, '.0f'):>8}"
             f" {now.spread:>6.2f} {_number(now.ratio, '.2f'):>5}"
-            f" {_number(now.close_fraction, '.1%').rstrip('%'):>7} {now.nights:>6}  {case}",
+            f" {_number(now.finish_fraction, '.1%').rstrip('%'):>8} {now.nights:>6}  {case}",
             soft_wrap=True,
             markup=False,
         )

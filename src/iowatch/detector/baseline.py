@@ -28,7 +28,7 @@ class Job:
     ratio: float | None = (
         None  # `best` over MPI-IO's in the same job; None: is MPI-IO, or no control
     )
-    close: float | None = None  # fraction of the fastest repetition's time spent in close
+    close: float | None = None  # fraction of the fastest repetition's time that finishes the file
 
 
 #: The jobs of one night in the order of time: the nightly run and its re-runs.
@@ -43,7 +43,7 @@ class Baseline:
     s: float
     m_r: float | None  # the same of ln ratio; None: no control
     s_r: float | None
-    phi0: float | None  # median close fraction
+    phi0: float | None  # median of that fraction
     nights: int
     first: datetime
     last: datetime

@@ -43,7 +43,7 @@ class State:
     slow: Cusum = REST
     ratio: Cusum = REST
     better: Cusum = REST
-    close: int = 0  # the last jobs in a row that have a close signature
+    close: int = 0  # the last jobs in a row that have R3's signature
     nights: int = 0
     suspicious: int = 0  # of these nights
     alarm: Judgement | None = None  # open
@@ -60,7 +60,7 @@ class _Tonight:
     y: float = -math.inf  # bandwidth relative to the baseline; without one it stays so
     r: float = -math.inf  # ratio to MPI-IO, likewise
     low: bool = False  # a re-run is due
-    close: int = 0  # jobs with a close signature, and those that the night before ended with
+    close: int = 0  # jobs with R3's signature, and those that the night before ended with
 
 
 class Detector:
@@ -156,7 +156,7 @@ class Detector:
         return tonight
 
     def _signature(self, job: Job) -> bool:
-        """Does close take a part of the time that it should not?"""
+        """Does finishing the file take a part of the time that it should not?"""
         if job.close is None:
             return False
         if job.close > self._close_limit and self._speed:
@@ -188,7 +188,7 @@ class Detector:
 
     def _close_alarm(self, tonight: _Tonight, time: datetime) -> Judgement:
         close, ratio = tonight.last.close or 0, tonight.last.ratio or 0
-        sentence = f"{close:.0%} of the time is spent in close in {tonight.close} jobs"
+        sentence = f"{close:.0%} of the time is spent finishing the file in {tonight.close} jobs"
         if close > self._close_limit and self.baseline:
             drop = 1 - math.exp(tonight.y if tonight.r == -math.inf else tonight.r)
             sentence += f", {self.baseline.phi0:.0%} in its baseline"
@@ -233,7 +233,7 @@ class Detector:
         if tonight.r > -math.inf:
             signs.append(f"its ratio to MPI-IO {math.exp(tonight.r) - 1:+.0%}")
         if tonight.last.close is not None:
-            signs.append(f"{tonight.last.close:.0%} of the time in close")
+            signs.append(f"{tonight.last.close:.0%} of the time to finish the file")
         sentence = f"{', '.join(signs)} in the best of {tonight.jobs} job(s)"
         if rerun_at:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"

@@ -28,8 +28,8 @@ class Settings:
     min_spread: float = 0.05
     #: Contention that lasts for nights may have been away, or there, in all of the baseline: the
     #: spread of bandwidth widens by 1 + lasting_widens * (autocorrelation of the nights - this).
-    #: Tuned: takes a third off the false alarms of MPI-IO itself where slow spells last (1.34 to
-    #: 0.93 per 1000), for 2 in 100 fewer drops of 70 % found on the third night.
+    #: Tuned: takes a third off the false alarms of MPI-IO itself where slow spells last (1.41 to
+    #: 0.95 per 1000), for 2 in 100 fewer drops of 70 % found on the third night.
     lasting: float = 0.2
     lasting_widens: float = 1.5
     #: Refused if more than this share of the nights is "bad". Study.
@@ -48,7 +48,7 @@ class Settings:
     #: Warn line in spreads below the baseline. Study.
     warn: float = 2.0
     #: The same while the CUSUM is above 0. Tuned: what it adds up is then always confirmed; finds
-    #: -30 % in 7 nights in 44 instead of 38 of 100 cases for 0.05 jobs more.
+    #: a filesystem-wide -30 % in 7 nights in 6 of 100 cases more, for 0.05 jobs more a night.
     warn_again: float = 1.0
     #: The warn line is at least this part below the baseline. Study.
     warn_drop: float = 0.1
@@ -85,7 +85,7 @@ class Settings:
     #: What one night decides (R2's floor, R4) is at least so many spreads below. Study (R2).
     floor_spreads: float = 4.0
 
-    # R3, the close phase takes too much of the time
+    # R3, finishing the file (close, and a flush beyond MPI-IO's) takes too much of the time
 
     #: Relative to a baseline: more than this fraction ... Study.
     close_fraction: float = 0.25

@@ -26,7 +26,7 @@ from iowatch.sweep import CHECKS
 MOUNTINFO = Path("/proc/self/mountinfo")
 LINKS = Path("/sys/class")
 SITES = ROOT / "site_configs"
-FASTEST_LINK = 400.0  # Gbit/s, NDR InfiniBand: where no rate can be read
+FASTEST_LINK = 800.0  # Gbit/s, XDR InfiniBand: where no rate can be read
 ACCOUNT = {"pbs": "-A NAME", "torque": "-A NAME", "lsf": "-P NAME"}  # else Slurm's --account
 
 site = typer.Typer(no_args_is_help=True)
@@ -65,9 +65,10 @@ def new(
 
 def check_name(name: str, folder: Path) -> None:
     """Refuse a name that ReFrame would refuse, or that is taken."""
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
         raise OnboardingError(
-            f"{name!r} cannot be a system's name: a letter, then letters, digits, '_' and '-'"
+            f"{name!r} cannot be a system's name: a letter, then letters, digits, '_' and '-', "
+            "64 characters at most"
         )
     if not folder.is_dir():
         raise OnboardingError(f"there is no folder {folder}")
@@ -107,6 +108,7 @@ def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:
         "host": host,
         "hostname": re.sub(r"\d+$", r"\\d+", host) if host[-1:].isdigit() else rf"{host}\b",
         "benchio": benchio,
+        "reading": [nodes for nodes in jobs.node_counts if nodes > 1],
         "backends": ", ".join(map(literal, shared or ["mpiio", "hdf5", "netcdf"])),
         "jobs": jobs,
         "account": ACCOUNT.get(jobs.scheduler, "--account=NAME"),

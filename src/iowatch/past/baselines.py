@@ -26,6 +26,7 @@ from iowatch.case import Case
 from iowatch.detector.baseline import Baseline, BaselineRefused, Job, Night, baseline_of
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.errors import UserError
+from iowatch.figures import finish_fraction
 from iowatch.past.history import Record
 from iowatch.sweep import CHECKS, check_of
 
@@ -35,7 +36,7 @@ BEGIN, END = "  # blessed: `iowatch bless` writes these", "  # blessed: end"
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
 # nights' best, MiB/s; ratio: to MPI-IO in the same jobs; spread, ratio_spread: standard deviations
-# of their logarithms; close_fraction: median part of the time spent in close.
+# of their logarithms; finish_fraction: median part of the time that finishes the file.
 """
 
 
@@ -51,7 +52,7 @@ class Blessed:
     spread: float
     ratio: float | None
     ratio_spread: float | None
-    close_fraction: float | None
+    finish_fraction: float | None
     nights: int
     first: date
     last: date
@@ -68,7 +69,7 @@ class Blessed:
             spread=round(baseline.s, 4),
             ratio=None if baseline.m_r is None else round(math.exp(baseline.m_r), 4),
             ratio_spread=None if baseline.s_r is None else round(baseline.s_r, 4),
-            close_fraction=None if baseline.phi0 is None else round(baseline.phi0, 4),
+            finish_fraction=None if baseline.phi0 is None else round(baseline.phi0, 4),
             nights=baseline.nights,
             first=baseline.first.date(),
             last=baseline.last.date(),
@@ -86,7 +87,7 @@ class Blessed:
             s=self.spread,
             m_r=None if self.ratio is None else math.log(self.ratio),
             s_r=self.ratio_spread,
-            phi0=self.close_fraction,
+            phi0=self.finish_fraction,
             nights=self.nights,
             first=datetime.combine(self.first, clock.min, timezone.utc),
             last=datetime.combine(self.last, clock.min, timezone.utc),
@@ -123,7 +124,7 @@ def jobs_of(records: Sequence[Record]) -> Night:
 
 def job_of(time: datetime, figures: Mapping[str, float]) -> Job:
     """The figures of one run, as the detector takes them."""
-    return Job(time, figures["total_max"], figures.get("ratio"), figures.get("close_fraction"))
+    return Job(time, figures["total_max"], figures.get("ratio"), finish_fraction(figures))
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,11 @@ def bless(
             blessed[case] = Blessed.of(baseline, NORMAL, date.today(), who, why)
         except BaselineRefused as err:
             refused[case] = str(err)
+    if dry_run or not blessed:
+        return Blessing(read(system, folder), blessed, refused, [])
     with locked(folder):
         before = read(system, folder)
-        files = [] if dry_run or not blessed else write(system, folder, {**before, **blessed})
+        files = write(system, folder, {**before, **blessed})
     return Blessing(before, blessed, refused, files)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iowatch.case import Case
 from iowatch.detector.judgement import IMPROVEMENT, NO_BASELINE, NOISY, OK, TRANSIENT
 from iowatch.detector.settings import NORMAL
+from iowatch.figures import finish_fraction
 from iowatch.phases import slow_phase
 from iowatch.report.past import Past, control_rate
 from iowatch.results import CONTROL
@@ -24,11 +25,11 @@ def sentence_of(case: Case, name: str, past: Past) -> str:
     total = f"{name}: {_total(past)}"
     if last.verdict in _SAY_IT_ALL:
         return f"{total}; {said}"
-    in_close, slow = _in_close(past), _is_slow(past)
-    if not (in_close or slow):
+    end, slow = _slow_end(past), _is_slow(past)
+    if not (end or slow):
         return total if last.verdict == OK else f"{total}; {said}"
-    phase = in_close or slow_phase(past.figures, past.usual)
-    control = _control(past, bool(in_close), is_sure=last.result != "pass")
+    phase = _part(end, past) if end else slow_phase(past.figures, past.usual)
+    control = _control(past, end, is_sure=last.result != "pass")
     return "; ".join(filter(None, [total, phase, control]))
 
 
@@ -52,26 +53,31 @@ def _floor(past: Past) -> float:
     return 1 - NORMAL.wanted_drop
 
 
-def _in_close(past: Past) -> str:
-    """The part of the time spent in close, if that is what the detector calls a signature."""
-    close, usual = past.figures.get("close_fraction"), past.usual.get("close_fraction")
-    if close is None or close <= NORMAL.close_fraction:
+def _slow_end(past: Past) -> str:
+    """`close` or `flush`, if finishing the file takes what the detector calls a signature."""
+    finish, usual = finish_fraction(past.figures), finish_fraction(past.usual)
+    if finish is None or finish <= NORMAL.close_fraction:
         return ""
-    if usual is not None and close <= max(usual + NORMAL.close_rise, NORMAL.close_fraction):
+    if usual is not None and finish <= max(usual + NORMAL.close_rise, NORMAL.close_fraction):
         ratio = past.figures.get("ratio")
-        if ratio is None or not NORMAL.is_defect(close, ratio):
+        if ratio is None or not NORMAL.is_defect(finish, ratio):
             return ""
-    text = f"{100 * close:.0f} % of the time in close"
+    return "close" if past.figures["close_fraction"] >= finish / 2 else "flush"
+
+
+def _part(end: str, past: Past) -> str:
+    finish, usual = finish_fraction(past.figures), finish_fraction(past.usual)
+    text = f"{100 * (finish or 0):.0f} % of the time in {end}"
     return text if usual is None else f"{text}, usually {100 * usual:.0f} %"
 
 
-def _control(past: Past, in_close: bool, is_sure: bool) -> str:
+def _control(past: Past, end: str, is_sure: bool) -> str:
     """MPI-IO in the same job, and what follows from it; nothing follows from one slow night."""
     rate, usual = control_rate(past.figures), control_rate(past.usual)
     if rate is None:
         return ""
-    path = "the library's close path" if in_close else "the library's path"
-    if NORMAL.is_defect(past.figures.get("close_fraction", 0), past.figures["ratio"]):
+    path = f"the library's {end} path" if end else "the library's path"
+    if NORMAL.is_defect(finish_fraction(past.figures) or 0, past.figures["ratio"]):
         is_fault, state = True, "normal" if usual else f"at {rate:.0f} MiB/s in the same job"
     elif usual is None:
         return f"control {CONTROL} at {rate:.0f} MiB/s in the same job"
