@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from unit.result_file import CASE
 
-from iowatch.accept.criteria import Contract, Criterion, Finding
-from iowatch.accept.dossier import Evidence, Job
+from iowatch.accept.criteria import Contract, Criterion
+from iowatch.accept.evidence import Evidence, Job
+from iowatch.accept.judge import Finding
 from iowatch.accept.page import render, write
 
 SCRIPT = "<script>alert('no')</script>"
@@ -37,9 +38,9 @@ def path(tmp_path_factory):
         REFUSED: Finding("not certified", f"invalid: {CASE} and 3 more"),
     }
     contract = Contract("archer", f"Storage {SCRIPT}", 0.95, list(findings))
-    page = render(contract, findings, Evidence([job], {CASE: SCRIPT}, [session]))
+    page = render(contract, findings, Evidence([job], {CASE: SCRIPT}, [session]), {"fs3": 30000})
     path = tmp_path_factory.mktemp("dossier") / "dossier.html"
-    write(page, path)
+    write(page, [path, path.with_suffix(".pdf")])
     return path
 
 

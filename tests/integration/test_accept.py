@@ -2,6 +2,7 @@
 
 import hashlib
 import html
+import json
 import re
 from pathlib import Path
 
@@ -107,6 +108,18 @@ def test_lost_or_changed_evidence_is_not_certified(accepted):
     assert "0 result files, where 1 were written" in accept(accepted)[2]
 
 
+def test_rates_that_are_not_those_on_record_are_not_certified(accepted):
+    results = (accepted.folder / "run").rglob("output/**/result.json")
+    (path,) = [path for path in results if '"hdf5"' not in _backends(path)]
+    result = json.loads(path.read_text())
+    for repetition in result["cases"][0]["repetitions"]:
+        repetition["rates"]["total"] *= 2
+    path.write_text(json.dumps(result))
+    verdict, reason = verdicts(accept(accepted)[2])["A1"]
+    assert verdict == "not certified"
+    assert re.search(r"total_max of its results is \S+, and \S+ is on record: changed, or", reason)
+
+
 def _backends(path):
     return re.search(r'"cases".*', path.read_text(), re.DOTALL)[0]
 
@@ -136,6 +149,7 @@ def test_result_that_a_later_session_wrote_over_is_not_certified(accepted):
         (["--session", "1"], "results.db: no acceptance session 1 of small is on record"),
         (["--output", "dossier.doc"], "--output dossier.doc: is neither .html nor .pdf"),
         (["--output", "no/where.html"], "--output no/where.html: cannot be written: No such file"),
+        (["--output", "only.html", "--output", "no/x.pdf"], "--output no/x.pdf: cannot be written"),
         (["--db", "nowhere.db"], "nowhere.db: there is no such results database"),
     ],
 )
@@ -144,6 +158,7 @@ def test_mistake_is_one_line(accepted, options, sentence):
     assert code == 2
     assert f"iowatch: error: {sentence}" in printed or sentence in printed.splitlines()[-1]
     assert "Traceback" not in printed
+    assert not (accepted.folder / "only.html").exists(), "all or none"
 
 
 def test_nightly_run_is_no_acceptance(site):
@@ -178,7 +193,7 @@ def test_one_result_of_two_sessions_is_not_certified(site):
     both = run_twice(site, "-Ssweep=acceptance")  # without the mode's --timestamp
     page = accept(site, CONTRACT, *both)[2]
     assert verdicts(page)["A1"][0] == "not certified"
-    assert "a later session wrote over it" in page
+    assert "is on record: changed, or a later session wrote over them" in page
 
 
 def test_run_above_the_ceiling_is_not_certified(site):

@@ -55,10 +55,21 @@ SlowOst:
 """
 
 
+CONTRACT = """
+system: small
+title: No slow OST
+criteria:
+  - {name: A1, kind: slow_ost, filesystem: memory, at_least: 0.01}
+"""
+
+
 def test_slow_ost_is_named(lustre):
     lustre.sweep = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
     lustre.references = SLOW_OST
-    assert lustre.reframe("-r").returncode == 0
+    assert lustre.reframe("-r", "--mode=acceptance").returncode == 0
+    (lustre.folder / "contract.yaml").write_text(CONTRACT)
+    accepted = lustre._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+    assert re.search(r"^pass: A1: \S+ %, at least 1.0 % committed; OST \d$", accepted.stdout, re.M)
     (test,) = lustre.report()
     assert test["case_id"].endswith("/count=1/size=1/local=8x8x8/writers=2/offset=each")
     assert [name for name in test["figures"] if re.fullmatch(r"ost_\d+", name)] == [

@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from browser.plotted import HREF, SVG
 
-from iowatch.accept.criteria import Criterion, Finding
+from iowatch.accept.criteria import Criterion
+from iowatch.accept.judge import Finding
 from iowatch.accept.plot import drawing
 
 BETTER = Criterion("A1", "peak", "fs3", at_least=0.5)

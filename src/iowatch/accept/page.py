@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 
-from iowatch.accept.criteria import FAIL, KINDS, OPEN, PASS, REFUSED, Contract, Criterion, Finding
-from iowatch.accept.dossier import Evidence
+from iowatch.accept.criteria import KINDS, Contract, Criterion
+from iowatch.accept.evidence import Evidence
+from iowatch.accept.judge import FAIL, OPEN, PASS, REFUSED, Finding
 from iowatch.accept.plot import drawing
 from iowatch.errors import UserError
 from iowatch.numbers import brief
@@ -23,8 +25,13 @@ def overall(findings: Mapping[Criterion, Finding]) -> str:
     return min((finding.verdict for finding in findings.values()), key=ORDER.index)
 
 
-def render(contract: Contract, findings: Mapping[Criterion, Finding], evidence: Evidence) -> str:
-    """The dossier as one self-contained HTML page."""
+def render(
+    contract: Contract,
+    findings: Mapping[Criterion, Finding],
+    evidence: Evidence,
+    peaks: Mapping[str, float],
+) -> str:
+    """The dossier as one self-contained HTML page; `peaks` are the filesystems', MiB/s."""
     loader = jinja2.PackageLoader("iowatch", "templates")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("dossier.html.j2")
     verdicts = [finding.verdict for finding in findings.values()]
@@ -47,7 +54,9 @@ def render(contract: Contract, findings: Mapping[Criterion, Finding], evidence: 
         invalid=evidence.invalid,
         builds=evidence.builds,
         jobs=sorted(evidence.jobs, key=lambda job: str(job.case)),
+        peaks={name: peaks[name] for name in sorted({c.filesystem for c in findings} & set(peaks))},
         describe=describe,
+        brief=brief,
         figure=figure,
     )
 
@@ -70,18 +79,27 @@ def figure(criterion: Criterion, value: float | None) -> str:
     return f"{brief(value)} MiB/s" if criterion.kind == "bandwidth" else f"{100 * value:.1f} %"
 
 
-def write(page: str, path: Path) -> None:
-    """Write the page as its suffix says, whole or not at all. OSError."""
-    temporary = path.with_name(f".{path.name}")
+def write(page: str, paths: Sequence[Path]) -> None:
+    """Write the page as each suffix says: all of these files whole, or none; UserError."""
+    temporary = {path: path.with_name(f".{os.getpid()}.{path.name}") for path in paths}
     try:
-        if path.suffix == ".pdf":
-            try:
-                import weasyprint  # half a second that HTML does not need
-            except OSError as err:  # a package of the system
-                raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
-            weasyprint.HTML(string=page).write_pdf(temporary)
-        else:
-            temporary.write_text(page, "utf-8")
-        temporary.replace(path)
+        for path in paths:
+            _write(page, path, temporary[path])
+        for path in paths:
+            temporary[path].replace(path)
+    except OSError as err:
+        raise UserError(f"--output {path}: cannot be written: {err.strerror}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        for file in temporary.values():
+            file.unlink(missing_ok=True)
+
+
+def _write(page: str, path: Path, temporary: Path) -> None:
+    if path.suffix == ".html":
+        temporary.write_text(page, "utf-8")
+        return
+    try:
+        import weasyprint  # half a second that HTML does not need
+    except OSError as err:  # a package of the system
+        raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
+    weasyprint.HTML(string=page).write_pdf(temporary)

@@ -11,12 +11,13 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from iowatch.accept.criteria import FAIL, OPEN, PASS, Criterion, Finding
+from iowatch.accept.criteria import Criterion
+from iowatch.accept.judge import FAIL, OPEN, PASS, Finding
 from iowatch.svg import STYLE, TEXT, as_svg
 
 #: Told apart without colours, too; these are legible on white and on black (a PDF has no styles).
 MARKERS = {PASS: ("o", "#009e73"), FAIL: ("X", "#d55e00"), OPEN: ("D", "#b07d00")}
-_LONGEST = 24  # characters of a name
+_LONGEST = 20  # characters of a name
 _FARTHEST = 32.0  # times as good, or as bad: what is beyond is drawn there
 
 

@@ -13,7 +13,8 @@ from iowatch.reframe_site import UsageError, cases, filesystems, results_databas
 from iowatch.sweep import ACCEPTANCE
 
 if TYPE_CHECKING:
-    from iowatch.accept.criteria import Contract, Criterion, Finding
+    from iowatch.accept.criteria import Contract, Criterion
+    from iowatch.accept.judge import Finding
 
 
 def accept(
@@ -38,27 +39,24 @@ def accept(
     """
     outputs = output or [Path("dossier.html"), Path("dossier.pdf")]
     with one_line_errors(), needs_extra("report"):
-        from iowatch.accept import criteria, dossier
+        from iowatch.accept import certify, criteria, evidence
         from iowatch.accept import page as dossier_page
+        from iowatch.accept.judge import PASS
 
         if wrong := [path for path in outputs if path.suffix not in dossier_page.FORMATS]:
             raise UsageError(f"--output {wrong[0]}: is neither .html nor .pdf")
         agreed = criteria.read(contract)
         places = filesystems(agreed.system)
         databases = db or [results_database()]
-        used, unused = dossier.acceptance_sessions(databases, agreed.system, session or [])
-        evidence = dossier.collect(used, places, unused)
-        findings = dossier.certify(agreed, evidence, cases(places, ACCEPTANCE), places)
+        used, unused = evidence.acceptance_sessions(databases, agreed.system, session or [])
+        found = evidence.collect(used, places, unused)
+        findings = certify.certify(agreed, found, cases(places, ACCEPTANCE), places)
         show(agreed, findings, Console(highlight=False))
-        page = dossier_page.render(agreed, findings, evidence)
+        peaks = {place.name: place.peak for place in places}
+        dossier_page.write(dossier_page.render(agreed, findings, found, peaks), outputs)
         for path in outputs:
-            try:
-                dossier_page.write(page, path)
-            except OSError as err:
-                raise UsageError(f"--output {path}: cannot be written: {err.strerror}") from None
             print(f"written: {path}")
-        verdict = dossier_page.overall(findings)
-    raise typer.Exit(0 if verdict == criteria.PASS else 1)
+    raise typer.Exit(0 if dossier_page.overall(findings) == PASS else 1)
 
 
 def show(
