@@ -1,19 +1,17 @@
 """The white paper's figures: every published value is on them, and a site's own beside it."""
 
-import io
 from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
-from rich.console import Console
 
 from iowatch.case import Case
-from iowatch.commands.paper import show_table
-from iowatch.paper import figures as paper
+from iowatch.errors import UserError
 from iowatch.paper import plots as paper_plots
-from iowatch.paper.figures import FIGURES, STATISTICS, of_table, own, published
-from iowatch.paper.published import PublishedError, read_tables
+from iowatch.paper.figures import FIGURES, STATISTICS, own, published
+from iowatch.paper.published import read_tables
 from iowatch.past.history import Record
+from iowatch.past.old_runs import IMPORTED
 
 WHITE_PAPER = {str(number) for number in range(1, 22)}
 
@@ -59,7 +57,9 @@ def test_every_published_value_is_on_its_figure(number):
     assert drawn(drawing) == expected
     (axes,) = drawing.axes
     assert (axes.get_xlabel(), axes.get_xscale()) == ("Writers", "log")
-    assert axes.get_ylabel().lower().endswith("write bandwidth (mib/s)")
+    kind = {4: "Write", 5: "Write", 14: "Mean write"}.get(number, "Maximum write")
+    assert axes.get_ylabel() == f"{kind} bandwidth (MiB/s)"
+    assert {line.get_linestyle() for line in axes.lines} <= {"-", "None"}, "of the paper"
     paper_plots.plt.close(drawing)
 
 
@@ -88,8 +88,10 @@ def test_own_results_of_the_same_kind_lie_beside_them():
         replace(record(), figures={}),
     ]
     (series,) = own(figure(5), records)
-    assert series.label == "archer:fs3, gnu, MPI-IO, all stripes of 1 MiB, 128x128x128"
+    assert series.label == "archer"
+    assert series.shared == "fs3, gnu, MPI-IO, all stripes, stripe size 1 MiB, 128x128x128"
     assert (series.is_own, series.writers) == (True, [48, 96])
+    assert series.values["min"] == [5000.0, 7000.0], "the worst night"
     assert series.values["max"] == [6000.0, 7000.0], "the best night"
     assert series.values["median"] == [5500.0, 7000.0], "the median night"
 
@@ -97,8 +99,81 @@ def test_own_results_of_the_same_kind_lie_beside_them():
 def test_filesystem_without_stripes_lies_beside_any():
     plain = record(stripe_count=None, stripe_size=None, system="local", partition="disk")
     (series,) = own(figure(7), [plain])
-    assert series.label == "local:disk, gnu, MPI-IO, 128x128x128"
+    assert (series.label, series.shared) == (
+        "local",
+        "disk, gnu, MPI-IO, not striped, 128x128x128",
+    )
     assert own(figure(10), [plain]) == [], "another library"
+
+
+def test_labels_say_what_tells_own_series_apart():
+    records = [
+        record(partition=partition, backend=backend, stripe_size=size)
+        for partition, backend, size in (
+            ("fs2", "hdf5", 1),
+            ("fs3", "hdf5", 1),
+            ("fs3", "mpiio", 4),
+        )
+    ]
+    series = own(figure(18), records)
+    assert [one.label for one in series] == [
+        "archer: fs2, HDF5, stripe size 1 MiB",
+        "archer: fs3, HDF5, stripe size 1 MiB",
+        "archer: fs3, MPI-IO, stripe size 4 MiB",
+    ]
+    assert {one.shared for one in series} == {"gnu, all stripes, 128x128x128"}
+
+
+def test_imported_results_are_a_series_of_their_own():
+    old = replace(record(9000.0), verdict=IMPORTED)
+    verified, imported = own(figure(5), [old, record(5000.0, day=2)])
+    assert (verified.label, verified.values["max"]) == ("archer", [5000.0])
+    assert (imported.label, imported.values["max"]) == ("archer, imported", [9000.0])
+    (alone,) = own(figure(5), [old])
+    assert alone.label == "archer, imported"
+
+
+def test_results_without_the_figures_statistic_are_not_on_it():
+    old = replace(record(local_size=(256, 256, 256)), figures={"total_max": 5000.0})
+    assert own(figure(9), [old])
+    assert own(figure(14), [old]) == [], "it shows means"
+
+
+@pytest.mark.parametrize("number", [5, 20])
+def test_own_series_are_dashed(number):
+    case = record(local_size=(256, 256, 256) if number == 20 else (128, 128, 128))
+    (series,) = own(figure(number), [case])
+    drawing = paper_plots.draw(figure(number), [series])
+    (axes,) = drawing.axes
+    assert {line.get_linestyle() for line in axes.lines} - {"None"} == {"--"}
+    (legend,) = drawing.legends
+    assert f"dashed: own results, {series.shared}" in legend.get_title().get_text()
+    paper_plots.plt.close(drawing)
+
+
+@pytest.mark.parametrize("number", [5, 18, 21])
+def test_legend_lies_below_axes_that_keep_their_size(number):
+    """However many series there are."""
+    shown, sizes = figure(number), []
+    many = [
+        record(partition=f"filesystem-{n}", environ=f"environ-{n}", backend=backend)
+        for n in range(30)
+        for backend in ("mpiio", "hdf5")
+    ]
+    for records in ([], many):
+        series = [*published(shown), *own(shown, records)]
+        drawing = paper_plots.draw(shown, series)
+        drawing.canvas.draw()
+        (axes,), (legend,) = drawing.axes, drawing.legends
+        below, box = axes.get_tightbbox(), legend.get_window_extent()
+        assert box.y1 <= below.y0
+        assert box.y0 >= 0
+        assert 0 <= box.x0 < box.x1 <= drawing.bbox.width
+        assert [text.get_text() for text in legend.get_texts()] == [one.label for one in series]
+        sizes.append(axes.get_window_extent().size)
+        paper_plots.plt.close(drawing)
+    assert len(series) > 30
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.02)
 
 
 def test_files_are_the_same_each_time(tmp_path):
@@ -112,31 +187,22 @@ def test_files_are_the_same_each_time(tmp_path):
         assert first.read_bytes() == second.read_bytes()
 
 
-def printed(table, records=()):
-    console = Console(width=160, record=True, file=io.StringIO())
-    show_table(of_table(table), list(records), console)
-    return console.export_text()
+@pytest.mark.parametrize("message", [(27, "File too large"), ("no more",)])
+def test_file_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path, message):
+    (tmp_path / "figure-20.png").write_text("old")
+    drawing = paper_plots.draw(figure(20), published(figure(20)))
+    savefig = drawing.savefig
 
+    def fail_half_way(path, **options):
+        if options["format"] == "svg":
+            savefig(path, **options)
+            return
+        path.write_text("half")
+        raise OSError(*message)
 
-def test_table_is_printed_beside_the_sites_own_numbers():
-    text = printed("2", [record(5432.1)])
-    assert "Table 2. ARCHER, MPI-IO, all stripes and 4; MiB/s" in text
-    (row,) = [line for line in text.splitlines() if line.split()[1:2] == ["48"]]
-    assert [word for word in row.split() if word.isdigit()] == [
-        "48", "24", "581", "694", "1356", "5432", "5432", "5432", "5432",
-    ]  # fmt: skip
-
-
-def test_what_is_odd_about_a_table_is_said():
-    assert "ARCHER's total for as many nodes" in " ".join(printed("15").split())
-
-
-@pytest.mark.parametrize("table", ["0", "22", "E1", "x"])
-def test_table_that_is_none_is_an_error(table):
-    with pytest.raises(PublishedError, match="they are 1 to 21"):
-        paper.of_table(table)
-
-
-@pytest.mark.parametrize("table", sorted(WHITE_PAPER))
-def test_every_table_can_be_printed(table):
-    assert f"Table {table}. " in printed(table)
+    drawing.savefig = fail_half_way
+    with pytest.raises(UserError, match=rf"figure-20\.png cannot be written: {message[-1]}$"):
+        paper_plots.save(drawing, figure(20), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"figure-20.svg", "figure-20.png"}
+    assert (tmp_path / "figure-20.png").read_text() == "old"
+    paper_plots.plt.close(drawing)

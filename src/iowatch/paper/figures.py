@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -16,6 +16,7 @@ import polars as pl
 from iowatch.case import Case, format_size
 from iowatch.paper.published import PublishedError, read_tables
 from iowatch.past.history import Record
+from iowatch.past.old_runs import IMPORTED
 
 STATISTICS = ("min", "median", "mean", "max")
 NAMES = {
@@ -59,6 +60,16 @@ FIGURES = [
     Figure(20, "JASMIN, MPI-IO", ("20",)),
     Figure(21, "Maxima of all systems", ("21",), ("system",)),
 ]
+#: Of tables that are only a part of a figure.
+TITLES = {
+    "2": "ARCHER, MPI-IO, all stripes",
+    "11": "ARCHER, 1 benchmark and 2 at once",
+    "12": "ARCHER, 4 benchmarks at once",
+    "13": "Cirrus, 1 stripe",
+    "14": "Cirrus, all stripes",
+    "16": "COSMA6, MPI-IO, 10 to 120 stripes",
+    "17": "COSMA6, MPI-IO, 1 to 8 stripes",
+}
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,7 @@ class Series:
     is_own: bool  # the site's, not the paper's
     writers: list[int]
     values: dict[str, list[float]]  # MiB/s, by statistic; nan where there is none
+    shared: str = ""  # what all own series of the figure have in common: it is not in the label
 
 
 def published(figure: Figure) -> list[Series]:
@@ -88,35 +100,46 @@ def published(figure: Figure) -> list[Series]:
 
 
 def own(figure: Figure, records: Iterable[Record]) -> list[Series]:
-    """The site's series of the same kind: of each statistic the best night, or the median night.
+    """The site's series of the same kind: the least minimum of all nights, the greatest maximum,
+    and of other statistics the median night. What was imported nobody has verified: it is a series
+    of its own, and says so.
 
     A case is of the same kind as a row if operation, files, backend and instances agree, and what
     the row states of local size and stripes; one on a filesystem without stripes has any.
     """
     rows = read_tables().filter(pl.col("table").is_in(figure.tables)).to_dicts()
-    found: dict[str, dict[int, list[Record]]] = {}
+    wanted = {f"total_{name}" for name in figure.statistics}
+    cases: dict[tuple[Case, bool], list[Record]] = {}
     for record in records:
-        case = record.case
-        if record.figures and any(_is_alike(case, row) for row in rows):
-            writers = found.setdefault(_own_label(case), {})
-            writers.setdefault(case.writers, []).append(record)
-    return [
-        Series(
-            label,
-            True,
-            sorted(writers),
-            {name: [_of_nights(name, writers[n]) for n in sorted(writers)]
-             for name in figure.statistics},
-        )
-        for label, writers in sorted(found.items())
-    ]  # fmt: skip
+        if not wanted.isdisjoint(record.figures):
+            cases.setdefault((record.case, record.verdict == IMPORTED), []).append(record)
+    found: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Record]]] = {}
+    for (case, is_imported), runs in cases.items():
+        if any(_is_alike(case, row) for row in rows):
+            kind = (case.system, _parts(case), is_imported)
+            found.setdefault(kind, {})[case.writers] = runs
+    alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts, _ in found), strict=True)]
+    series = []
+    for (system, parts, is_imported), writers in sorted(found.items()):
+        shared = [part for part, same in zip(parts, alike, strict=True) if same and part]
+        telling = [part for part, same in zip(parts, alike, strict=True) if not same and part]
+        # The system is always there: it tells that this is no series of the paper.
+        label = f"{system}: {', '.join(telling)}" if telling else system
+        label += f", {IMPORTED}" if is_imported else ""
+        counts = sorted(writers)
+        values = {
+            name: [_of_nights(name, writers[count]) for count in counts]
+            for name in figure.statistics
+        }
+        series.append(Series(label, True, counts, values, ", ".join(shared)))
+    return series
 
 
 def of_table(number: str) -> Figure:
     """The figure that shows a table, cut down to that table; PublishedError if there is none."""
     for figure in FIGURES:
-        if number == figure.tables[0] or (number in figure.tables and len(figure.tables) == 2):
-            return Figure(figure.number, figure.title, (number,), figure.by, figure.statistics)
+        if number in figure.tables:
+            return replace(figure, title=TITLES.get(number, figure.title), tables=(number,))
     raise PublishedError(f"no table {number!r} of the white paper: they are 1 to 21")
 
 
@@ -146,13 +169,18 @@ def _is_alike(case: Case, row: dict[str, Any]) -> bool:
     return all(row[name] in (None, value) for name, value in stated.items())
 
 
-def _own_label(case: Case) -> str:
-    parts = [f"{case.system}:{case.partition}", case.environ, NAMES.get(case.backend, case.backend)]
-    if case.stripe_count is not None:
-        parts.append(f"{_stripes(case.stripe_count)} of {case.stripe_size} MiB")
-    if case.instances:
-        parts.append(_instances(case.instances))
-    return ", ".join([*parts, format_size(case.local_size)])
+def _parts(case: Case) -> tuple[str, ...]:
+    """What may tell the series of a system apart."""
+    is_striped = case.stripe_count is not None
+    return (
+        case.partition,
+        case.environ,
+        NAMES.get(case.backend, case.backend),
+        _stripes(case.stripe_count) if is_striped else "not striped",
+        f"stripe size {case.stripe_size} MiB" if is_striped else "",
+        _instances(case.instances) if case.instances else "",
+        format_size(case.local_size),
+    )
 
 
 def _of_nights(statistic: str, records: list[Record]) -> float:
@@ -160,7 +188,7 @@ def _of_nights(statistic: str, records: list[Record]) -> float:
     values = [record.figures[name] for record in records if name in record.figures]
     if not values:
         return math.nan
-    return max(values) if statistic == "max" else median(values)
+    return {"min": min, "max": max}.get(statistic, median)(values)
 
 
 def _stripes(count: int | None) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,8 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from iowatch.paper.figures import FIGURES, Figure, Series, own, published
-from iowatch.past.history import Record
+from iowatch.errors import UserError
+from iowatch.paper.figures import FIGURES, Figure, Series, published
 
 mpl.use("Agg")
 STYLE: list[Any] = [
@@ -25,22 +28,29 @@ STYLE: list[Any] = [
         "grid.alpha": 0.3,
         "axes.axisbelow": True,
         "legend.fontsize": "small",
+        "legend.title_fontsize": "small",
+        "legend.handlelength": 3,  # in which dashes can be seen
         "svg.fonttype": "none",  # text stays text
         "svg.hashsalt": "iowatch",  # the same file each time
     },
 ]
 MOST_TICKS = 14  # else powers of two
+MOST_COLUMNS = 4  # of the legend
+TITLE_WIDTH = 90  # characters of the legend's title that fit into a line
 FORMATS = ("svg", "png")
 
 
-def draw_all(records: Sequence[Record], folder: Path) -> Iterator[Path]:
-    """Draw every figure, with what these records say beside it; each path when it is written.
+def draw_all(own: Mapping[Figure, Sequence[Series]], folder: Path) -> Iterator[Path]:
+    """Draw every figure with the site's own series; each path when it is written.
 
-    OSError if the folder cannot be written.
+    UserError if it cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UserError(f"{folder} cannot be made: {err.strerror}") from None
     for figure in FIGURES:
-        drawing = draw(figure, [*published(figure), *own(figure, records)])
+        drawing = draw(figure, [*published(figure), *own[figure]])
         yield from save(drawing, figure, folder)
 
 
@@ -63,8 +73,25 @@ def draw(figure: Figure, series: Sequence[Series]) -> Drawing:
         axes.set_ylabel(f"{_statistic(figure)} bandwidth (MiB/s)")
         tables = f"Table{'s' * (len(figure.tables) > 1)} {' and '.join(figure.tables)}"
         axes.set_title(f"Figure {figure.number}. {figure.title} ({tables})", fontsize="medium")
-        axes.legend()
+        _add_legend(drawing, figure, series)
     return drawing
+
+
+def _add_legend(drawing: Drawing, figure: Figure, series: Sequence[Series]) -> None:
+    """Below the axes; the drawing grows with it, so that they keep their size."""
+    explained = []
+    if len(figure.statistics) > 1:
+        explained.append("line: median, bar: from minimum to maximum, cross: mean")
+    if own := [one for one in series if one.is_own]:
+        explained.append(", ".join(filter(None, ["dashed: own results", own[0].shared])))
+    title = "\n".join(textwrap.fill(text, TITLE_WIDTH) for text in explained)
+    for columns in range(MOST_COLUMNS, 0, -1):
+        legend = drawing.legend(loc="outside lower center", ncols=columns, title=title)
+        box = legend.get_window_extent()
+        if box.width <= drawing.bbox.width or columns == 1:
+            break
+        legend.remove()
+    drawing.set_figheight(drawing.get_figheight() + box.height / drawing.dpi)
 
 
 def _add(axes: Axes, series: Series, marker: str) -> None:
@@ -75,17 +102,13 @@ def _add(axes: Axes, series: Series, marker: str) -> None:
         axes.plot(series.writers, points, marker=marker, linestyle=style, label=series.label)
         return
     (line,) = axes.plot(
-        series.writers, values["median"], marker=marker, linestyle=style,
-        label=f"{series.label}: median, from minimum to maximum",
-    )  # fmt: skip
+        series.writers, values["median"], marker=marker, linestyle=style, label=series.label
+    )
     colour = line.get_color()
     axes.vlines(series.writers, values["min"], values["max"], colors=colour, alpha=0.5)
     for end in ("min", "max"):
         axes.plot(series.writers, values[end], marker="_", linestyle="none", color=colour)
-    axes.plot(
-        series.writers, values["mean"], marker="x", linestyle="none", color=colour,
-        label=f"{series.label}: mean",
-    )  # fmt: skip
+    axes.plot(series.writers, values["mean"], marker="x", linestyle="none", color=colour)
 
 
 def _statistic(figure: Figure) -> str:
@@ -95,11 +118,22 @@ def _statistic(figure: Figure) -> str:
 
 
 def save(drawing: Drawing, figure: Figure, folder: Path) -> list[Path]:
-    """Write the figure in all FORMATS; the paths."""
+    """Write the figure in all FORMATS, each file whole or not at all; the paths.
+
+    UserError if one cannot be written.
+    """
     paths = [folder / f"figure-{figure.number:02}.{form}" for form in FORMATS]
     with plt.style.context(STYLE):
-        for path in paths:
-            metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-            drawing.savefig(path, metadata=metadata)
+        for path, form in zip(paths, FORMATS, strict=True):
+            temporary = folder / f".{path.name}.{os.getpid()}"
+            metadata = {"Date": None} if form == "svg" else {"Software": None}
+            try:
+                drawing.savefig(temporary, format=form, metadata=metadata)
+                temporary.replace(path)
+            except OSError as err:  # Pillow's have no number
+                raise UserError(f"{path} cannot be written: {err.strerror or err}") from None
+            finally:
+                with suppress(OSError):
+                    temporary.unlink()
     plt.close(drawing)
     return paths
