@@ -23,7 +23,7 @@ PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
 _SEED = 1  # of the bootstrap: a dossier is the same each time
 _RESAMPLES = 9999
 _FEWEST = 6  # values of a bootstrap: of 3 it passes 6 % of what it should pass 2.5 % of
-_MOST = 1000  # times the repetitions that there are: more will not be made
+_MOST = 100  # times the repetitions that there are: more will not be made
 
 
 @dataclass(frozen=True)
