@@ -41,6 +41,11 @@ def stripes(case: Case) -> str:
     return f"stripes {count}{size_}"
 
 
+def striping(case: Case) -> str:
+    """The same for a column of a table: `all x 1 MiB` is easier to read there than -1."""
+    return stripes(case).removeprefix("stripes ").replace("-1", "all") or "-"
+
+
 def size(case: Case) -> str:
     return f"local {format_size(case.local_size)}"
 

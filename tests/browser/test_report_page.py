@@ -85,6 +85,30 @@ def test_every_plot_is_drawn(report, path, open_page, width):
         assert page.locator("img").count() == 0
 
 
+def test_all_but_ok_has_its_sentence(report, path, open_page):
+    assert {"ok", "noisy", "regression"} <= {row.verdict for row in report.rows}
+    with open_page(path) as page:
+        for row, case in zip(report.rows, page.locator("tbody.case").all(), strict=True):
+            texts = case.locator(".sentence").all_inner_texts()
+            known = f" ({row.known})" if row.known else ""
+            assert texts == ([] if row.verdict == "ok" else [f"{row.remark}{known}"])
+
+
+def test_narrow_page_is_brief_on_what_is_ok_only(report, path, open_page):
+    with open_page(path, 400) as page:
+        for row, case in zip(report.rows, page.locator("tbody.case").all(), strict=True):
+            hidden = case.locator("td:not(:visible)").count()
+            if row.verdict == "ok":
+                assert hidden == 3
+                assert case.bounding_box()["height"] < 70
+            else:
+                assert hidden == 0
+            assert case.inner_text().split()[0] == row.verdict
+            assert case.get_by_role("link").is_visible()
+            for text in (row.case.partition, row.case.backend, f"{row.case.writers}"):
+                assert case.get_by_text(text, exact=True).first.is_visible()
+
+
 def test_names_stay_text(path, open_page):
     with open_page(path) as page:
         assert "<script>alert('no')</script>" in MESSAGE
@@ -121,8 +145,9 @@ def test_sentence_stays_with_its_case(path, open_page):
         assert page.locator("tbody.case", has_text="in close, usually").inner_text() == before
 
 
-def test_filters(report, path, open_page):
-    with open_page(path) as page:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_filters(report, path, open_page, width):
+    with open_page(path, width) as page:
         every = len(report.rows)
         assert page.locator("output").inner_text() == f"{every} of {every} cases"
         page.get_by_label("Show").fill("HDF5 fs3")
@@ -220,3 +245,7 @@ def test_one_night_is_enough(tmp_path, open_page):
         assert page.locator("h1").inner_text().startswith("Red: ")
         assert page.evaluate(NO_SCROLL)
         assert set(shown(page, 9)) == {"-"}, "nothing is expected yet"
+        broken = page.locator("details.case").first
+        assert broken.get_by_text("nothing measured yet").is_visible()
+        assert broken.locator("figure, svg").count() == 0
+        assert page.locator("details.case").nth(1).locator("figure").count() == 2

@@ -172,6 +172,15 @@ def test_invalid_run_is_seen_though_a_later_one_is_well():
     assert (row.verdict, row.figures) == ("invalid", {})
 
 
+def test_what_reframe_failed_is_not_quiet_whatever_its_verdict():
+    rows = [
+        only_row(record(verdict=kind, result=result))
+        for kind, result in (("ok", "pass"), ("noisy", "pass"), ("ok", "fail"), ("ok", "xfail"))
+    ]
+    assert [row.is_quiet for row in rows] == [True, True, False, False]
+    assert [row.is_ok for row in rows] == [True, False, False, False]
+
+
 def test_night_across_midnight_is_one():
     before = [record(MPIIO, ago=2, hour=23.5), record(ago=1, hour=0.5)]
     night = report(*before, record(MPIIO, ago=1, hour=23.5), record(hour=0.5))

@@ -1,6 +1,9 @@
 """The report as texts and files, and the command."""
 
+import errno
 import json
+import os
+import re
 import sqlite3
 import sys
 import xml.etree.ElementTree as ET
@@ -15,6 +18,7 @@ from typer.testing import CliRunner
 from unit.reported_nights import HDF5, MPIIO, NIGHT, record, red, report, well
 
 from iowatch.cli import app
+from iowatch.expected import ExpectedFailure
 from iowatch.past import history
 from iowatch.report.model import ReportError, report_of
 from iowatch.report.pages import html, junit, markdown
@@ -48,6 +52,31 @@ def test_markdown_is_short_and_has_no_markup_of_others():
     assert "fs3" not in "".join(lines)
 
 
+def test_texts_of_others_are_one_line_that_prints():
+    dirty, clean = "disk\x1b[31m\nfull\x00\u202e \ud800|", "disk?[31m full?? ?"
+    until = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, dirty)
+    other = replace(HDF5, partition="fs2")
+    night = report(
+        *well(),
+        *well(other),
+        red(verdict="invalid", figures={}, sentence=f"{HDF5}: {dirty}"),
+        red(other, result="xfail", conditions={dirty: dirty}, slowest={"write": dirty}),
+        excuses=[until],
+        problems=[dirty, dirty],
+    )
+    night = replace(night, notes=[dirty])
+    pages = html(night), markdown(night), junit(night)
+    for page in pages:
+        assert page.replace("\n", "").isprintable()
+        page.encode()
+    assert pages[0].count(clean) == 12, "wherever a text of others stands"
+    (row,) = [line for line in pages[1].splitlines() if line.startswith("| **invalid**")]
+    assert row.endswith(r"| hdf5 on fs3: disk?\[31m full?? ?\| |")
+    suite = ET.fromstring(pages[2])
+    failure = suite.find("testcase[@name='night']/failure")
+    assert (failure.get("message"), failure.text) == (f"{clean}|", f"{clean}|\n{clean}|")
+
+
 def test_change_is_a_whole_per_cent_with_its_sign():
     def change(rate):
         night = report(*well(), record(rate=rate, verdict="suspect"))
@@ -69,11 +98,48 @@ def test_page_of_a_year_is_small_enough_for_a_mail(tmp_path):
     assert 200 / len(found.rows) * len(html(found).encode()) < 5e6
 
 
-def test_file_that_cannot_be_written_leaves_nothing(tmp_path):
-    (tmp_path / "report.html").mkdir()
-    with pytest.raises(ReportError, match=r"report\.html: cannot be written: Is a directory"):
-        write(tmp_path / "report.html", "text")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+def test_file_is_written_over(tmp_path):
+    for text in ("old", "new"):
+        write(tmp_path / "report.html", text)
+    assert (tmp_path / "report.html").read_text() == "new"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkdir,
+        os.mkfifo,
+        lambda path: path.symlink_to("file"),
+        lambda path: path.symlink_to("nowhere"),
+    ],
+)
+def test_only_a_regular_file_is_written_over(tmp_path, make):
+    path, file = tmp_path / "report.html", tmp_path / "file"
+    file.write_text("kept")
+    make(path)
+    before = path.lstat()
+    with pytest.raises(
+        ReportError, match=r"report\.html: cannot be written: it is no regular file$"
+    ):
+        write(path, "text")
+    assert path.lstat() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "report.html"}
+    assert file.read_text() == "kept"
+
+
+def test_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(ReportError, match=r"a\.html: cannot be written: Not a directory$"):
+        write(tmp_path / "file" / "a.html", "text")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    with pytest.raises(ReportError, match=r"a\.html: cannot be written: No space left on device"):
+        write(tmp_path / "a.html", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from browser.plotted import Plot
 from browser.simulated import BROKEN, CLOSE, KNOWN, SLOW, SYSTEM, Year
+from unit import reported_nights
 
 from iowatch.past import history
 from iowatch.report.model import report_of
@@ -132,6 +133,31 @@ def test_gap_and_single_nights_are_seen(year):
     ((_, alone), (_, tonight)) = plot.markers("alone")
     assert alone == near(plot, stored(year, CLOSE)[days[1]])
     assert tonight == near(plot, stored(year, CLOSE)[LAST])
+
+
+def red_bars(nights, *ago):
+    """(begin, end) of the red bars, and the places of these nights on the line."""
+    good, red = reported_nights.record, reported_nights.red
+    runs = [(red if n in ago else good)(ago=n) for n in range(nights - 1, -1, -1)]
+    plot = Plot(re.search(r"<svg.*?</svg>", html(report_of(runs, SYSTEM, {}, [])), re.DOTALL)[0])
+    (line,) = plot.points("rate")
+    (path,) = plot.group("red")[0]
+    assert path.get("clip-path") is None, "that of tonight is half beyond the axis"
+    bars = [(begin, end) for (begin, _), (end, _) in plot.points("red")]
+    return bars, [line[-1 - n][0] for n in sorted(ago, reverse=True)]
+
+
+def test_bar_of_one_red_night_is_seen_among_those_of_a_year():
+    bars, places = red_bars(365, 200, 0)
+    assert [end - begin for begin, end in bars] == pytest.approx([4, 4], abs=0.11)
+    assert [(begin + end) / 2 for begin, end in bars] == pytest.approx(places, abs=0.11)
+
+
+def test_bars_of_a_few_nights_are_as_wide_as_they_are():
+    (one, two), (fifth, second, first) = red_bars(10, 5, 2, 1)
+    half = (first - second) / 2
+    assert one == pytest.approx((fifth - half, fifth + half), abs=0.11)
+    assert two == pytest.approx((second - half, first + half), abs=0.11)
 
 
 def replace_figures(record):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import jinja2
 
 from iowatch.figures import unit
-from iowatch.names import shape, size, stripes
+from iowatch.names import shape, size, striping
 from iowatch.numbers import brief
 from iowatch.report.model import Report
 from iowatch.report.row import Row
@@ -23,6 +25,7 @@ def html(report: Report) -> str:
     # Not above: the other forms need no matplotlib, which takes a second to load.
     from iowatch.report.plots import TrendPlot, phase_plot
 
+    report = _clean(report)
     nights = [night for row in report.rows for night in row.trend.nights]
     trends = TrendPlot(min(nights), max(nights))
     env = _environment(autoescape=True)
@@ -32,6 +35,7 @@ def html(report: Report) -> str:
 
 def markdown(report: Report) -> str:
     """What is not as it should be, and no plots."""
+    report = _clean(report)
     env = _environment(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(report=report)
@@ -39,6 +43,7 @@ def markdown(report: Report) -> str:
 
 def junit(report: Report) -> str:
     """A test case for each case, and one for the night; red ones fail."""
+    report = _clean(report)
     red = len(report.red_rows) + bool(report.problems)
     suite = ET.Element(
         "testsuite",
@@ -50,9 +55,8 @@ def junit(report: Report) -> str:
     )
     night = ET.SubElement(suite, "testcase", classname=report.system, name="night")
     if report.problems:
-        ET.SubElement(night, "failure", type="night", message=report.problems[0]).text = _clean(
-            "\n".join(report.problems)
-        )
+        failure = ET.SubElement(night, "failure", type="night", message=report.problems[0])
+        failure.text = "\n".join(report.problems)
     for row in report.rows:
         _test(suite, row)
     ET.indent(suite)
@@ -77,7 +81,7 @@ def _environment(autoescape: bool) -> jinja2.Environment:
     )
     env.filters |= {"number": _number, "percent": _percent}
     env.filters["bounds"] = _bounds
-    env.filters |= {"shape": shape, "stripes": stripes, "size": size}
+    env.filters |= {"shape": shape, "striping": striping, "size": size}
     return env
 
 
@@ -103,16 +107,26 @@ def _test(suite: ET.Element, row: Row) -> None:
     case = row.case
     place = f"{case.system}.{case.partition}.{case.environ}"
     test = ET.SubElement(suite, "testcase", classname=place, name=str(case))
-    sentence = _clean(row.sentence)
     if row.red:
-        ET.SubElement(test, "failure", type=row.verdict, message=sentence).text = _clean(row.said)
+        ET.SubElement(test, "failure", type=row.verdict, message=row.sentence).text = row.said
     elif row.known:
-        ET.SubElement(test, "skipped", message=_clean(f"{row.verdict}, {row.known}"))
+        ET.SubElement(test, "skipped", message=f"{row.verdict}, {row.known}")
     figures = [f"{name} = {value:.6g}" for name, value in row.figures.items()]
-    lines = [f"{row.verdict}: {sentence}", *figures]
+    lines = [f"{row.verdict}: {row.sentence}", *figures]
     ET.SubElement(test, "system-out").text = "\n".join(lines)
 
 
-def _clean(text: str) -> str:
-    """Without what XML has no way to write."""
-    return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
+def _clean(value: Any) -> Any:
+    """A report, or part of one, with every text in it on one line and free of what does not print.
+
+    Any of them may quote what a job or an administrator wrote.
+    """
+    if isinstance(value, str):
+        return "".join(c if c.isprintable() else "?" for c in " ".join(value.split()))
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_clean, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: _clean(getattr(value, f.name)) for f in fields(value)})
+    return value

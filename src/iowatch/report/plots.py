@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from iowatch.report.row import Row
+from iowatch.report.trend import Trend
 from iowatch.svg import STYLE, TEXT, as_svg
 
 #: Stand-ins, like `svg.TEXT`.
@@ -32,7 +33,10 @@ PHASES = {
 _NAMES = {LINE: "var(--line)", BAND: "var(--band)", MARK: "var(--mark)"}
 _NAMES |= {colour: f"var(--{phase})" for phase, colour in PHASES.items()}
 
+_WIDTH = 5.2  # inches: in a wider figure a phone shows the text too small
+_PLACE = (0.11, 0.87)  # of the axes in that width
 _STRIP = 0.04  # of the height: where red nights stand, below the line
+_LEAST = 4.0  # points: a red night's bar, which else is not seen among those of a year
 
 
 class TrendPlot:
@@ -41,8 +45,8 @@ class TrendPlot:
 
     def __init__(self, first: date, last: date) -> None:
         with matplotlib.rc_context(STYLE):
-            self._figure = Figure(figsize=(6.4, 2.1))
-            self._axes = self._figure.add_axes((0.09, 0.12, 0.89, 0.77))
+            self._figure = Figure(figsize=(_WIDTH, 2.1))
+            self._axes = self._figure.add_axes((_PLACE[0], 0.12, _PLACE[1], 0.77))
             axes, half = self._axes, timedelta(hours=12)
             begin, end = (datetime(day.year, day.month, day.day) for day in (first, last))
             axes.set_xlim(date2num(begin - half), date2num(end + half))
@@ -56,7 +60,7 @@ class TrendPlot:
             ]
 
     def svg(self, row: Row) -> str:
-        """The plot of one case."""
+        """The plot of one case, which has had a valid run."""
         trend, tonight = row.trend, row.figures
         days = date2num(trend.nights)
         rates = [math.nan if rate is None else rate for rate in trend.rates]
@@ -69,7 +73,7 @@ class TrendPlot:
             highest.append(row.expected.high or row.expected.value)
         if bound := _bound(row):
             highest.append(bound)
-        top = 1.08 * max(highest, default=1.0)
+        top = 1.08 * max(highest)
         self._axes.set_ylim(-_STRIP * top, top)
         with matplotlib.rc_context(STYLE):
             extra = list(self._extra(row, top))
@@ -98,16 +102,20 @@ class TrendPlot:
             text = f"{level.after / level.before - 1:+.0%}"
             yield axes.text(day - 0.5, top, text, ha="center", va="bottom", fontsize=9)
         if trend.red:  # one line with gaps: a bar for each is ten times as long
-            days = [day for span in _spans(trend) for day in (*span, math.nan)]
+            first, last = axes.get_xlim()
+            least = _LEAST / (72 * _WIDTH * _PLACE[1]) * (last - first)
+            days = [day for span in _spans(trend, least) for day in (*span, math.nan)]
             heights = [-_STRIP / 2 * top] * len(days)
-            yield axes.plot(days, heights, color=MARK, lw=4, solid_capstyle="butt", gid="red")[0]
+            bars = axes.plot(days, heights, color=MARK, lw=4, gid="red", clip_on=False)[0]
+            bars.set_solid_capstyle("butt")
+            yield bars
 
 
 def phase_plot(row: Row) -> str:
     """Where the time goes, tonight and usually: two bars."""
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 1.35))
-        axes = figure.add_axes((0.09, 0.3, 0.89, 0.42))
+        figure = Figure(figsize=(_WIDTH, 1.35))
+        axes = figure.add_axes((_PLACE[0], 0.3, _PLACE[1], 0.42))
         nights, left = ["usual", "tonight"], [0.0, 0.0]
         for phase, seconds, usual in row.phases:
             widths, colour = [usual or 0.0, seconds], PHASES[phase]
@@ -134,7 +142,7 @@ def _dates(begin: datetime, end: datetime) -> tuple[list[float], list[str]]:
     """Where on the axis which dates stand."""
     if end - begin < timedelta(days=7):
         days = [begin + timedelta(days=day) for day in range((end - begin).days + 1)]
-        return [float(date2num(day)) for day in days], [f"{day:%Y-%m-%d}" for day in days]
+        return [float(date2num(day)) for day in days], [f"{day:%b %d}" for day in days]
     locator = AutoDateLocator(maxticks=7)
     numbers = (float(tick) for tick in locator.tick_values(begin, end))
     ticks = [tick for tick in numbers if date2num(begin) <= tick <= date2num(end)]
@@ -151,8 +159,13 @@ def _is_alone(rates: Sequence[float | None], index: int) -> bool:
     return rates[index] is not None and sum(rate is not None for rate in around) == 1
 
 
-def _spans(trend: Any) -> list[tuple[float, float]]:
-    """Where each unbroken run of red nights begins and ends."""
+def _spans(trend: Trend, least: float) -> list[tuple[float, float]]:
+    """Where the bar of each unbroken run of red nights begins and ends; so many days at least."""
     red = set(trend.red)
     runs = [list(days) for is_red, days in groupby(trend.nights, red.__contains__) if is_red]
-    return [(_number(days[0]) - 0.5, _number(days[-1]) + 0.5) for days in runs]
+    spans = []
+    for days in runs:
+        begin, end = _number(days[0]) - 0.5, _number(days[-1]) + 0.5
+        wider = max(least - (end - begin), 0) / 2
+        spans.append((begin - wider, end + wider))
+    return spans

@@ -27,7 +27,7 @@ ORDER = (
     *(INVALID, TOO_FAST, SEVERE, DEFECT, REGRESSION, NO_BASELINE),
     *(SUSPECT, TRANSIENT, IMPROVEMENT, NOISY, OK),
 )
-QUIET = frozenset({OK, NOISY})  # nothing to look into
+QUIET = frozenset({OK, NOISY})
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,13 @@ class Row:
 
     @property
     def is_quiet(self) -> bool:
-        return self.verdict in QUIET and not self.invalid_runs
+        """Nothing to look into; what ReFrame failed is not quiet, whatever its verdict."""
+        return self.verdict in QUIET and not (self.red or self.known or self.invalid_runs)
+
+    @property
+    def is_ok(self) -> bool:
+        """Nothing to say either."""
+        return self.is_quiet and self.verdict == OK
 
     @property
     def phases(self) -> list[tuple[str, float, float | None]]:

@@ -34,6 +34,11 @@ class Trend:
     red: Sequence[date]
     levels: Sequence[Level]
 
+    @property
+    def is_empty(self) -> bool:
+        """No night has a valid run."""
+        return not any(self.rates)
+
 
 def trend_of(past: Past, first: date) -> Trend:
     """The nights from `first` on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -72,11 +73,19 @@ def write_page(report: Report, folder: Path) -> Path:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, all of it or nothing, over what is there; ReportError."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write a file, all of it or nothing, over what is there; ReportError.
+
+    A device, a pipe or a link is refused: the new file would take its place.
+    """
     try:
-        new.write_text(text, "utf-8")
-        new.replace(path)
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            raise ReportError(f"{path}: cannot be written: it is no regular file")
+        new = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            new.write_text(text, "utf-8")
+            new.replace(path)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
     except OSError as err:
-        new.unlink(missing_ok=True)
         raise ReportError(f"{path}: cannot be written: {err.strerror}") from None
