@@ -78,6 +78,21 @@ def test_result_on_a_full_filesystem(
     assert list(results.iterdir()) == list(directory.iterdir()) == []
 
 
+def test_old_result_that_cannot_be_replaced(
+    mpirun: Callable[..., Run], tmpfs: Callable[[str], Path], directory: Path
+) -> None:
+    """As another user's in a directory like /tmp: said before the first write, and not taken for
+    this run's."""
+    old = tmpfs("size=1m") / "result.json"
+    old.write_text("yesterday's")
+    subprocess.run(["mount", "--bind", old, old], check=True)
+    done = mpirun(RANKS, *few_mib("mpiio", directory, old))
+    assert done.code == IO, done.err
+    assert done.errors == [f"rank 0: unlink: {old}: Device or resource busy"]
+    assert "round" not in done.err
+    assert list(directory.iterdir()) == []
+
+
 @pytest.mark.parametrize("files", ["shared", pytest.param("process", marks=pytest.mark.slow)])
 def test_two_runs_in_one_directory(
     launch: Callable[..., subprocess.Popen[str]],
@@ -145,6 +160,18 @@ def test_existing_file_is_left_alone(attempt: Attempt, directory: Path, backend:
     assert list(directory.iterdir()) == [precious]
 
 
+def test_link_to_nothing_is_left_alone(attempt: Attempt, directory: Path, backend: str) -> None:
+    """A user's own, to a place that comes later."""
+    link = directory / FILES[backend]
+    link.symlink_to("later")
+    failure = attempt(directory)
+    assert failure.code == IO
+    assert failure.path == link
+    assert "exists" in failure.message
+    assert list(directory.iterdir()) == [link]
+    assert link.readlink() == Path("later")
+
+
 def test_file_that_appears_meanwhile_is_left_alone(
     inject: Attempt, directory: Path, backend: str
 ) -> None:
@@ -154,3 +181,13 @@ def test_file_that_appears_meanwhile_is_left_alone(
     assert failure.code == IO
     assert failure.path == directory / FILES[backend]
     assert [file.read_text() for file in directory.iterdir()] == ["somebody's"]
+
+
+def test_file_instead_of_a_directory(attempt: Attempt, tmp_path: Path) -> None:
+    """Not one that another process holds."""
+    file = tmp_path / "file"
+    file.write_text("somebody's")
+    failure = attempt(file)
+    assert failure.code == IO
+    assert "Not a directory" in failure.message
+    assert file.read_text() == "somebody's"

@@ -126,6 +126,9 @@ def test_figures_follow_from_times(
                 seconds = mebibytes / r["rates"][rate]
                 assert max(parts) <= seconds * (1 + 1e-6)
                 assert seconds <= sum(parts) * (1 + 1e-6)
+            means = {phase: seconds["mean"] for phase, seconds in r["phases"].items()}
+            total = means.pop("total")  # from the start of open to the end of close
+            assert sum(means.values()) <= total * (1 + 1e-6)
             for seconds in r["phases"].values():
                 assert seconds["min"] <= seconds["mean"] * (1 + 1e-6)
                 assert seconds["mean"] <= seconds["max"] * (1 + 1e-6)

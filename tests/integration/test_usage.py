@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Run, run
+from conftest import BACKENDS, ROOT, Run, run
 
 # ranks, options, what the one error line must say
 WRONG = [
@@ -52,6 +52,7 @@ WRONG = [
     (4, "--instances 2 --files 4", "--files 4"),
     (2, "--files process --grid 2x1x1", "--grid 2x1x1"),
     (2, "--files process --global-size 4x4x1", "4x4x1"),
+    (2, "--files process --halo 0 --local-size 1000000000x1000000000x1", "2^63 - 1"),
     (1, "--operation erase", '"erase"'),
     (1, "--operation write,", '"write,"'),
     (1, "--operation read,read", '"read"'),
@@ -77,6 +78,7 @@ def test_wrong_usage(
 ) -> None:
     files, json = tmp_path / "files", tmp_path / "result.json"
     files.mkdir()
+    json.write_text("yesterday's")
     # the option under test comes last, so that a missing value is really missing
     done = mpirun(ranks, "--dir", files, "--json", json, *options.split(), timeout=20)
     assert done.code == 2, done.err
@@ -104,6 +106,15 @@ def test_old_result_does_not_outlive_a_failed_run(
     json.write_text('{"status": "ok"}')
     assert mpirun(1, "--json", json, "--dir", tmp_path / "nosuch").code == 3
     assert '"io_error"' in json.read_text()
+
+
+def test_dry_run_keeps_the_old_result(mpirun: Callable[..., Run], tmp_path: Path) -> None:
+    json = tmp_path / "result.json"
+    json.write_text("yesterday's")
+    for options, code in (("", 0), ("--files 2", 2)):
+        done = mpirun(1, "--dry-run", "--json", json, "--dir", tmp_path, *options.split())
+        assert done.code == code, done.err
+        assert json.read_text() == "yesterday's"
 
 
 def test_odd_names_survive_in_the_result(
@@ -134,6 +145,7 @@ def test_backend_not_built_in(mpirun: Callable[..., Run], tmp_path: Path) -> Non
         made = run(command)
         assert made.code == 0, made.out + made.err
     for backend in libraries:
+        json.write_text("yesterday's")
         command = ["mpirun", "-n", "2", build / "benchio", "--backend", f"mpiio,{backend}"]
         done = run([*command, "--dir", tmp_path, "--json", json])
         assert done.code == 6
@@ -186,3 +198,17 @@ def test_dry_run_of_more_than_fits(mpirun: Callable[..., Run], tmp_path: Path) -
     assert done.code == 3
     assert len(done.errors) == 1, done.err
     assert re.search(rf"{tmp_path}: \d+ bytes needed, \d+ free", done.errors[0])
+
+
+@pytest.mark.parametrize("backends", ["mpiio,stream", ",".join(BACKENDS)])
+def test_files_that_are_kept_need_room_together(
+    mpirun: Callable[..., Run], tmp_path: Path, backends: str
+) -> None:
+    """Those of one backend are 8e18 bytes: of two, more than an integer holds."""
+    done = mpirun(
+        1, "--backend", backends, "--local-size", "1000000000x1000000000x1", "--halo", 0,
+        "--keep", "--dry-run", "--dir", tmp_path,
+    )  # fmt: skip
+    assert done.code == 3, done.out
+    assert len(done.errors) == 1, done.err
+    assert "more than 2^63 - 1 bytes needed" in done.errors[0]

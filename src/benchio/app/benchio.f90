@@ -1,7 +1,7 @@
 !> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and Fortran
 !> streams, reads them back, and reports a bandwidth only for what was verified.
 program benchio
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
+    use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, &
         MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, MPI_Init, MPI_INTEGER8, &
         MPI_MAX_PROCESSOR_NAME, MPI_SUM
@@ -9,7 +9,7 @@ program benchio
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_options, only: help_text, options
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, hold_directory, &
-        probe_file, remove_file, utc_now, write_file
+        look_for, probe_file, remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, new_backend
     use benchio_report, only: plan_text, table_text, version_text
     use benchio_result, only: gather_memory, has_cases, run_result
@@ -18,6 +18,7 @@ program benchio
     use benchio_striping, only: set_striping
     use benchio_target, only: check_room, inspect_target
     use benchio_team, only: new_team
+    use benchio_text, only: one_line
     implicit none (type, external)
 
     type(run_result) :: run
@@ -26,6 +27,7 @@ program benchio
     character(:), allocatable :: message
     type(MPI_Comm) :: comm
     integer :: rank
+    logical :: may_be_open = .false.    ! a file that a round could not finish
 
     ! Without MPI, which starts on no login node of a Cray.
     call parse_command_line(choice, message)
@@ -42,10 +44,10 @@ program benchio
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
 
-    if (message /= '') call leave(exit_usage, 'benchio: error: '//message)
+    if (message /= '') call refuse(exit_usage, message)
     call choose_backends()
     call new_team(choice, comm, run%group, run%error)
-    if (run%error%failed()) call leave(exit_usage, 'benchio: error: '//run%error%message)
+    if (run%error%failed()) call refuse(exit_usage, run%error%message)
 
     run%started = utc_now()
     call MPI_Allreduce(run%group%own%block%bytes(), run%bytes, 1, MPI_INTEGER8, MPI_SUM, comm)
@@ -58,10 +60,13 @@ program benchio
         if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
     else if (.not. run%error%failed()) then
         call run_rounds(run%group, methods, run%records, run%completed, run%error)
+        may_be_open = run%error%status == exit_io
     end if
     call gather_memory(run, comm)
     call report()
-    if (run%error%status == exit_io) call exit_at_once(exit_io)     ! files may still be open
+    ! HDF5 would close its file in MPI_Finalize. But MPICH, without one, kills whom it can, and the
+    ! exit status is then of that.
+    if (may_be_open) call exit_at_once(run%error%status)
     call leave(run%error%status, '')
 
 contains
@@ -89,14 +94,13 @@ contains
         do i = 1, size(methods)
             name = trim(choice%backends(i))
             if (all(backend_names /= name)) then
-                call leave(exit_usage, 'benchio: error: --backend does not know "'//name// &
+                call refuse(exit_usage, '--backend does not know "'//name// &
                     '"; there are mpiio, hdf5, netcdf, pnetcdf and stream')
             else if (.not. built_in(name)) then
-                call leave(exit_not_built_in, 'benchio: error: backend '//name// &
+                call refuse(exit_not_built_in, 'backend '//name// &
                     ' is not built in: it was configured without that library')
             else if (name == 'netcdf' .and. choice%settings%alignment > 1) then
-                call leave(exit_usage, 'benchio: error: --alignment cannot be set through ' &
-                    //'NetCDF-Fortran')
+                call refuse(exit_usage, '--alignment cannot be set through NetCDF-Fortran')
             end if
             methods(i) = new_backend(name)
         end do
@@ -118,11 +122,14 @@ contains
     !> written need not start.
     subroutine prepare_result_file()
         character(:), allocatable :: text
+        logical :: exists
 
         if (rank == 0) then
             call probe_file(choice%json, text)
             if (text /= '') call run%error%set(exit_io, 'open', choice%json, text)
-            if (.not. run%error%failed()) call remove_file(choice%json, text)
+            call look_for(choice%json, exists, text)
+            if (exists .and. .not. run%error%failed()) call remove_file(choice%json, text)
+            if (text /= '') call run%error%set(exit_io, 'unlink', choice%json, text)
         end if
         call agree(run%error, comm)
         if (run%error%failed()) call leave(run%error%status, 'benchio: error: '//run%error%line())
@@ -130,17 +137,18 @@ contains
 
     !> Collective: no file of ours may exist, there must be room, and the stripes are set.
     subroutine prepare_directory()
-        integer(int64) :: at_once
-        integer :: i
+        integer :: at_once, i
+        logical :: elsewhere
 
-        at_once = run%bytes*merge(size(methods), 1, choice%keep)
+        at_once = merge(size(methods), 1, choice%keep)
         do i = 1, size(methods)
             call check_room(run%group%place, run%group%path_of(methods(i)%it, &
-                run%group%own%file), at_once, run%group%removes, comm, run%error)
+                run%group%own%file), run%bytes, at_once, run%group%removes, comm, run%error)
         end do
         if (rank == 0 .and. .not. (run%error%failed() .or. choice%dry_run)) then
-            call hold_directory(run%group%place%path, message)
-            if (message /= '') call run%error%set(exit_io, 'flock', run%group%place%path, &
+            call hold_directory(run%group%place%path, elsewhere, message)
+            if (message /= '') call run%error%set(exit_io, 'open', run%group%place%path, message)
+            if (elsewhere) call run%error%set(exit_io, 'flock', run%group%place%path, &
                 'another process holds this directory, as a benchio does while it runs')
         end if
         if (rank == 0 .and. .not. (run%error%failed() .or. choice%dry_run)) then
@@ -167,6 +175,19 @@ contains
         call agree(run%error, comm)
     end subroutine report
 
+    !> Ends a run before it began. Yesterday's result must not outlive that either.
+    subroutine refuse(status, text)
+        integer, intent(in) :: status
+        character(*), intent(in) :: text
+
+        character(:), allocatable :: ignored
+
+        if (rank == 0 .and. choice%json /= '' .and. .not. choice%dry_run) then
+            call remove_file(choice%json, ignored)
+        end if
+        call leave(status, 'benchio: error: '//text)
+    end subroutine refuse
+
     !> Ends all ranks alike; rank 0 says the text, on standard error if something failed.
     subroutine leave(status, text)
         integer, intent(in) :: status
@@ -176,7 +197,7 @@ contains
             if (status == exit_ok) then
                 write (output_unit, '(a)', advance='no') text
             else
-                write (error_unit, '(a)') text
+                write (error_unit, '(a)') one_line(text)
             end if
         end if
         call MPI_Finalize()

@@ -4,7 +4,8 @@
 !> define, select, write, sync, close; a read open, select, read, close; each on every rank of the
 !> communicator that shares the file. Select and what follows it may be repeated for other parts of
 !> the array. A procedure that fails records the failure and returns; the caller makes the ranks
-!> agree before the next call.
+!> agree before the next call. But not before a select, which follows define at once: it makes all
+!> its collective calls on a rank that failed, too.
 module benchio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Comm

@@ -1,10 +1,11 @@
 !> The command line: "--name value" or "--name=value", each checked for itself.
 module benchio_command_line
     use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_decomposition, only: max_extent
     use benchio_option_value, only: parse_extents, parse_list, parse_number, parse_one_of
     use benchio_options, only: options
-    use benchio_settings, only: hint
+    use benchio_settings, only: hint, io_settings
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -194,17 +195,9 @@ contains
         character(*), intent(in) :: name, value
         character(:), allocatable, intent(inout) :: error
 
-        integer :: equals
-
         select case (name)
         case ('--hint')
-            equals = index(value, '=')
-            if (equals < 2 .or. equals == len(value)) then
-                error = name//' takes KEY=VALUE, not "'//value//'"'
-                return
-            end if
-            choice%settings%hints = [choice%settings%hints, &
-                hint(value(:equals - 1), value(equals + 1:))]
+            call add_hint(choice%settings, name, value, error)
         case ('--collective')
             call parse_one_of(name, value, 'yes', 'no', choice%settings%collective, error)
         case ('--collective-metadata')
@@ -220,6 +213,25 @@ contains
             call set_stripes(choice, name, value, error)
         end select
     end subroutine set_library_value
+
+    !> MPI, which takes blanks around them off, aborts the run for a hint that is empty or too long.
+    subroutine add_hint(settings, name, value, error)
+        type(io_settings), intent(inout) :: settings
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(inout) :: error
+
+        integer :: equals
+
+        equals = index(value, '=')
+        if (value(:max(0, equals - 1)) == '' .or. value(equals + 1:) == '') then
+            error = name//' takes KEY=VALUE, not "'//value//'"'
+        else if (equals - 1 > MPI_MAX_INFO_KEY .or. len(value) - equals > MPI_MAX_INFO_VAL) then
+            error = name//' takes at most '//decimal(MPI_MAX_INFO_KEY)//' characters of KEY and ' &
+                //decimal(MPI_MAX_INFO_VAL)//' of VALUE, not "'//value//'"'
+        else
+            settings%hints = [settings%hints, hint(value(:equals - 1), value(equals + 1:))]
+        end if
+    end subroutine add_hint
 
     subroutine set_stripes(choice, name, value, error)
         type(options), intent(inout) :: choice

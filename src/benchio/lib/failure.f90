@@ -4,7 +4,7 @@ module benchio_failure
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
         MPI_COMM_WORLD, MPI_Error_string, MPI_INTEGER, MPI_INTEGER8, &
         MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
-    use benchio_text, only: decimal
+    use benchio_text, only: decimal, one_line
     implicit none (type, external)
     private
 
@@ -48,7 +48,7 @@ contains
         self%status = status
         self%call = call
         self%path = path
-        self%message = message
+        self%message = one_line(message)    ! MPICH's have several
     end subroutine set
 
     !> The failure as the one line a user reads.
@@ -58,7 +58,7 @@ contains
 
         text = 'rank '//decimal(self%rank)//': '//self%call//': '
         if (len(self%path) > 0) text = text//self%path//': '
-        text = text//self%message
+        text = one_line(text//self%message)
     end function line
 
     !> Records an unsuccessful return code of an MPI call.

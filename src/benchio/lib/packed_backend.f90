@@ -69,7 +69,9 @@ contains
         type(decomposition), intent(in) :: block
         type(failure), intent(inout) :: error
 
-        if (error%failed()) return
+        ! The others do not know yet who failed in define, and wait in the collective call.
+        associate (unused => error)
+        end associate
         self%block = block
         self%cut = new_slabs(block%extent, slab_bytes)
         self%slabs = self%cut%number_of()

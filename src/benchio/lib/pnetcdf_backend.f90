@@ -182,12 +182,13 @@ contains
         call MPI_Info_free(info)
     end subroutine keep_hints
 
-    !> Collective or independent transfer; PnetCDF's default is collective.
+    !> Collective or independent transfer; PnetCDF's default is collective. The call itself is
+    !> collective: a rank that failed makes it too.
     subroutine set_access(self, error)
         class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        if (error%failed() .or. self%settings%collective) return
+        if (self%settings%collective) return
         call check(self, nf90mpi_begin_indep_data(self%file), 'nf90mpi_begin_indep_data', error)
     end subroutine set_access
 

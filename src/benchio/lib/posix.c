@@ -42,6 +42,15 @@ int benchio_file_size(const char *path, int64_t *bytes)
     return 0;
 }
 
+/* Whether anything has this name, a link to nothing too. */
+int benchio_exists(const char *path, int32_t *exists)
+{
+    struct stat st;
+
+    *exists = lstat(path, &st) == 0;
+    return *exists || errno == ENOENT ? 0 : errno;
+}
+
 int benchio_remove(const char *path)
 {
     return unlink(path) == 0 ? 0 : errno;
@@ -88,15 +97,17 @@ int64_t benchio_peak_rss(void)
     return (int64_t)usage.ru_maxrss * 1024; /* Linux counts in KiB */
 }
 
-/* Holds a directory for this process, until it ends however it ends; EWOULDBLOCK if another one
+/* Holds a directory for this process, until it ends however it ends; or says that another one
  * does. A filesystem without locks holds nothing. */
-int benchio_hold_directory(const char *path)
+int benchio_hold_directory(const char *path, int32_t *elsewhere)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+    *elsewhere = 0;
     if (fd < 0)
         return errno;
-    return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? EWOULDBLOCK : 0;
+    *elsewhere = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return 0;
 }
 
 /* Asks the kernel to forget the pages of a file; what is dirty is written first. */
@@ -248,52 +259,4 @@ void benchio_exit_at_once(int status)
 {
     fflush(NULL);
     _exit(status);
-}
-
-static struct {
-    char path[PATH_MAX], message[PATH_MAX + 256];
-    size_t length;
-    char *digits; /* of the file's number in path */
-    int files, status;
-} watched;
-
-/* Calls nothing but what a signal handler may. */
-static void end_hang(int signal)
-{
-    ssize_t written;
-
-    (void)signal;
-    written = write(STDERR_FILENO, watched.message, watched.length);
-    (void)written;
-    /* The other ranks will be killed before they can remove theirs. */
-    for (int file = 0; file < watched.files; file++) {
-        if (watched.digits != NULL)
-            for (int i = 5, rest = file; i >= 0; i--, rest /= 10)
-                watched.digits[i] = (char)('0' + rest % 10);
-        unlink(watched.path);
-    }
-    _exit(watched.status);
-}
-
-/* Unless called again within so many seconds, say message, remove the files and end this process;
- * 0 seconds: never. Of several files, path has the six digits of one's number behind the
- * numbered-th character. */
-void benchio_watch(int32_t seconds, const char *path, int32_t files, int32_t numbered,
-                   const char *message, int32_t status)
-{
-    struct sigaction action;
-
-    alarm(0);
-    if (seconds == 0)
-        return;
-    snprintf(watched.path, sizeof watched.path, "%s", path);
-    snprintf(watched.message, sizeof watched.message, "%s", message);
-    watched.length = strlen(watched.message);
-    watched.files = files;
-    watched.digits = files > 1 ? watched.path + numbered : NULL;
-    watched.status = status;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = end_hang;
-    sigaction(SIGALRM, &action, NULL);
-    alarm((unsigned)seconds);
 }

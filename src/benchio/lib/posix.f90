@@ -9,8 +9,8 @@ module benchio_posix
     private
 
     public :: catch_interrupts, drop_cache, environment_entry, exit_at_once, exit_process
-    public :: file_size, filesystem_facts, fortran_text, hold_directory, interrupted, peak_rss
-    public :: probe_file, real_path
+    public :: file_size, filesystem_facts, fortran_text, hold_directory, interrupted, look_for
+    public :: peak_rss, probe_file, real_path
     public :: remove_file, resident_fraction, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
@@ -27,6 +27,12 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*)
             integer(c_int64_t), intent(out) :: bytes
         end function c_file_size
+
+        integer(c_int) function c_exists(path, exists) bind(C, name='benchio_exists')
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int32_t), intent(out) :: exists
+        end function c_exists
 
         integer(c_int) function c_remove(path) bind(C, name='benchio_remove')
             import :: c_char, c_int
@@ -104,9 +110,11 @@ module benchio_posix
             integer(c_int), value :: status
         end subroutine c_exit_at_once
 
-        integer(c_int) function c_hold_directory(path) bind(C, name='benchio_hold_directory')
-            import :: c_char, c_int
+        integer(c_int) function c_hold_directory(path, elsewhere) &
+            bind(C, name='benchio_hold_directory')
+            import :: c_char, c_int, c_int32_t
             character(kind=c_char), intent(in) :: path(*)
+            integer(c_int32_t), intent(out) :: elsewhere
         end function c_hold_directory
     end interface
 
@@ -130,6 +138,18 @@ contains
         bytes = 0
         error = text_of(c_file_size(path//c_null_char, bytes))
     end subroutine file_size
+
+    !> Whether anything has this name, a symbolic link to nothing too.
+    subroutine look_for(path, exists, error)
+        character(*), intent(in) :: path
+        logical, intent(out) :: exists
+        character(:), allocatable, intent(out) :: error
+
+        integer(c_int32_t) :: found
+
+        error = text_of(c_exists(path//c_null_char, found))
+        exists = found /= 0
+    end subroutine look_for
 
     subroutine remove_file(path, error)
         character(*), intent(in) :: path
@@ -236,12 +256,16 @@ contains
         call c_exit_at_once(int(status, c_int))
     end subroutine exit_at_once
 
-    !> Holds a directory until this process ends; an error if another process does.
-    subroutine hold_directory(path, error)
+    !> Holds a directory until this process ends, unless another process does.
+    subroutine hold_directory(path, elsewhere, error)
         character(*), intent(in) :: path
+        logical, intent(out) :: elsewhere           !! another process holds it
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_hold_directory(path//c_null_char))
+        integer(c_int32_t) :: held
+
+        error = text_of(c_hold_directory(path//c_null_char, held))
+        elsewhere = held /= 0
     end subroutine hold_directory
 
     function text_of(error) result(text)

@@ -5,6 +5,7 @@ module benchio_registry
     use benchio_backend, only: backend
     use benchio_mpiio_backend, only: mpiio_backend
     use benchio_stream_backend, only: stream_backend
+    use benchio_text, only: one_line
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: hdf5_backend, hdf5_version, start_hdf5
 #endif
@@ -75,17 +76,13 @@ contains
         character(:), allocatable :: text
 
         character(MPI_MAX_LIBRARY_VERSION_STRING) :: buffer
-        integer :: length, i
+        integer :: length
 
         text = ''
         select case (name)
         case ('mpiio')
             call MPI_Get_library_version(buffer, length)
-            text = buffer(:length)
-            do i = 1, length    ! some libraries end with a line feed or NUL
-                if (iachar(text(i:i)) < 32) text(i:i) = ' '
-            end do
-            text = trim(text)
+            text = one_line(buffer(:length))
         case ('stream')
             text = compiler_version()
 #ifdef BENCHIO_HDF5

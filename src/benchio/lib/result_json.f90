@@ -11,7 +11,7 @@ module benchio_result_json
     implicit none (type, external)
     private
 
-    public :: result_json
+    public :: add_hosts, result_json
 
     !> Variables that change what parallel I/O does. Not all of OMPI_MCA_*: the launcher puts its
     !> own there, different in every run.
@@ -148,11 +148,7 @@ contains
             place => run%group%place, block => run%group%own%block)
             call json%open_object('run')
             call json%add(size(hosts), 'writers')
-            call json%open_array('hosts')
-            do i = 1, size(hosts)
-                if (all(hosts(:i - 1) /= hosts(i))) call json%add(trim(hosts(i)))
-            end do
-            call json%close_array()
+            call add_hosts(json, hosts)
             call json%add(place%path, 'directory')
             call json%open_object('filesystem')
             call json%add(place%filesystem, 'type')
@@ -195,5 +191,28 @@ contains
             call json%close_object()
         end associate
     end subroutine add_run
+
+    !> Each host once. Ranks of one are mostly neighbours: a rank is compared with the host listed
+    !> last first, and never with all ranks.
+    subroutine add_hosts(json, hosts)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: hosts(:)        !! of each rank
+
+        integer :: rank_of(size(hosts))             !! the first rank of each host listed
+        integer :: i, listed, rank
+
+        call json%open_array('hosts')
+        listed = 0
+        do rank = 1, size(hosts)
+            do i = listed, 1, -1
+                if (hosts(rank_of(i)) == hosts(rank)) exit
+            end do
+            if (i > 0) cycle
+            listed = listed + 1
+            rank_of(listed) = rank
+            call json%add(trim(hosts(rank)))
+        end do
+        call json%close_array()
+    end subroutine add_hosts
 
 end module benchio_result_json

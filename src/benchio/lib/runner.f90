@@ -2,15 +2,16 @@
 !>
 !> Contention then meets all backends alike, so the ratio of two in one round means something.
 module benchio_runner
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
+    use, intrinsic :: iso_fortran_env, only: error_unit, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INTEGER, MPI_MAX
     use benchio_clock, only: now
     use benchio_failure, only: agree, exit_io, exit_time_limit, failure
     use benchio_measurement, only: phase_total, phases, reduce_times, repetition, timed_write
     use benchio_pattern, only: fill, pattern_key
-    use benchio_posix, only: file_size, interrupted, remove_file
+    use benchio_posix, only: interrupted, remove_file
     use benchio_readback, only: check_written, timed_reading
     use benchio_registry, only: backend_item
+    use benchio_target, only: refuse_existing
     use benchio_team, only: case_index, new_job, team
     use benchio_text, only: decimal
     implicit none (type, external)
@@ -21,7 +22,8 @@ module benchio_runner
 contains
 
     !> Collective: all rounds, or up to the first failure or the time limit. Files are removed
-    !> unless they are to be kept; a failed round leaves none.
+    !> unless they are to be kept; one that failed always is, but not those that other backends made
+    !> in a last round before it.
     subroutine run_rounds(group, methods, records, completed, error)
         type(team), intent(inout) :: group
         type(backend_item), intent(inout) :: methods(:)
@@ -89,7 +91,9 @@ contains
                 1:block%extent(3) + 2*block%halo) => storage
             call fill(field, block, pattern_key(group%choice%seed, round, group%own%file))
             group%work = new_job(group, methods(i)%it, played=.false.)
-            call refuse_existing(group, path, error)
+            ! With the directory held, a file that is made from now on is ours.
+            if (group%removes) call refuse_existing(path, error)
+            call agree(error, group%comm)
             ours = .not. error%failed()
             if (ours) then
                 call timed_write(methods(i)%it, group%work, field, group%comm, seconds, error)
@@ -120,24 +124,6 @@ contains
         end if
         call agree(error, group%comm)
     end subroutine run_backend
-
-    !> Collective: a file that is there is not ours; with the directory held, one that is made from
-    !> now on is.
-    subroutine refuse_existing(group, path, error)
-        type(team), intent(in) :: group
-        character(*), intent(in) :: path
-        type(failure), intent(inout) :: error
-
-        character(:), allocatable :: message
-        integer(int64) :: bytes
-
-        if (group%removes) then
-            call file_size(path, bytes, message)
-            if (message == '') call error%set(exit_io, 'stat', path, &
-                'exists already; benchio overwrites nothing')
-        end if
-        call agree(error, group%comm)
-    end subroutine refuse_existing
 
     !> Collective: whether any rank knows a reason to begin no other round.
     logical function is_time_up(group, start)

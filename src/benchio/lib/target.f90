@@ -4,12 +4,12 @@ module benchio_target
     use mpi_f08, only: MPI_Comm
     use benchio_failure, only: agree, exit_io, failure
     use benchio_filesystem, only: filesystem_name, magic_text, name_listed
-    use benchio_posix, only: file_size, filesystem_facts, real_path
+    use benchio_posix, only: filesystem_facts, look_for, real_path
     use benchio_text, only: decimal
     implicit none (type, external)
     private
 
-    public :: check_room, inspect_target
+    public :: check_room, inspect_target, refuse_existing
 
     type, public :: target_directory
         character(:), allocatable :: path           !! absolute, without links
@@ -53,26 +53,41 @@ contains
     end subroutine inspect_target
 
     !> Collective: this rank's file must not exist, and the bytes must fit.
-    subroutine check_room(place, file, bytes, looks, comm, error)
+    subroutine check_room(place, file, bytes, times, looks, comm, error)
         type(target_directory), intent(in) :: place
         character(*), intent(in) :: file            !! path
-        integer(int64), intent(in) :: bytes         !! of all files, needed at one time
+        integer(int64), intent(in) :: bytes         !! of all files of a backend
+        integer, intent(in) :: times                !! backends whose files are there at one time
         logical, intent(in) :: looks                !! one rank of each file does
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: message
-        integer(int64) :: ignored
+        character(:), allocatable :: needed
 
         if (looks) then
-            call file_size(file, ignored, message)
-            if (message == '') call error%set(exit_io, 'stat', file, &
-                'exists already; benchio overwrites nothing')
-            if (bytes + header_bytes > place%free_bytes) call error%set(exit_io, 'statfs', &
-                place%path, decimal(bytes + header_bytes)//' bytes needed, ' &
-                //decimal(place%free_bytes)//' free')
+            call refuse_existing(file, error)
+            if (bytes > (place%free_bytes - header_bytes)/times) then   ! all may be above 2^63
+                needed = 'more than 2^63 - 1'
+                if (bytes <= (huge(bytes) - header_bytes)/times) needed = decimal(bytes*times &
+                    + header_bytes)
+                call error%set(exit_io, 'statfs', place%path, needed//' bytes needed, ' &
+                    //decimal(place%free_bytes)//' free')
+            end if
         end if
         call agree(error, comm)
     end subroutine check_room
+
+    !> A file that is there is not ours, and a link even to nothing is none that we may remove.
+    subroutine refuse_existing(file, error)
+        character(*), intent(in) :: file            !! path
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        logical :: exists
+
+        call look_for(file, exists, message)
+        if (exists) message = 'exists already; benchio overwrites nothing'
+        if (message /= '') call error%set(exit_io, 'lstat', file, message)
+    end subroutine refuse_existing
 
 end module benchio_target

@@ -1,10 +1,10 @@
-!> Numbers as a person reads them.
+!> Text as a person reads it.
 module benchio_text
     use, intrinsic :: iso_fortran_env, only: int64
     implicit none (type, external)
     private
 
-    public :: decimal, extents
+    public :: decimal, extents, one_line
 
     !> An integer without blanks.
     interface decimal
@@ -37,5 +37,19 @@ contains
 
         text = decimal(numbers(1))//'x'//decimal(numbers(2))//'x'//decimal(numbers(3))
     end function extents
+
+    !> Blanks for control characters: what a library says may have several lines, or end with NUL.
+    pure function one_line(text)
+        character(*), intent(in) :: text
+        character(:), allocatable :: one_line
+
+        integer :: i
+
+        one_line = text
+        do i = 1, len(text)
+            if (iachar(text(i:i)) < 32 .or. iachar(text(i:i)) == 127) one_line(i:i) = ' '
+        end do
+        one_line = trim(one_line)
+    end function one_line
 
 end module benchio_text

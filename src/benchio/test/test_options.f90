@@ -1,6 +1,7 @@
 !> What the command line may say; wrong values are named in one sentence.
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_command_line, only: argument, parse_options
     use benchio_options, only: options, plan_array
     use check, only: expect
@@ -43,6 +44,17 @@ program test_options
     call refused('--backend averylongname', '"averylongname"')
     call refused('--keep=yes', 'no value')
 
+    call refused_hint('novalue', 'KEY=VALUE')
+    call refused_hint('=x', 'KEY=VALUE')
+    call refused_hint(' =x', 'KEY=VALUE')
+    call refused_hint('key=', 'KEY=VALUE')
+    call refused_hint('key= ', 'KEY=VALUE')
+    call refused_hint(repeat('k', MPI_MAX_INFO_KEY + 1)//'=x', 'characters of KEY')
+    call refused_hint('key='//repeat('v', MPI_MAX_INFO_VAL + 1), 'of VALUE')
+    call parse_options([argument('--hint'), argument(repeat('k', MPI_MAX_INFO_KEY)//'=' &
+        //repeat('v', MPI_MAX_INFO_VAL))], choice, error)
+    call expect(error == '' .and. size(choice%settings%hints) == 1, 'the longest hint')
+
     call unplannable('--grid 2x2x2', 4_int64, 'multiply to 4')
     call unplannable('--grid 2147483647x2147483647x2147483647', 4_int64, 'multiply to 4')
     call unplannable('--global-size 2', 16_int64, 'more writers (16)')
@@ -64,6 +76,14 @@ contains
         call parse(line)
         call expect(index(error, reason) > 0, line//' is refused for '//reason//': '//error)
     end subroutine refused
+
+    !> Of hints, which may have blanks.
+    subroutine refused_hint(text, reason)
+        character(*), intent(in) :: text, reason
+
+        call parse_options([argument('--hint'), argument(text)], choice, error)
+        call expect(index(error, reason) > 0, '--hint "'//text//'" is refused: '//error)
+    end subroutine refused_hint
 
     subroutine unplannable(line, writers, reason)
         character(*), intent(in) :: line, reason

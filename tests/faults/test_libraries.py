@@ -1,0 +1,74 @@
+"""Faults of the I/O libraries themselves: one rank's, and one that no return code tells."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Run, run
+from faults.attempts import IO, RANKS, VERIFICATION, few_mib, no_rate
+
+
+@pytest.fixture(scope="module")
+def library_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fault injector of library_shim.c."""
+    library = tmp_path_factory.mktemp("shim") / "library.so"
+    source = ROOT / "tests/faults/library_shim.c"
+    made = run(
+        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"]
+    )
+    assert made.code == 0, made.err
+    return library
+
+
+@pytest.fixture
+def spoil(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    library_shim: Path,
+    directory: Path,
+    tmp_path: Path,
+) -> Callable[..., Run]:
+    """spoil("nc_enddef", "netcdf", options...): such a run, long before --phase-limit ends it.
+    Checked for what it must show."""
+
+    def start(call: str, backend: str, *options: object) -> Run:
+        result = tmp_path / "result.json"
+        done = mpirun(
+            RANKS, *few_mib(backend, directory, result), *options, timeout=30,
+            env={"LIBRARY_FAULT": call}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+        )  # fmt: skip
+        assert no_rate(done)
+        assert len(done.errors) == 1, done.err
+        assert read_result(result)["cases"] == []
+        assert list(directory.iterdir()) == []
+        return done
+
+    return start
+
+
+@pytest.mark.parametrize("collective", ["yes", "no"])
+@pytest.mark.parametrize(
+    ("backend", "call", "named"),
+    [
+        ("hdf5", "H5Dcreate2", "H5Dcreate"),
+        ("netcdf", "nc_def_var_fill", "nf90_def_var_fill"),
+        ("netcdf", "nc_enddef", "nf90_enddef"),
+        ("netcdf", "nc_var_par_access", "nf90_var_par_access"),
+        ("pnetcdf", "ncmpi_enddef", "nf90mpi_enddef"),
+    ],
+)
+def test_one_rank_fails_to_define(
+    spoil: Callable[..., Run], backend: str, call: str, named: str, collective: str
+) -> None:
+    """The others are in the next collective call by then, and must not wait there for ever."""
+    done = spoil(call, backend, "--collective", collective)
+    assert done.code == IO, done.err
+    assert done.errors[0].startswith(f"rank 1: {named}: /"), done.errors
+
+
+@pytest.mark.parametrize("options", [(), ("--operation", "read")], ids=["write", "read"])
+def test_read_that_reads_nothing(spoil: Callable[..., Run], options: tuple[str, ...]) -> None:
+    """Every rank has just written the values that it is to read: they must be gone by then."""
+    done = spoil("H5Dread", "hdf5", *options)
+    assert done.code == VERIFICATION, done.err
