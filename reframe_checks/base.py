@@ -34,6 +34,7 @@ class BenchioCheck(BenchioJob):
         path = past.reference_folder() / f"{SYSTEM.name}.yaml"
         self.reference_file = f"{path.parent.name}/{path.name}"
         try:
+            past.check_references(path)
             self.reference = {"$ref": str(path)}
             if self.reference and self.reference.index != ("case_id",):
                 raise BadReference("'$index: [case_id]' is missing")
@@ -65,7 +66,7 @@ class BenchioCheck(BenchioJob):
             self.blessed = past.blessed().get(self.case)
             nights = past.nights().get(self.case, {})
         except (HistoryError, BlessError) as err:
-            self.past_error = f"{self.case}: {err}"  # raised when the figures are recorded
+            self.past_error = str(err)  # raised when the figures are recorded
             return
         now = datetime.now(timezone.utc)
         self.trend = judge_tonight(nights, self.blessed, now, self.figures)

@@ -10,6 +10,8 @@ from reframe.core.exceptions import ExpectedFailureError, SanityError
 
 from iowatch import expected
 from iowatch.past import baselines, history
+from iowatch.strict_yaml import load
+from iowatch.verdict import BadReference
 
 from .benchio import ROOT
 
@@ -18,6 +20,15 @@ def reference_folder():
     """Where the site's reference values and baselines are."""
     given = rt.runtime().get_option("general/0/reference_prefix")
     return Path(given or ROOT / "reference_values").absolute()
+
+
+@cache  # not per case: ReFrame reads the file for each of them
+def check_references(path):
+    """An error if the reference file has a key twice, of which ReFrame would take the last."""
+    entries = load(path.read_text("utf-8"))
+    if not isinstance(entries, dict):
+        what = "is empty" if entries is None else "has no sections, one for each check"
+        raise BadReference(f"it {what}: see reference_values/README.md")
 
 
 @cache

@@ -14,10 +14,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from iowatch.detector.judgement import SEVERE
 from iowatch.errors import UserError
+from iowatch.strict_yaml import BadYaml, load, text_of
 from iowatch.verdict import DEFECT, REGRESSION
 
 #: What was not verified, or cannot be, is never excused.
@@ -52,15 +51,11 @@ def read(system: str, folder: Path) -> list[ExpectedFailure]:
     """The failures that are expected of a system; none without a file."""
     file = path(system, folder)
     try:
-        text = file.read_text("utf-8")
+        entries = load(text_of(file)) or []
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError) as err:
-        raise ExpectedError(f"{file}: cannot be read: {err}") from None
-    try:
-        entries = yaml.safe_load(text) or []
-    except yaml.YAMLError as err:
-        raise ExpectedError(f"{file}: {' '.join(str(err).split())}") from None
+    except BadYaml as err:
+        raise ExpectedError(f"{file}: {err}") from None
     if not isinstance(entries, list):
         raise ExpectedError(f"{file}: is no list of entries with case, until and why")
     return [_entry(file, number, entry) for number, entry in enumerate(entries, start=1)]

@@ -148,8 +148,8 @@ def test_result_that_a_later_session_wrote_over_is_not_certified(accepted):
     [
         (["--session", "1"], "results.db: no acceptance session 1 of small is on record"),
         (["--output", "dossier.doc"], "--output dossier.doc: is neither .html nor .pdf"),
-        (["--output", "no/where.html"], "--output no/where.html: cannot be written: No such file"),
-        (["--output", "only.html", "--output", "no/x.pdf"], "--output no/x.pdf: cannot be written"),
+        (["--output", "no/where.html"], "no/where.html: cannot be written: No such file"),
+        (["--output", "only.html", "--output", "no/x.pdf"], "no/x.pdf: cannot be written"),
         (["--db", "nowhere.db"], "nowhere.db: there is no such results database"),
     ],
 )

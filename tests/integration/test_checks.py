@@ -229,7 +229,9 @@ def test_case_without_reference_is_red_until_recording_is_asked_for(site):
     ("references", "sentence"),
     [
         (None, "No such file or directory"),
-        ("", "cannot be used"),
+        ("", "it is empty"),
+        ("- SharedFileWrite", "it has no sections"),
+        (REGRESSION_ONLY + "  .*: {}\n", "line 6: key '.*' stands in line 4 already"),
         ("SharedFileWrite: [", "while parsing"),
         ("SharedFileWrite: 5", "cannot be used"),
         (REGRESSION_ONLY.replace("  $index: [case_id]\n", ""), "cannot be used"),

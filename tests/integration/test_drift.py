@@ -132,6 +132,17 @@ def test_damaged_history_is_an_error_and_no_verdict(blessed):
     assert (code, verdict) == (1, "")
     (test,) = blessed.report()
     assert f"{blessed.database}: damaged, or no SQLite database" in test["fail_reason"]
+    assert CASE not in test["fail_reason"], "who shows the reason names the case before it"
+
+
+def test_lost_baseline_is_an_error_and_no_verdict(blessed):
+    baselines = blessed.folder / "baselines" / "small.yaml"
+    baselines.unlink()
+    code, verdict, _ = tonight(blessed)
+    assert (code, verdict) == (1, "")
+    (test,) = blessed.report()
+    assert f"{baselines}: either it or the blessed block of " in test["fail_reason"]
+    assert test["fail_reason"].count(CASE) == 1
 
 
 def test_suspicious_case_is_run_again_hours_later(blessed):

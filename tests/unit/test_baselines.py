@@ -12,7 +12,8 @@ from iowatch.case import Case
 from iowatch.commands import past
 from iowatch.paper.published import references
 from iowatch.past import baselines
-from iowatch.past.baselines import BEGIN, END, BlessError, bless, read, with_blessed, write
+from iowatch.past.baselines import BlessError, bless, read, write
+from iowatch.past.floors import BEGIN, END, FloorError, with_floors
 from iowatch.past.history import Record, by_night
 from iowatch.verdict import read_references
 
@@ -87,7 +88,7 @@ def test_reference_that_cannot_be_kept_is_an_error(folder, entry):
     head = "SharedFileWrite:\n  $index: [case_id]\n"
     text = references.read_text().replace(head, head + entry)
     references.write_text(text)
-    with pytest.raises(BlessError, match="the reference file's entry cannot be used"):
+    with pytest.raises(FloorError, match="the reference file's entry cannot be used"):
         blessing(folder, nights())
     assert references.read_text() == text
 
@@ -115,7 +116,7 @@ def test_empty_sections_and_missing_ones_are_filled(tmp_path):
 def test_section_of_another_form_is_not_touched(tmp_path):
     text = 'SharedFileWrite: {"$index": [case_id], "x:.*": {total_max: [1, 0, null]}}\n'
     (tmp_path / "archer.yaml").write_text(text)
-    with pytest.raises(BlessError, match="SharedFileWrite"):
+    with pytest.raises(FloorError, match="SharedFileWrite"):
         blessing(tmp_path, nights())
     assert (tmp_path / "archer.yaml").read_text() == text
     assert not (tmp_path / "baselines" / "archer.yaml").exists()
@@ -199,7 +200,7 @@ def test_broken_baselines_are_named(folder, text):
 
 
 def test_missing_reference_file_is_named(tmp_path):
-    with pytest.raises(BlessError, match=r"archer.yaml cannot be read: No such file"):
+    with pytest.raises(BlessError, match=r"archer.yaml: there is no such file"):
         blessing(tmp_path, nights())
 
 
@@ -211,7 +212,7 @@ def test_generated_references_keep_the_floors(folder):
         == 0
     )
     assert (folder / "archer.yaml").read_text() == text
-    assert with_blessed(text, {}) == references("archer")
+    assert with_floors(text, {}) == references("archer")
 
 
 def test_command_prints_what_it_did_and_its_exit_code(folder, monkeypatch):

@@ -28,6 +28,11 @@ def test_contract_is_read(tmp_path):
         ("system: archer\n", "", "needs system, title and criteria"),
         ("title:", "titel:", "needs system, title and criteria"),
         (CONTRACT, "[", "cannot be read"),
+        (
+            "0.5",
+            "0.5, at_least: 0.7",
+            "contract.yaml: cannot be read: line 4: key 'at_least' stands",
+        ),
         ("system: archer", "system: archer\nconfidence: 95", "confidence is 95, not between"),
         (LINE, "  []", "is empty"),
         ("name: A1, ", "", "criterion 1: needs filesystem, kind, name"),

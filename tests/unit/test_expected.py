@@ -53,6 +53,8 @@ def test_system_without_a_file_expects_nothing(tmp_path):
     [
         ("case: x", "archer.yaml: is no list of entries"),
         ("- [", "archer.yaml: while parsing"),
+        (ENTRY + "  until: 2028-01-31\n", "archer.yaml: line 4: key 'until' stands in line 2"),
+        (ENTRY.replace("01-31", "02-30"), "archer.yaml: day is out of range"),
         (
             ENTRY.replace("  why: HDF5 1.8.14 closes slowly, ticket 4711\n", ""),
             "entry 1: needs case",

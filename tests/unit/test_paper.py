@@ -201,7 +201,7 @@ def test_file_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path, me
         raise OSError(*message)
 
     drawing.savefig = fail_half_way
-    with pytest.raises(UserError, match=rf"figure-20\.png cannot be written: {message[-1]}$"):
+    with pytest.raises(UserError, match=rf"figure-20\.png: cannot be written: {message[-1]}$"):
         paper_plots.save(drawing, figure(20), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"figure-20.svg", "figure-20.png"}
     assert (tmp_path / "figure-20.png").read_text() == "old"

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from iowatch.case import Case, parse_size
+from iowatch.errors import UserError
 from iowatch.figures import figure_names
 from iowatch.paper import published
 from iowatch.paper.published import (
@@ -226,7 +227,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(PublishedError, match="cannot be written: No space left"):
+    with pytest.raises(UserError, match="cannot be written: No space left"):
         write_references("jasmin", tmp_path)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
 
@@ -235,7 +236,7 @@ def test_errors_are_one_line(tmp_path, monkeypatch):
     with pytest.raises(PublishedError) as unknown:
         write_references("archre", tmp_path)
     assert str(unknown.value) == f"no system 'archre': there are {', '.join(sorted(SYSTEMS))}"
-    with pytest.raises(PublishedError, match=r"missing/local\.yaml cannot be written"):
+    with pytest.raises(UserError, match=r"missing/local\.yaml: cannot be written"):
         write_references("local", tmp_path / "missing")
     monkeypatch.setattr(published, "PUBLISHED", tmp_path)
     with pytest.raises(PublishedError, match="has no tables: install iowatch from its checkout"):

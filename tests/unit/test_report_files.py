@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 from unit.reported_nights import HDF5, MPIIO, NIGHT, record, red, report, well
 
 from iowatch.cli import app
+from iowatch.errors import UserError
 from iowatch.expected import ExpectedFailure
 from iowatch.past import history
-from iowatch.report.model import ReportError, report_of
+from iowatch.report.model import report_of
 from iowatch.report.pages import html, junit, markdown
 from iowatch.report.write import page_of_tonight, write
 
@@ -107,37 +108,38 @@ def test_file_is_written_over(tmp_path):
 
 @pytest.mark.parametrize(
     "make",
-    [
-        os.mkdir,
-        os.mkfifo,
-        lambda path: path.symlink_to("file"),
-        lambda path: path.symlink_to("nowhere"),
-    ],
+    [os.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/null")],
 )
 def test_only_a_regular_file_is_written_over(tmp_path, make):
     path, file = tmp_path / "report.html", tmp_path / "file"
     file.write_text("kept")
     make(path)
     before = path.lstat()
-    with pytest.raises(
-        ReportError, match=r"report\.html: cannot be written: it is no regular file$"
-    ):
+    with pytest.raises(UserError, match=r"report\.html: cannot be written: it is no regular file$"):
         write(path, "text")
     assert path.lstat() == before
     assert {path.name for path in tmp_path.iterdir()} == {"file", "report.html"}
     assert file.read_text() == "kept"
 
 
+def test_link_stays_one(tmp_path):
+    path = tmp_path / "report.html"
+    path.symlink_to("elsewhere.html")
+    write(path, "text")
+    assert path.is_symlink()
+    assert (tmp_path / "elsewhere.html").read_text() == "text"
+
+
 def test_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    with pytest.raises(ReportError, match=r"a\.html: cannot be written: Not a directory$"):
+    with pytest.raises(UserError, match=r"a\.html: cannot be written: Not a directory$"):
         write(tmp_path / "file" / "a.html", "text")
 
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
-    with pytest.raises(ReportError, match=r"a\.html: cannot be written: No space left on device"):
+    with pytest.raises(UserError, match=r"a\.html: cannot be written: No space left on device"):
         write(tmp_path / "a.html", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from iowatch.errors import UserError
+from iowatch.strict_yaml import BadYaml, load
 
 #: What a criterion may be about, with its unit.
 KINDS = {
@@ -68,9 +67,9 @@ def read(path: Path) -> Contract:
     """The contract of a YAML file; CriteriaError names the file, the criterion and the key."""
     try:
         text = path.read_text("utf-8")
-        data = yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as err:
-        raise CriteriaError(f"{path}: cannot be read: {' '.join(str(err).split())}") from None
+        data = load(text)
+    except (OSError, UnicodeDecodeError, BadYaml) as err:
+        raise CriteriaError(f"{path}: cannot be read: {err}") from None
     keys = {"system", "title", "confidence", "criteria"}
     if not isinstance(data, dict) or not keys - {"confidence"} <= set(data) <= keys:
         raise CriteriaError(f"{path}: needs system, title and criteria, and may have confidence")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import jinja2
@@ -13,6 +13,7 @@ from iowatch.accept.evidence import Evidence
 from iowatch.accept.judge import FAIL, OPEN, PASS, REFUSED, Finding
 from iowatch.accept.plot import drawing
 from iowatch.errors import UserError
+from iowatch.files import whole
 from iowatch.numbers import brief
 
 FORMATS = (".html", ".pdf")
@@ -81,17 +82,9 @@ def figure(criterion: Criterion, value: float | None) -> str:
 
 def write(page: str, paths: Sequence[Path]) -> None:
     """Write the page as each suffix says: all of these files whole, or none; UserError."""
-    temporary = {path: path.with_name(f".{os.getpid()}.{path.name}") for path in paths}
-    try:
+    with ExitStack() as files:
         for path in paths:
-            _write(page, path, temporary[path])
-        for path in paths:
-            temporary[path].replace(path)
-    except OSError as err:
-        raise UserError(f"--output {path}: cannot be written: {err.strerror}") from None
-    finally:
-        for file in temporary.values():
-            file.unlink(missing_ok=True)
+            _write(page, path, files.enter_context(whole(path)))
 
 
 def _write(page: str, path: Path, temporary: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import io
 import socket
-import sys
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated
 
@@ -42,8 +42,11 @@ def history(
         records = selected(db, case)
         if not csv:
             show_history(records, Console(highlight=False))
-        elif not write_table(records, sys.stdout):
+            return
+        table = io.StringIO()
+        if not write_table(records, table):
             raise UsageError("no valid run in the results database matches")
+    print(table.getvalue(), end="")
 
 
 def import_(
@@ -93,7 +96,13 @@ def bless(
 ) -> None:
     """Make good nights the baseline: 0 all cases blessed, 1 some refused, 2 wrong usage."""
     with one_line_errors():
-        cases = by_night(r for r in selected(db, case) if r.case.system == system)
+        if not why.strip():
+            raise UsageError("--why is empty: say why these nights are good")
+        # A night of the future, by a wrong clock, would be the last that is blessed: none to come
+        # would be judged.
+        now = datetime.now(timezone.utc)
+        records = selected(db, case)
+        cases = by_night(r for r in records if r.case.system == system and r.time <= now)
         if not cases:
             raise UsageError(f"no case of {system} in the results database matches")
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from iowatch.errors import UserError
+from iowatch.files import whole
 from iowatch.paper.figures import FIGURES, Figure, Series, published
 
 mpl.use("Agg")
@@ -125,15 +124,8 @@ def save(drawing: Drawing, figure: Figure, folder: Path) -> list[Path]:
     paths = [folder / f"figure-{figure.number:02}.{form}" for form in FORMATS]
     with plt.style.context(STYLE):
         for path, form in zip(paths, FORMATS, strict=True):
-            temporary = folder / f".{path.name}.{os.getpid()}"
             metadata = {"Date": None} if form == "svg" else {"Software": None}
-            try:
+            with whole(path) as temporary:
                 drawing.savefig(temporary, format=form, metadata=metadata)
-                temporary.replace(path)
-            except OSError as err:  # Pillow's have no number
-                raise UserError(f"{path} cannot be written: {err.strerror or err}") from None
-            finally:
-                with suppress(OSError):
-                    temporary.unlink()
     plt.close(drawing)
     return paths

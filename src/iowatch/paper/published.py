@@ -5,9 +5,7 @@ Nothing that a check imports may import this module: it needs polars.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,9 @@ import polars as pl
 
 from iowatch.bounds import GENERAL, IOR_PEER, SLOW_OST, flow
 from iowatch.errors import UserError
+from iowatch.files import whole
 from iowatch.past import baselines
+from iowatch.past.floors import with_floors
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "reference_values" / "published"
@@ -113,17 +113,10 @@ def write_references(system: str, folder: Path) -> Path:
 
     The floors of cases that have been blessed stay. BlessError if their baselines are broken.
     """
-    text = baselines.with_blessed(references(system), baselines.read(system, folder))
+    text = with_floors(references(system), baselines.bandwidths(baselines.read(system, folder)))
     path = folder / f"{system}.yaml"
-    temporary = folder / f".{system}.yaml.{os.getpid()}"
-    try:
+    with whole(path) as temporary:
         temporary.write_text(text, "utf-8")
-        temporary.replace(path)
-    except OSError as err:
-        raise PublishedError(f"{path} cannot be written: {err.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     return path
 
 

@@ -11,9 +11,8 @@ import fcntl
 import hashlib
 import math
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timezone
 from datetime import time as clock
 from pathlib import Path
@@ -21,17 +20,15 @@ from typing import Any
 
 import yaml
 
-from iowatch.bounds import flow, general
 from iowatch.case import Case
 from iowatch.detector.baseline import Baseline, BaselineRefused, Job, Night, baseline_of
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.errors import UserError
 from iowatch.figures import finish_fraction
+from iowatch.files import whole
+from iowatch.past.floors import floors_of, with_floors
 from iowatch.past.history import Record
-from iowatch.sweep import CHECKS, check_of
-
-FLOOR = -0.5  # of the baseline's median: ReFrame's own check is coarse, the detector is not
-BEGIN, END = "  # blessed: `iowatch bless` writes these", "  # blessed: end"
+from iowatch.strict_yaml import BadYaml, load, text_of
 
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
@@ -101,14 +98,15 @@ def settings_hash(settings: Settings) -> str:
 
 def window(
     nights: Mapping[date, Sequence[Record]], count: int, first: date | None, last: date | None
-) -> list[Night]:
+) -> dict[date, Night]:
     """The last `count` nights with figures between two dates, both included.
 
     BaselineRefused if too many nights of that time have none.
     """
     dates = sorted(d for d in nights if (first or d) <= d <= (last or d))
-    valid: list[Night] = [night for d in dates if (night := jobs_of(nights[d]))][-count:]
-    since = valid[0][0].time.date() if valid else date.max
+    jobs = ((d, jobs_of(nights[d])) for d in dates)
+    valid: dict[date, Night] = dict([(d, night) for d, night in jobs if night][-count:])
+    since = min(valid, default=date.max)
     invalid = sum(d >= since and not jobs_of(nights[d]) for d in dates)
     if invalid > NORMAL.max_bad_nights * (len(valid) + invalid):
         raise BaselineRefused(f"{invalid} of {len(valid) + invalid} nights have no valid run")
@@ -149,41 +147,102 @@ def bless(
     dry_run: bool,
 ) -> Blessing:
     """Bless each case for which the nights allow it; a case that is refused keeps its baseline."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise BlessError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
     blessed, refused = {}, {}
     for case, nights in cases.items():
         try:
-            baseline = baseline_of(window(nights, count, first, last))
-            blessed[case] = Blessed.of(baseline, NORMAL, date.today(), who, why)
+            chosen = window(nights, count, first, last)
+            entry = Blessed.of(baseline_of([*chosen.values()]), NORMAL, date.today(), who, why)
+            # A night is not always called by the day of its first job.
+            blessed[case] = replace(entry, first=min(chosen), last=max(chosen))
         except BaselineRefused as err:
             refused[case] = str(err)
     if dry_run or not blessed:
-        return Blessing(read(system, folder), blessed, refused, [])
+        return Blessing(_read(system, folder), blessed, refused, [])
     with locked(folder):
-        before = read(system, folder)
+        before = _read(system, folder)  # what is lost may be blessed again
         files = write(system, folder, {**before, **blessed})
     return Blessing(before, blessed, refused, files)
 
 
 def read(system: str, folder: Path) -> dict[Case, Blessed]:
-    """The baselines of a system; none if it has no file. BlessError if the file is broken."""
-    path = _path(system, folder)
-    if not path.exists():
-        return {}
+    """The baselines of a system; none if it has no file.
+
+    BlessError if the file is broken, or has lost a case, or the reference file has lost its floor.
+    """
+    blessed, references = _read(system, folder), folder / f"{system}.yaml"
     try:
-        entries = yaml.safe_load(path.read_text("utf-8")) or {}
-        return {Case.parse(case): Blessed(**entry) for case, entry in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as err:
-        reason = " ".join(str(err).split())
+        floors = floors_of(text_of(references))
+    except FileNotFoundError:
+        return blessed
+    except BadYaml as err:
+        raise BlessError(f"{references}: {err}") from None
+    _require_both(floors ^ {*map(str, blessed)}, system, folder)
+    return blessed
+
+
+def _read(system: str, folder: Path) -> dict[Case, Blessed]:
+    path = _path(system, folder)
+    try:
+        entries = load(text_of(path))
+        if not isinstance(entries, dict):
+            raise ValueError("it has no cases")
+        return {Case.parse(str(case)): _entry(case, entry) for case, entry in entries.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, BadYaml) as err:
         raise BlessError(
-            f"{path}: not the baselines that `iowatch bless` writes: {reason}"
+            f"{path}: not the baselines that `iowatch bless` writes: {err}: restore the file, or "
+            "remove it and bless again"
         ) from None
+
+
+def _entry(case: str, entry: Any) -> Blessed:
+    """ValueError if it is none that could have been blessed: it would fail later, or never."""
+    keys = [field.name for field in fields(Blessed)]
+    if not isinstance(entry, dict) or {*entry} != {*keys}:
+        raise ValueError(f"{case}: needs {', '.join(keys)}, and nothing else")
+    if wrong := [key for key in keys if not _is_valid(key, entry[key])]:
+        raise ValueError(f"{case}: {wrong[0]} is {entry[wrong[0]]!r}")
+    if (entry["ratio"] is None) != (entry["ratio_spread"] is None):
+        raise ValueError(f"{case}: only one of ratio and ratio_spread is null")
+    if entry["first"] > entry["last"]:
+        raise ValueError(f"{case}: first is after last")
+    return Blessed(**entry)
+
+
+def _is_valid(key: str, value: Any) -> bool:
+    if key in ("first", "last", "blessed"):
+        return type(value) is date  # a time of the day is none
+    if key in ("settings", "who", "why"):
+        return isinstance(value, str)
+    if key in ("ratio", "ratio_spread", "finish_fraction") and value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, int if key == "nights" else int | float):
+        return False
+    return 0 <= value <= 1 if key == "finish_fraction" else 0 < value < 1e300  # nor nan
+
+
+def _require_both(lost: Collection[str], system: str, folder: Path) -> None:
+    """BlessError if there are cases of which either the baseline or the floor is lost."""
+    if lost:
+        more = f" and {len(lost) - 1} more case(s)" if len(lost) > 1 else ""
+        raise BlessError(
+            f"{_path(system, folder)}: either it or the blessed block of {folder / system}.yaml "
+            f"has lost {min(lost)}{more}: restore the files, bless again, or remove the case"
+        )
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One bless at a time."""
-    (folder / "baselines").mkdir(exist_ok=True)
-    handle = os.open(folder / "baselines", os.O_RDONLY)
+    path = folder / "baselines"
+    try:
+        path.mkdir(exist_ok=True)
+        handle = os.open(path, os.O_RDONLY)
+    except OSError as err:
+        raise BlessError(f"{path} cannot be made, or read: {err.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -194,70 +253,32 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def write(system: str, folder: Path, blessed: Mapping[Case, Blessed]) -> list[Path]:
-    """Write both files, each whole or not at all; their paths."""
+    """Write both files, whole or not at all; their paths. BlessError, UserError."""
     references = folder / f"{system}.yaml"
     try:
-        text = references.read_text("utf-8")
-    except OSError as err:
-        raise BlessError(f"{references} cannot be read: {err.strerror}") from None
+        text = text_of(references)
+        if not isinstance(load(text), dict | None):
+            raise BadYaml("has no sections, one for each check")
+    except FileNotFoundError:
+        raise BlessError(
+            f"{references}: there is no such file: --folder names its folder"
+        ) from None
+    except BadYaml as err:
+        raise BlessError(f"{references}: {err}") from None
+    _require_both(floors_of(text) - {*map(str, blessed)}, system, folder)
     ordered = {str(case): asdict(blessed[case]) for case in sorted(blessed, key=str)}
     baselines = HEADER.format(system=system) + yaml.safe_dump(ordered, sort_keys=False, width=100)
-    texts = {_path(system, folder): baselines, references: with_blessed(text, blessed)}
-    temporary = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in texts}
-    try:
+    texts = {_path(system, folder): baselines, references: with_floors(text, bandwidths(blessed))}
+    with contextlib.ExitStack() as files:
         for path, content in texts.items():
-            temporary[path].write_text(content, "utf-8")
-        for path in texts:
-            temporary[path].replace(path)
-    except OSError as err:
-        raise BlessError(f"{err.filename} cannot be written: {err.strerror}") from None
-    finally:
-        for path in temporary.values():
-            path.unlink(missing_ok=True)
+            files.enter_context(whole(path)).write_text(content, "utf-8")
     return list(texts)
-
-
-def with_blessed(text: str, blessed: Mapping[Case, Blessed]) -> str:
-    """A reference file with the floors of these baselines, first in each check's section, instead
-    of those that it had. BlessError if a section is not of the form that the README shows."""
-    text = re.sub(rf"^{re.escape(BEGIN)}\n.*?^{re.escape(END)}\n", "", text, flags=re.M | re.S)
-    before: dict[str, Any] = yaml.safe_load(text) or {}
-    for check in CHECKS:
-        section = before.get(check)
-        entries = section if isinstance(section, dict) else {}
-        floors = "".join(
-            f"  {_key(case)}: {flow(_floor(case, entry, entries))}\n"
-            for case, entry in sorted(blessed.items(), key=lambda item: str(item[0]))
-            if check_of(case) == check
-        )
-        if floors:
-            head = rf"^{check}:(\n  \$index: \[case_id\]| \{{\$index: \[case_id\]\}})[^\n]*\n"
-            block = f"{check}:\n  $index: [case_id]\n{BEGIN}\n{floors}{END}\n"
-            # A backslash in a replacement must be doubled.
-            text, count = re.subn(head, block.replace("\\", r"\\"), text, flags=re.M)
-            if count == 0 and check in before:
-                raise BlessError(
-                    f"section {check} of the reference file cannot be added to: begin it with the "
-                    f"lines `{check}:` and `  $index: [case_id]`"
-                )
-            text += "" if count else f"\n{block}"
-    return text
-
-
-def _floor(case: Case, entry: Blessed, entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The bounds that the case had so far, for its floor will hide their entry; and the floor."""
-    matching = (entries[key] for key in entries if re.fullmatch(key, str(case)))
-    try:
-        bounds = next(matching, general(case))
-        return {**bounds, "total_max": [entry.bandwidth, FLOOR, None, "MiB/s"]}
-    except (re.error, TypeError) as err:
-        raise BlessError(f"{case}: the reference file's entry cannot be used: {err}") from None
-
-
-def _key(case: Case) -> str:
-    """The regular expression that only this case matches."""
-    return str(case).replace(".", r"\.")
 
 
 def _path(system: str, folder: Path) -> Path:
     return folder / "baselines" / f"{system}.yaml"
+
+
+def bandwidths(blessed: Mapping[Case, Blessed]) -> dict[Case, float]:
+    """MiB/s: what the floors of these are measured by."""
+    return {case: entry.bandwidth for case, entry in blessed.items()}

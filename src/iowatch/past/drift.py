@@ -31,13 +31,15 @@ def judge_tonight(
 ) -> Trend:
     """What the detector says of a job that has just ended, after the nights since the bless.
 
-    The night is not over: a suspicious job is only suspect while a re-run may come.
+    The night is not over: a suspicious job is only suspect while a re-run may come. Runs that a
+    wrong clock has dated later than this one are no past of it.
     """
     detector, state = Detector(blessed.baseline if blessed else None), State()
     earlier: Night = []
     for night in sorted(nights):
-        jobs = jobs_of(nights[night])
-        if is_same_night(nights[night], time):
+        runs = [record for record in nights[night] if record.time <= time]
+        jobs = jobs_of(runs)
+        if runs and is_same_night(runs, time):
             earlier = jobs
         elif jobs and (blessed is None or night > blessed.last):
             state, _ = detector.judge(state, jobs)

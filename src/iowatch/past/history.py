@@ -64,23 +64,37 @@ def read(files: Iterable[Path]) -> list[Record]:
 
 
 def by_night(records: Iterable[Record]) -> dict[Case, dict[date, list[Record]]]:
-    """The records of each case, oldest first, by the day on which their night began, in UTC.
+    """The records of each case in its own nights; see `nights_of`."""
+    cases: dict[Case, list[Record]] = {}
+    for record in records:
+        cases.setdefault(record.case, []).append(record)
+    return {case: nights_of(runs) for case, runs in cases.items()}
 
-    What is run within NIGHT of a night's first run is a re-run of that night, past midnight too.
+
+def nights_of(records: Iterable[Record]) -> dict[date, list[Record]]:
+    """The records, oldest first, by the day on which their night began, in UTC.
+
+    What is run within NIGHT of a night's first run belongs to that night, past midnight too. Of two
+    nights that begin on one day, just after midnight and just before the next, the second has the
+    next day.
     """
-    cases: dict[Case, dict[date, list[Record]]] = {}
+    nights: dict[date, list[Record]] = {}
+    night = date.min
     for record in sorted(records, key=lambda record: record.time):
-        nights = cases.setdefault(record.case, {})
-        last = next(reversed(nights), None)
-        if last is None or not is_same_night(nights[last], record.time):
-            last = record.time.date()
-        nights.setdefault(last, []).append(record)
-    return cases
+        if not nights or not is_same_night(nights[night], record.time):
+            day = record.time.date()
+            night = max(day, night + timedelta(days=1)) if nights else day
+            nights[night] = []
+        nights[night].append(record)
+    return nights
 
 
 def is_same_night(night: Sequence[Record], time: datetime) -> bool:
-    """Is a run at this time one more of the night?"""
-    return time - night[0].time < NIGHT
+    """Is a run at this time one more of the night?
+
+    Not if the night begins later: a clock that was wrong has dated it.
+    """
+    return timedelta(0) <= time - night[0].time < NIGHT
 
 
 @contextmanager
@@ -190,6 +204,11 @@ def _case(text: str) -> Case | None:
         return Case.parse(text)
     except ValueError:
         return None
+
+
+def recorded(test: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a test as ReFrame stores it."""
+    return _figures(test.get("perfvalues") or {})
 
 
 def _figures(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:

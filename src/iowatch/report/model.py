@@ -18,7 +18,7 @@ from iowatch.expected import ExpectedFailure
 from iowatch.names import short_names
 from iowatch.past.baselines import Blessed
 from iowatch.past.drift import judge_tonight
-from iowatch.past.history import Record, by_night, is_same_night
+from iowatch.past.history import Record, by_night, nights_of
 from iowatch.report.past import Past
 from iowatch.report.row import Row, row_of, severity
 
@@ -107,7 +107,7 @@ def report_of(
         raise NothingOnRecord(
             f"no night of system {system} is on record; systems on record: {names}"
         )
-    nights = _system_nights(own)
+    nights = nights_of(own)  # one that begins before midnight may measure cases after it
     last = night or max(nights)
     if last not in nights:
         raise ReportError(
@@ -138,17 +138,6 @@ def report_of(
         {record.session for record in runs},
         gated,
     )
-
-
-def _system_nights(records: Iterable[Record]) -> dict[date, list[Record]]:
-    """All records of each night; one that begins before midnight may measure cases after it."""
-    nights: dict[date, list[Record]] = {}
-    for record in sorted(records, key=lambda record: record.time):
-        last = next(reversed(nights), None)
-        if last is None or not is_same_night(nights[last], record.time):
-            last = record.time.date()
-        nights.setdefault(last, []).append(record)
-    return nights
 
 
 def _missing(earlier: Mapping[date, Sequence[Record]], tonight: set[Case]) -> Iterator[str]:

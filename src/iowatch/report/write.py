@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
 from iowatch import expected
+from iowatch.files import whole
 from iowatch.night import gate
 from iowatch.past import baselines, history
 from iowatch.reframe_site import reference_folder
-from iowatch.report.model import NothingOnRecord, Report, ReportError, report_of
+from iowatch.report.model import NothingOnRecord, Report, report_of
 from iowatch.report.pages import html
 
 
@@ -73,19 +72,6 @@ def write_page(report: Report, folder: Path) -> Path:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, all of it or nothing, over what is there; ReportError.
-
-    A device, a pipe or a link is refused: the new file would take its place.
-    """
-    try:
-        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-            raise ReportError(f"{path}: cannot be written: it is no regular file")
-        new = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            new.write_text(text, "utf-8")
-            new.replace(path)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
-    except OSError as err:
-        raise ReportError(f"{path}: cannot be written: {err.strerror}") from None
+    """Write a file, all of it or nothing, over what is there; UserError."""
+    with whole(path) as temporary:
+        temporary.write_text(text, "utf-8")
