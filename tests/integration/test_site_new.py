@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,8 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     assert tried.returncode == 0, tried.stdout
     scripts = [path.read_text() for path in (tmp_path / "run/stage/cluster").rglob("*.sh")]
     jobs = [text for text in scripts if "srun" in text and "--stripe-count -1" in text]
-    assert len(jobs) == 16
+    done = Counter(re.search(r"--operation (\w+)", text)[1] for text in jobs)
+    assert done == {"write": 16, "read": 8}, "reads from two nodes only"
     for text in jobs:
         assert "#SBATCH --partition=standard\n" in text
         assert "#SBATCH --ntasks-per-node=128\n" in text
