@@ -1,5 +1,6 @@
 """A job of benchio on one filesystem, and the law that its result must satisfy."""
 
+import os
 from math import prod
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import SanityError
+from reframe.core.schedulers.local import LocalJobScheduler
 
 from iowatch import results
 from iowatch.case import parse_size, parse_stripe
 from iowatch.figures import figures
 from iowatch.phases import slowest_ranks
+from iowatch.reframe_site import JOB_TMPDIR
 from iowatch.sweep import NIGHTLY, SWEEPS, Setting
 from iowatch.verdict import INVALID
 
@@ -26,6 +29,16 @@ from .benchio import BuiltBenchio
 from .parameters import FILESYSTEMS, SYSTEM, asking, full_size
 
 MARK = ".iowatch"  # the file that says that a directory is one of ours
+
+# By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
+# its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
+LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
+
+# TMPDIR is ReFrame's own if iowatch started it, and on no other machine: jobs get the user's.
+if JOB_TMPDIR in os.environ:
+    os.environ.pop("TMPDIR", None)
+    if users := os.environ.pop(JOB_TMPDIR):
+        os.environ["TMPDIR"] = users
 
 
 class BenchioJob(rfm.RunOnlyRegressionTest):

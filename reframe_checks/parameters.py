@@ -1,5 +1,6 @@
 """The parameters of the checks: their values come from the sweeps of the site's filesystems."""
 
+from dataclasses import fields
 from functools import cache
 
 import reframe.core.runtime as rt
@@ -8,6 +9,7 @@ from reframe.core.meta import make_test
 
 from iowatch.case import format_size, parse_size
 from iowatch.site import read_filesystem
+from iowatch.sweep import Setting
 
 SYSTEM = rt.runtime().system
 FILESYSTEMS = {
@@ -57,7 +59,9 @@ def asking(test):
     check = cls.__name__
     if not offered(check, "nodes"):
         return []
-    given = frozenset(p for p in cls.raw_params if cls.raw_params[p].values != offered(check, p))
+    # ReFrame adds parameters of its own, such as for --repeat.
+    ours = {field.name for field in fields(Setting)}.intersection(cls.raw_params)
+    given = frozenset(p for p in ours if cls.raw_params[p].values != offered(check, p))
     return [
         partition
         for partition in FILESYSTEMS

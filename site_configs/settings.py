@@ -5,6 +5,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PREFIX = Path(os.environ.get("RFM_PREFIX", ROOT / "results"))
+if not PREFIX.is_absolute():  # ReFrame is somewhere else while it reads this, and so are jobs
+    raise SystemExit(f"error: RFM_PREFIX is {str(PREFIX)!r}: it must be an absolute path")
 PREFIX.mkdir(parents=True, exist_ok=True)  # ReFrame does not make the log file's directory
 
 site_configuration = {

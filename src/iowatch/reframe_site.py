@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from iowatch.case import Case
@@ -14,6 +17,9 @@ from iowatch.site import Filesystem, read_filesystem
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = ROOT / "reframe_checks"
+
+#: The environment variable with the TMPDIR that jobs are to have; empty: none.
+JOB_TMPDIR = "IOWATCH_TMPDIR"
 
 
 class UsageError(UserError):
@@ -72,21 +78,48 @@ def is_stored(system: str, uuid: str) -> bool:
 def ask_reframe(*options: str) -> str:
     """What ReFrame prints for these options; UsageError in one line if it can't."""
     try:
-        done = subprocess.run(
-            ["reframe", "--nocolor", *options], capture_output=True, text=True, check=True
-        )
+        with temporary_folder() as folder:
+            done = subprocess.run(
+                ["reframe", "--nocolor", *options],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=environment(folder),
+            )
     except FileNotFoundError:
         raise UsageError("no reframe on PATH: run `make setup` and `source env.sh`") from None
     except subprocess.CalledProcessError as err:
-        reason = why_it_failed(err.stdout + err.stderr)
+        said = err.stdout + err.stderr
+        reason = why_it_failed(said) or (said.strip().splitlines() or ["it said nothing"])[-1]
         raise UsageError(f"reframe {' '.join(options)}: {reason}") from None
     return done.stdout
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is removed after the block; UsageError if none can be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="iowatch.")
+    except OSError as err:
+        raise UsageError(f"no temporary folder can be made, nothing was run: {err}") from None
+    with folder as name:
+        yield Path(name)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """ReFrame's own environment: it leaves a log in TMPDIR whenever it starts.
+
+    Its jobs get the user's TMPDIR again, from reframe_checks/job.py.
+    """
+    users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
+    return {**os.environ, "TMPDIR": str(folder), **users}
+
+
 def why_it_failed(output: str) -> str:
-    """The line of ReFrame's output that says what went wrong."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    """The line of ReFrame's output that says what went wrong; empty if there is none."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)  # of colours
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     # A configuration that is no Python makes ReFrame print a traceback, the place near its end.
     place = [line for line in lines if line.startswith("File ")][-1:]
-    error = [line for line in lines if "rror: " in line][-1:] or lines[-1:]
-    return ": ".join(place + error)
+    error = [line for line in lines if re.search(r"rror: |^ERROR", line)][-1:]
+    return ": ".join(place + error) if error else ""

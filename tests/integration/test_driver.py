@@ -28,9 +28,10 @@ def hanging(site):
     return site
 
 
-def wait_for_hanging_job(site, process):
+def wait_for_job(site, process, file):
+    """Wait until the job has written this file."""
     for _ in range(1200):
-        if list(site.scratch.glob("iowatch.*/hangs")):
+        if list(site.scratch.glob(f"iowatch.*/{file}")):
             return
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.05)
@@ -53,7 +54,7 @@ def processes_of(site):
 def test_interrupted_night(hanging):
     process = hanging.start(*NIGHTLY)
     try:
-        wait_for_hanging_job(hanging, process)
+        wait_for_job(hanging, process, "hangs")
         second = hanging.iowatch("--quiet")
         process.terminate()
         output, _ = process.communicate(timeout=60)
@@ -81,6 +82,23 @@ def test_interrupted_night(hanging):
     )
 
 
+def test_interrupted_night_leaves_no_data(site):
+    """The real benchio: mpirun takes longer to end it than ReFrame by itself allows a job."""
+    site.write["local_size"] = [192]
+    process = site.start(*NIGHTLY)
+    try:
+        wait_for_job(site, process, "benchio.*")
+        process.terminate()
+        output, _ = process.communicate(timeout=90)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(100)
+    assert process.returncode == 143, output
+    assert list(site.scratch.iterdir()) == []
+    assert processes_of(site) == []
+
+
 def test_time_limit(site):
     """So short that ReFrame may not even have begun."""
     site.faults = {"gnu": "hangs"}
@@ -90,6 +108,19 @@ def test_time_limit(site):
     assert done.stdout.startswith("\npartition "), "nothing of ReFrame's own"
     assert list(site.scratch.iterdir()) == []
     assert processes_of(site) == []
+
+
+def test_night_leaves_no_temporary_files(site):
+    """ReFrame leaves a log in TMPDIR whenever it starts; jobs need theirs as it was."""
+    folder = site.folder / "tmp"
+    folder.mkdir()
+    site.environment["TMPDIR"] = str(folder)
+    site.partition["prepare_cmds"] = [f'echo "$TMPDIR" >> {site.folder}/tmpdirs']
+    site.faults = {"gnu": "none"}
+    done = site.iowatch("--quiet", "--record")
+    assert done.returncode == 0, done.stdout
+    assert set((site.folder / "tmpdirs").read_text().split()) == {str(folder)}
+    assert list(folder.iterdir()) == []
 
 
 SENDMAIL = """\

@@ -24,6 +24,14 @@ def test_green_night(site):
     assert "netcdf" in page.read_text()
 
 
+def test_checks_can_be_repeated(site):
+    """Outside of nights; ReFrame skips a check that it cannot make, and that is no failure."""
+    site.faults = {"gnu": "none"}
+    done = site.reframe("-r", "--repeat=2", "--mode=record")
+    assert done.returncode == 0, done.stdout
+    assert [test["result"] for test in site.report()] == ["pass", "pass"]
+
+
 def test_wrong_name_filter_is_red(site):
     done = site.iowatch("-n", "SharedFileWrit3")
     assert done.returncode == 1
@@ -105,6 +113,14 @@ def test_results_folder_that_cannot_be_written(site):
     """Better before the night than after it."""
     site.environment["RFM_SQLITE_DB_FILE"] = "/proc/iowatch/results.db"
     assert_usage_error(site.iowatch(), "/proc/iowatch/nightly.small.lock: cannot be written")
+
+
+def test_results_folder_that_is_relative(site):
+    """ReFrame reads its configuration in another folder, and there it would be made."""
+    site.environment["RFM_PREFIX"] = "here"
+    sentence = "error: RFM_PREFIX is 'here': it must be an absolute path"
+    assert_usage_error(site.iowatch(), sentence)
+    assert site.reframe("-l").stdout == f"{sentence}\n"
 
 
 def test_missing_key(site):

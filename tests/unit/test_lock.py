@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 
@@ -37,3 +38,25 @@ def test_folder_that_cannot_be_written(tmp_path):
         locked("archer", tmp_path / "results" / "new"),
     ):
         pass
+
+
+def test_disk_that_is_full(tmp_path, monkeypatch):
+    def full(handle, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    sentence = r"archer\.lock: cannot be written, nothing was run: No space left on device$"
+    with pytest.raises(UsageError, match=sentence), locked("archer", tmp_path):
+        pass
+    monkeypatch.undo()
+    with locked("archer", tmp_path):
+        pass
+
+
+def test_former_owner_is_forgotten(tmp_path):
+    file = tmp_path / "nightly.archer.lock"
+    file.write_text("since long ago, process 1 on a machine with a long name\n" * 9)
+    with locked("archer", tmp_path):
+        (line,) = file.read_text().splitlines()
+        assert f"process {os.getpid()} on " in line
+    assert file.read_text() == ""

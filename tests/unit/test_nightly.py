@@ -16,7 +16,7 @@ from iowatch.night import nightly
 from iowatch.night.gate import gate
 from iowatch.night.mail import MailError, Outbox
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
-from iowatch.night.session import Interrupted, Session
+from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
 from iowatch.reframe_site import UsageError
 from iowatch.site import Filesystem
 
@@ -127,6 +127,20 @@ def test_sessions_after_one_that_was_stopped_are_not_run(site, monkeypatch):
     assert night.signal == signal.SIGTERM
 
 
+def test_signal_after_the_session_loses_nothing(site, monkeypatch):
+    """While ReFrame is asked whether the session is on record, or nobody would see what is."""
+
+    def is_stored(system, uuid):
+        return signal.raise_signal(signal.SIGTERM) is None
+
+    monkeypatch.setattr(nightly, "is_stored", is_stored)
+    monkeypatch.setattr(nightly, "ignore_signals", ignore_signals)
+    site(Session(GREEN))
+    with interruptible():
+        night = nightly.run(Wanted("local"))
+    assert (len(night.rows), night.problems, night.signal) == (1, [], 0)
+
+
 def test_history_that_cannot_be_read_is_a_problem(site, tmp_path):
     (tmp_path / "results.db").write_text("no database\n" * 99)
     site(Session(GREEN))
@@ -142,6 +156,13 @@ def test_nothing_is_due_without_suspects(site, tmp_path):
         database.execute("CREATE TABLE sessions (uuid, session_start_unix, json_blob)")
     site()
     with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
+        nightly.run(Wanted("local", again=True))
+
+
+def test_nothing_to_run_again_before_the_first_night(site, tmp_path):
+    site()
+    sentence = f"^--again: nothing is on record yet: there is no {tmp_path}/results.db$"
+    with pytest.raises(UsageError, match=sentence):
         nightly.run(Wanted("local", again=True))
 
 

@@ -141,3 +141,12 @@ def test_expected_failure_that_does_not_show():
     assert notes(rows, expected=[failure("cirrus:.*")])[0] == []
     past_date = [failure(until=TODAY - timedelta(days=1))]
     assert notes(rows, expected=past_date)[0] == []
+
+
+def test_runs_of_the_future_are_counted():
+    night, known = Night([]), Known(FS3, {}, {}, (), DATABASE, future=2)
+    add_notes(night, known, at(1), "iowatch AGAIN")
+    assert night.notes == [
+        f"2 run(s) in {DATABASE} are dated later than now: a clock was wrong; they count for "
+        "nothing"
+    ]

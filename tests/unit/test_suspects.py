@@ -1,11 +1,15 @@
 """What is offered for a re-run, and when."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from typer.testing import CliRunner
 from unit.nights import BEGIN, CASE, SLOW, USUAL, at, blessed, ran
 
 from iowatch.case import Case
+from iowatch.cli import app
+from iowatch.commands import night
 from iowatch.night.suspects import due, rerun_script
 from iowatch.night.tonight import tonight
 
@@ -107,3 +111,41 @@ def test_script_selects_in_a_shell():
     cases = tonight([*PAST, ran(0, SLOW)], blessed(), at(1))
     *_, line = rerun_script(cases, at(5))
     assert line.endswith("-r --system archer:fs3 -p '^gnu$' --name=/a1")
+
+
+FS4 = replace(CASE, partition="fs4")
+
+
+@pytest.fixture
+def suspects(monkeypatch, tmp_path):
+    """suspects(system): the command, with two partitions of one system on record."""
+    records = [ran(0, SLOW), ran(0, SLOW, case=FS4)]
+    monkeypatch.setattr(night, "selected", lambda db, case: records)
+    monkeypatch.setattr(night, "tonight", lambda records, *rest: {r.case: r for r in records})
+    monkeypatch.setattr(night, "rerun_script", lambda cases, now: map(str, cases))
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+
+    def invoke(system):
+        return CliRunner().invoke(app, ["suspects", "--system", system])
+
+    return invoke
+
+
+def test_suspects_of_a_system_or_of_a_partition(suspects):
+    assert suspects("archer").stdout.splitlines() == [str(CASE), str(FS4)]
+    assert suspects("archer:fs3").stdout.splitlines() == [str(CASE)]
+
+
+@pytest.mark.parametrize(
+    ("system", "only"),
+    [("nosuch", "archer"), ("arche", "archer"), ("archer:nosuch", "archer:fs3, archer:fs4")],
+)
+def test_suspects_of_what_is_not_on_record(suspects, system, only):
+    done = suspects(system)
+    sentence = f"--system {system}: nothing is on record of it, only of {only}"
+    assert (done.exit_code, done.output) == (2, f"iowatch: error: {sentence}\n")
+
+
+def test_run_of_the_future_hides_no_suspect():
+    """A clock that was wrong has dated it."""
+    assert rerun_at(ran(0, SLOW), ran(24 * 365, USUAL), now=at(1)) == 4

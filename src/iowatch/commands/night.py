@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from iowatch.night.gate import Night
 from iowatch.night.suspects import rerun_script
 from iowatch.night.tonight import tonight
 from iowatch.past import baselines
+from iowatch.past.history import Record
 from iowatch.reframe_site import UsageError, reference_folder, results_database
 from iowatch.sweep import NIGHTLY
 
@@ -111,13 +113,31 @@ def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
 
 
 def suspects(
-    system: Annotated[str, typer.Option(help="System whose cases may be run again.")],
+    system: Annotated[str, typer.Option(help="System, or SYSTEM:PARTITION, to run again.")],
     db: Databases = None,
 ) -> None:
     """Print a shell script that runs tonight's suspicious cases again."""
     now = datetime.now(timezone.utc)
     with one_line_errors():
-        records = [record for record in selected(db, "") if record.case.system == system]
-        cases = tonight(records, baselines.read(system, reference_folder()), now)
+        records = of_system(system, selected(db, ""))
+        name = system.partition(":")[0]
+        cases = tonight(records, baselines.read(name, reference_folder()), now)
     for line in rerun_script(cases, now):
         print(line)
+
+
+def of_system(system: str, records: Sequence[Record]) -> list[Record]:
+    """The records of a system or of one of its partitions (`archer:fs3`).
+
+    UsageError if there are none: a name that is misspelt must not look like a night without
+    suspects.
+    """
+    name, _, partition = system.partition(":")
+    known = [record for record in records if record.case.system == name]
+    found = [record for record in known if partition in ("", record.case.partition)]
+    if not found:
+        other = {f"{name}:{record.case.partition}" for record in known}
+        other |= set() if known else {record.case.system for record in records}
+        only = f", only of {', '.join(sorted(other))}" if other else ""
+        raise UsageError(f"--system {system}: nothing is on record of it{only}")
+    return found

@@ -24,22 +24,28 @@ def locked(system: str, folder: Path) -> Iterator[int]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as err:
-        raise UsageError(f"{file}: cannot be written, nothing was run: {err.strerror}") from None
+        raise _not_written(file, err) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            owner = f"since {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+            owner += f", process {os.getpid()} on {socket.gethostname()}\n"
+            os.truncate(handle, 0)
+            os.write(handle, owner.encode())
         except BlockingIOError:
             owner = os.read(handle, 200).decode(errors="replace").strip()
             raise UsageError(
                 f"{system}: a night is still at work, {owner}; nothing was run"
             ) from None
-        owner = f"since {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
-        owner += f", process {os.getpid()} on {socket.gethostname()}\n"
-        os.truncate(handle, 0)
-        os.write(handle, owner.encode())
+        except OSError as err:  # such as a full disk
+            raise _not_written(file, err) from None
         try:
             yield handle
         finally:
             os.truncate(handle, 0)
     finally:
         os.close(handle)
+
+
+def _not_written(file: Path, err: OSError) -> UsageError:
+    return UsageError(f"{file}: cannot be written, nothing was run: {err.strerror}")

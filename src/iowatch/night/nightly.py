@@ -15,7 +15,7 @@ from iowatch.case import Case
 from iowatch.night.gate import Night, gate
 from iowatch.night.lock import locked
 from iowatch.night.notes import Known, add_notes
-from iowatch.night.session import Session, ignore_signals, run_session
+from iowatch.night.session import Session, held, ignore_signals, run_session
 from iowatch.night.suspects import due
 from iowatch.night.tonight import tonight
 from iowatch.past import baselines, history
@@ -92,13 +92,14 @@ def run(wanted: Wanted) -> Night:
         else:
             parts = [_all(wanted, asked, profiles(places, wanted.sweep))]
         night, ran = Night(), Session()
-        for part in parts:
-            if not ran.stopped:
-                ran = run_session([*part.options, *_mode(wanted)], deadline, wanted.quiet, lock)
-                night.add(_judge(part, ran, wanted.system))
-            else:
-                night.add(gate(part.expected, None, part.versions, part.profiles))
-        ignore_signals()  # what was measured is to be seen
+        with held():  # what was measured is to be seen; a session notices what has waited
+            for part in parts:
+                if not ran.stopped:
+                    ran = run_session([*part.options, *_mode(wanted)], deadline, wanted.quiet, lock)
+                    night.add(_judge(part, ran, wanted.system))
+                else:
+                    night.add(gate(part.expected, None, part.versions, part.profiles))
+            ignore_signals()  # also those that have waited
         night.signal = ran.signal
         if database.is_file():
             try:
@@ -119,6 +120,8 @@ def _reruns(
     wanted: Wanted, places: Sequence[Filesystem], asked: set[Case], database: Path
 ) -> list[Part]:
     """The re-runs that are due, a session for each partition and environment."""
+    if not database.is_file():
+        raise UsageError(f"--again: nothing is on record yet: there is no {database}")
     now = datetime.now(timezone.utc)
     known = look_back(wanted.system, places, asked, database, now)
     reruns = due(known.cases, now)
@@ -137,7 +140,8 @@ def look_back(
     records = [record for record in history.read([database]) if record.case in asked]
     blessed = baselines.read(name, folder)
     failures = expected.read(name, folder)
-    return Known(places, tonight(records, blessed, now), blessed, failures, database)
+    future = sum(record.time > now for record in records)
+    return Known(places, tonight(records, blessed, now), blessed, failures, database, future)
 
 
 def _mode(wanted: Wanted) -> list[str]:

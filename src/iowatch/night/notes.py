@@ -27,6 +27,7 @@ class Known:
     blessed: Mapping[Case, Blessed]
     expected: Sequence[ExpectedFailure]
     database: Path  # ReFrame's results
+    future: int = 0  # runs on record that are dated later than now
 
 
 def add_notes(night: Night, known: Known, now: datetime, again: str) -> None:
@@ -39,6 +40,11 @@ def add_notes(night: Night, known: Known, now: datetime, again: str) -> None:
         *_baselines(night, known),
         *_well(night, known.expected, now.date()),
     ]
+    if known.future:
+        night.notes.append(
+            f"{known.future} run(s) in {known.database} are dated later than now: a clock was "
+            "wrong; they count for nothing"
+        )
 
 
 def _merge(night: Night, known: Known, now: datetime) -> tuple[frozenset[Case], list[str]]:

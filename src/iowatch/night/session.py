@@ -16,12 +16,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from iowatch.reframe_site import CHECKS, why_it_failed
+from iowatch.reframe_site import CHECKS, environment, temporary_folder, why_it_failed
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-GRACE_S = 60.0  # for ReFrame to cancel its jobs, one scheduler's command each, and to store
-JOB_GRACE_S = 10.0  # for the jobs on this machine to end after that
+GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
+JOB_GRACE_S = 30.0  # for the jobs on this machine to end after that
 PR_SET_CHILD_SUBREAPER = 36
+LOST = "the session is lost, and the scheduler may still have its jobs"
 
 
 class Interrupted(BaseException):
@@ -40,7 +41,7 @@ class Session:
     status: int = 0  # exit code
     stopped: str = ""  # why it was ended early
     signal: int = 0  # that ended it
-    error: str = ""  # the last that ReFrame said, if it wrote no report
+    error: str = ""  # why there is no report, as far as ReFrame said so
 
 
 @contextlib.contextmanager
@@ -68,41 +69,86 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Signals wait until the block ends or a session runs; other children get none either."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[None]:
+    """Within `held`: signals come through, also those that have waited."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
 def run_session(
     options: Sequence[str], deadline: float, quiet: bool = False, lock: int | None = None
 ) -> Session:
     """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most.
 
     ReFrame's output goes through unless `quiet`. It inherits the descriptor `lock`, and so keeps
-    that lock if iowatch itself is killed.
+    that lock if iowatch itself is killed. UsageError if there is no room for temporary files.
     """
-    with tempfile.TemporaryDirectory(prefix="iowatch.") as folder:
-        report = Path(folder, "report.json")  # a fresh one: ReFrame writes none if nothing ran
-        output = Path(folder, "output")
+    # Jobs whose ReFrame has ended become our children.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with held(), temporary_folder() as folder:
+        report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
+        output = folder / "output"
         command = ["reframe", "-c", str(CHECKS), "-r", "--report-file", str(report), *options]
-        process, stopped, number, error = None, "", 0, ""
+        process, stopped, number = None, "", 0
         with output.open("w") as sink:
             try:
-                process = subprocess.Popen(
-                    command,
-                    stdout=sink if quiet else None,
-                    stderr=subprocess.STDOUT if quiet else None,
-                    # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
-                    start_new_session=True,
-                    pass_fds=() if lock is None else (lock,),
-                )
-                process.wait(max(0.0, deadline - time.monotonic()))
+                with _listening():
+                    process = subprocess.Popen(
+                        command,
+                        stdout=sink if quiet else None,
+                        stderr=subprocess.STDOUT if quiet else None,
+                        # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
+                        start_new_session=True,
+                        preexec_fn=_heed_interrupts,
+                        pass_fds=() if lock is None else (lock,),
+                        env=environment(folder),
+                    )
+                    process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 stopped = "the time limit was reached"
             except Interrupted as interrupt:
                 stopped, number = str(interrupt), interrupt.number
         if stopped:
+            ignore_signals()  # a second one would leave ReFrame and its jobs behind
             stopped += _stop(process)
-        session = json.loads(report.read_text("utf-8")) if report.exists() else None
-        if quiet and session is None:
-            error = why_it_failed(output.read_text("utf-8", "replace"))
+        elif process and process.returncode < 0:
+            ignore_signals()
+            name = signal.Signals(-process.returncode).name
+            stopped = f"reframe was killed by {name}: {LOST}{_end_orphans()}"
+        session, error = _read(report)
+        if quiet and session is None and not stopped:
+            error = error or why_it_failed(output.read_text("utf-8", "replace"))
         status = process.returncode if process else 0
     return Session(session, status, stopped, number, error)
+
+
+def _heed_interrupts() -> None:
+    """In ReFrame: iowatch may have been started with SIGINT ignored, as by `&` in a script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _read(report: Path) -> tuple[dict[str, Any] | None, str]:
+    """ReFrame's report, if it wrote one, and what is wrong with it."""
+    try:
+        return json.loads(report.read_text("utf-8")), ""
+    except FileNotFoundError:
+        return None, ""
+    except ValueError:
+        return None, f"its report is cut off: is there room left in {tempfile.gettempdir()}?"
 
 
 def _stop(process: subprocess.Popen[bytes] | None) -> str:
@@ -110,21 +156,30 @@ def _stop(process: subprocess.Popen[bytes] | None) -> str:
     if process is None:  # interrupted while it started: it has no job yet
         _send(signal.SIGTERM, _descendants())
         return "" if _end_jobs() or _end_jobs(signal.SIGKILL) else "; reframe still runs"
-    # Jobs whose ReFrame has ended become our children.
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    said = ""
-    process.terminate()  # then ReFrame cancels its jobs and stores the session
+    # Then ReFrame cancels its jobs and stores the session. SIGTERM is lost on it while it writes to
+    # its log: the exception that it makes of that one is caught there.
+    process.send_signal(signal.SIGINT)
     try:
         process.wait(GRACE_S)
     except subprocess.TimeoutExpired:
-        said = f"; reframe did not end within {GRACE_S:g} s and was killed: the session is lost, "
-        said += "and the scheduler may still have its jobs"
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        _send(signal.SIGTERM, _descendants())
-    if not _end_jobs() and not _end_jobs(signal.SIGKILL):
-        said += f"; not to be killed: {', '.join(map(str, sorted(_descendants())))}"
-    return said
+        said = f"; reframe did not end within {GRACE_S:g} s and was killed: {LOST}"
+        return said + _end_orphans()
+    return _end_rest()
+
+
+def _end_orphans() -> str:
+    """End the jobs of a ReFrame that could not cancel them; what must be said of it."""
+    _send(signal.SIGTERM, _descendants())
+    return _end_rest()
+
+
+def _end_rest() -> str:
+    """Wait for jobs that are about to end, and kill what does not."""
+    if _end_jobs() or _end_jobs(signal.SIGKILL):
+        return ""
+    return f"; not to be killed: {', '.join(map(str, sorted(_descendants())))}"
 
 
 def _end_jobs(number: int | None = None) -> bool:

@@ -45,9 +45,9 @@ class Tonight:
 def tonight(
     records: Iterable[Record], blessed: Mapping[Case, Blessed], now: datetime
 ) -> dict[Case, Tonight]:
-    """Every case that was run in the night that `now` is in."""
+    """Every case that was run in the night that `now` is in; runs of the future are none."""
     found = {}
-    for case, nights in by_night(records).items():
+    for case, nights in by_night(record for record in records if record.time <= now).items():
         last = max(nights)
         runs = nights[last]
         if not is_same_night(runs, now):
