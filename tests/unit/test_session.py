@@ -1,5 +1,6 @@
 """How a session of ReFrame ends: with a stand-in for ReFrame, real processes and real signals."""
 
+import ctypes
 import errno
 import json
 import os
@@ -48,6 +49,7 @@ print(json.dumps(vars(done)))
 SLEEPS = "setsid sleep 300"
 STUBBORN = "setsid bash -c 'trap \"\" TERM; while :; do sleep 1; done'"
 STORES = 'echo "{}" > $report; kill $(cat job); exit 1'
+PR_GET_CHILD_SUBREAPER = 37
 WAITS = "while :; do sleep 0.05; done"
 
 
@@ -155,6 +157,9 @@ def test_no_room_for_temporary_files(monkeypatch):
     monkeypatch.setattr("iowatch.reframe_site.tempfile.TemporaryDirectory", full)
     with pytest.raises(UsageError, match=r"^no temporary folder can be made, nothing was run: .*"):
         run_session([], 0)
+    adopts = ctypes.c_int(-1)
+    ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(adopts), 0, 0, 0)
+    assert adopts.value == 0, "orphans of other tests would wait for this process"
 
 
 def test_reframes_temporary_files_go_with_the_session(start, tmp_path):

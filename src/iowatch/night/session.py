@@ -97,9 +97,7 @@ def run_session(
     ReFrame's output goes through unless `quiet`. It inherits the descriptor `lock`, and so keeps
     that lock if iowatch itself is killed. UsageError if there is no room for temporary files.
     """
-    # Jobs whose ReFrame has ended become our children.
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    with held(), temporary_folder() as folder:
+    with held(), _adopting(), temporary_folder() as folder:
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
         command = ["reframe", "-c", str(CHECKS), "-r", "--report-file", str(report), *options]
@@ -134,6 +132,17 @@ def run_session(
             error = error or why_it_failed(output.read_text("utf-8", "replace"))
         status = process.returncode if process else 0
     return Session(session, status, stopped, number, error)
+
+
+@contextlib.contextmanager
+def _adopting() -> Iterator[None]:
+    """Jobs whose ReFrame has ended become children of this process."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _heed_interrupts() -> None:
