@@ -88,7 +88,7 @@ class BenchioCheck(BenchioJob):
         if not self.trend:
             raise PerformanceError(self.past_error)
         blessed = self.blessed is not None
-        self.references = in_force(self.references, blessed)
+        self.references = in_force(self.references, self.blessed.judged if blessed else ())
         present = judge(
             self.case,
             self.figures,

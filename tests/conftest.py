@@ -199,26 +199,25 @@ def need() -> Callable[[str], str]:
     return find
 
 
+def compiled(source: str, folder: Path, compiler: str = "mpicc") -> Path:
+    """A library to preload, from a source in tests/faults."""
+    library = folder / f"{Path(source).stem}.so"
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror"]
+    made = run([compiler, *flags, "-o", library, ROOT / "tests/faults" / source, "-ldl"])
+    assert made.code == 0, made.err
+    return library
+
+
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The fault injector of faults/shim.c."""
-    library = tmp_path_factory.mktemp("shim") / "shim.so"
-    source = ROOT / "tests/faults/shim.c"
-    made = run(
-        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"]
-    )
-    assert made.code == 0, made.err
-    return library
+    return compiled("shim.c", tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture(scope="session")
 def lustre_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stand-in for Lustre of faults/lustre_shim.c; its lfs is beside it."""
-    library = tmp_path_factory.mktemp("lustre") / "lustre.so"
-    source = ROOT / "tests/faults/lustre_shim.c"
-    made = run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source])
-    assert made.code == 0, made.err
-    return library
+    return compiled("lustre_shim.c", tmp_path_factory.mktemp("lustre"), "gcc")
 
 
 def injected(shim: Path, fault: str, file: Path, size: int, **more: object) -> dict[str, Any]:

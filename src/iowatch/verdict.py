@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,6 @@ IMPROVEMENT = "improvement"
 TOO_FAST = "too_fast"
 INVALID = "invalid"
 RED = frozenset({REGRESSION, DEFECT, SEVERE, TOO_FAST, INVALID})  # no_baseline: unless recording
-
-#: What the detector judges of a case with a baseline; bounds on all else stay in force.
-JUDGED_BY_PAST = frozenset({"total_max", "ratio", "close_fraction", "finish_fraction"})
 
 #: The figure that a rule of the detector judges.
 _FIGURE = {R1: "total_max", R2: "ratio", R3: "finish_fraction", R4: "total_max"}
@@ -154,13 +151,14 @@ def judge(
     return Verdict(OK, f"{case}: {len(references)} figure(s) within {source}", False)
 
 
-def in_force(references: Mapping[str, Reference], blessed: bool) -> dict[str, Reference]:
-    """The references that count for a case which has a blessed baseline, or has none.
+def in_force(
+    references: Mapping[str, Reference], judged: Collection[str] = ()
+) -> dict[str, Reference]:
+    """The references that count for a case whose baseline knows these figures.
 
-    The baseline knows which nights of the case are noise: it takes the place of some bounds.
+    The baseline knows which nights of the case are noise: it takes the place of their bounds.
     """
-    replaced = JUDGED_BY_PAST if blessed else frozenset()
-    return {name: entry for name, entry in references.items() if name not in replaced}
+    return {name: entry for name, entry in references.items() if name not in judged}
 
 
 def with_past(case: Case, present: Verdict, past: Judgement, blessed: bool) -> Verdict:

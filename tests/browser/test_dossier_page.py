@@ -38,7 +38,8 @@ def path(tmp_path_factory):
         REFUSED: Finding("not certified", f"invalid: {CASE} and 3 more"),
     }
     contract = Contract("archer", f"Storage {SCRIPT}", 0.95, list(findings))
-    page = render(contract, findings, Evidence([job], {CASE: SCRIPT}, [session]), {"fs3": 30000})
+    evidence = Evidence([job], {CASE: SCRIPT}, [session], faults=[f"BuiltBenchio: {SCRIPT}"])
+    page = render(contract, findings, evidence, {"fs3": 30000})
     path = tmp_path_factory.mktemp("dossier") / "dossier.html"
     write(page, [path, path.with_suffix(".pdf")])
     return path
@@ -56,6 +57,7 @@ def test_dossier_fits_and_says_first_what_matters(path, open_page, width, scheme
         first = " ".join(rows[0].split())
         assert first == "A1 peak pass at least 50.0 % 60.0 % 55.0 % to 65.0 % 10 in 1 job +20 %"
         assert page.get_by_text(f"reframe {SCRIPT}").is_visible()
+        assert page.get_by_text(f"BuiltBenchio: {SCRIPT}").is_visible()
 
 
 def test_dossier_prints_on_paper_with_room_for_signatures(path, open_page):

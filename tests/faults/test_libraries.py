@@ -5,20 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Run, run
+from conftest import Run, compiled
 from faults.attempts import IO, RANKS, VERIFICATION, few_mib, no_rate
 
 
 @pytest.fixture(scope="module")
 def library_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The fault injector of library_shim.c."""
-    library = tmp_path_factory.mktemp("shim") / "library.so"
-    source = ROOT / "tests/faults/library_shim.c"
-    made = run(
-        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"]
-    )
-    assert made.code == 0, made.err
-    return library
+    return compiled("library_shim.c", tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture

@@ -120,6 +120,15 @@ def test_rates_that_are_not_those_on_record_are_not_certified(accepted):
     assert re.search(r"total_max of its results is \S+, and \S+ is on record: changed, or", reason)
 
 
+def test_rate_above_a_peak_that_was_corrected_is_not_certified(accepted):
+    peak = accepted.extras["peak"]
+    accepted.extras["peak"] = 1e-6
+    verdict, reason = verdicts(accept(accepted)[2])["A1"]
+    accepted.extras["peak"] = peak
+    assert verdict == "not certified"
+    assert reason.endswith("MiB/s is above the peak of memory")
+
+
 def _backends(path):
     return re.search(r'"cases".*', path.read_text(), re.DOTALL)[0]
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from iowatch.past import history
+from iowatch.verdict import Reference
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -65,6 +68,15 @@ SharedFileWrite:
     assert all(entry[0] > 0 for name, entry in figures.items() if name != "close_s")
     assert test["conditions"]["transfer"] == "collective"
     assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
+    slowest = r"rank [01] on \S+, \d+ of 10 times, \d+\.\d times the mean"
+    assert set(test["slowest"]) == {"open", "define", "write", "sync", "close"}
+    assert all(re.fullmatch(slowest, said) for said in test["slowest"].values())
+    (record,) = history.read([site.folder / "run" / "results.db"])
+    assert (record.slowest, record.conditions) == (test["slowest"], test["conditions"])
+    assert record.references == {
+        "total_max": Reference(1, -1, 1e9),
+        "close_fraction": Reference(0, None, 1),
+    }
     (log,) = (site.folder / "run" / "perflogs").rglob("SharedFileWrite.log")
     assert f"|pass|{case}|ok|" in log.read_text()
     assert not list(site.scratch.iterdir())

@@ -75,6 +75,19 @@ def test_bound_on_what_the_detector_does_not_know_stays_in_force(blessed):
     assert "data_median is" in sentence
 
 
+def test_bound_of_ratio_stays_in_force_if_the_baseline_has_none(blessed):
+    """As one of imported nights, of which only the bandwidth is known."""
+    bound = "ratio: [1.0e+9, -0.5, null, '1']"
+    blessed.references = re.sub("total_max: [^]]*]", bound, blessed.references)
+    assert tonight(blessed)[:2] == (0, "ok"), "the baseline judges it"
+    file = blessed.folder / "baselines" / "small.yaml"
+    text = re.sub("(ratio|ratio_spread|finish_fraction): .*", r"\1: null", file.read_text())
+    file.write_text(text)
+    code, verdict, sentence = tonight(blessed)
+    assert (code, verdict) == (1, "regression"), sentence
+    assert "ratio is" in sentence
+
+
 EXPECTED = """\
 - case: small:memory/gnu/.*/hdf5/.*
   until: {until}

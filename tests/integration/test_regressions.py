@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from conftest import ROOT, run
+from conftest import compiled
 from integration import replay
 from integration.conftest import new_site
 from integration.replay import DAY, HOUR
@@ -113,13 +113,7 @@ class Session:
 
 @pytest.fixture(scope="module")
 def slow_shim(tmp_path_factory):
-    library = tmp_path_factory.mktemp("shim") / "slow.so"
-    source = ROOT / "tests/faults/slow_shim.c"
-    made = run(
-        ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"]
-    )
-    assert made.code == 0, made.err
-    return library
+    return compiled("slow_shim.c", tmp_path_factory.mktemp("shim"))
 
 
 def prepare(site, shim):

@@ -1,6 +1,7 @@
 import fcntl
 import math
 import os
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 
 import pytest
@@ -52,6 +53,13 @@ def test_baseline_says_what_who_when_and_why(folder):
     assert (entry.who, entry.why, entry.blessed) == ("jane", "quiet weeks", date.today())
     assert read("archer", folder) == done.blessed
     assert blessing(folder, nights()).before == done.blessed
+
+
+def test_what_was_not_known_of_the_nights_is_not_judged(folder):
+    entry = blessing(folder, nights()).blessed[HDF5]
+    assert entry.judged == {"total_max", "ratio", "close_fraction", "finish_fraction"}
+    assert replace(entry, ratio=None, finish_fraction=None).judged == {"total_max"}
+    assert replace(entry, ratio=None).judged == {"total_max", "close_fraction", "finish_fraction"}
 
 
 def test_floor_of_a_blessed_case_counts_before_every_other_entry(folder):

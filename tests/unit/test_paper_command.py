@@ -92,7 +92,7 @@ def test_unknown_system_is_an_error_in_one_line(year, tmp_path, table):
     done = run("--system", "nosuch", "--db", year, "--output", tmp_path / "drawn", *table)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        "iowatch: error: no night of system nosuch is on record; systems on record: archer\n"
+        "iowatch: error: --system nosuch: nothing is on record of it, only of archer\n"
     )
     assert not (tmp_path / "drawn").exists()
 

@@ -16,6 +16,7 @@ from iowatch import results
 from iowatch.case import Case
 from iowatch.errors import UserError
 from iowatch.figures import figures, ost_figures
+from iowatch.night import gate
 from iowatch.numbers import brief
 from iowatch.past.history import recorded, sessions
 from iowatch.results import CONTROL, InvalidResult, Result
@@ -53,6 +54,7 @@ class Evidence:
     invalid: dict[Case, str] = field(default_factory=dict)
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
     unused: list[Mapping[str, Any]] = field(default_factory=list)  # on record: who chose, shows it
+    faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
     builds: dict[Path, str] = field(default_factory=dict)  # Spack's lock files: their SHA-256
 
 
@@ -94,6 +96,7 @@ def collect(
     for session in used:
         info = session["session_info"]
         evidence.sessions.append(info)
+        evidence.faults += gate.faults(session)
         for test in session["tests"]:
             if not test.get("case_id"):
                 if test["outputdir"]:  # of the build, among others

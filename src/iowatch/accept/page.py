@@ -53,6 +53,7 @@ def render(
         sessions=evidence.sessions,
         unused=evidence.unused,
         invalid=evidence.invalid,
+        faults=evidence.faults,
         builds=evidence.builds,
         jobs=sorted(evidence.jobs, key=lambda job: str(job.case)),
         peaks={name: peaks[name] for name in sorted({c.filesystem for c in findings} & set(peaks))},

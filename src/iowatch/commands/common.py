@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -56,3 +56,20 @@ def selected(db: list[Path] | None, case: str) -> list[history.Record]:
     with Console(stderr=True).status("reading the results database"):
         records = history.read(db or [results_database()])
     return [record for record in records if matches(str(record.case))]
+
+
+def of_system(system: str, records: Sequence[history.Record]) -> list[history.Record]:
+    """The records of a system or of one of its partitions (`archer:fs3`).
+
+    UsageError if there are none: a name that is misspelt must not look like a system without
+    results.
+    """
+    name, _, partition = system.partition(":")
+    known = [record for record in records if record.case.system == name]
+    found = [record for record in known if partition in ("", record.case.partition)]
+    if not found:
+        other = {f"{name}:{record.case.partition}" for record in known}
+        other |= set() if known else {record.case.system for record in records}
+        only = f", only of {', '.join(sorted(other))}" if other else ""
+        raise UsageError(f"--system {system}: nothing is on record of it{only}")
+    return found

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from iowatch.commands.common import DAY, Databases, needs_extra, one_line_errors, selected
+from iowatch.commands.common import (
+    DAY,
+    Databases,
+    needs_extra,
+    of_system,
+    one_line_errors,
+    selected,
+)
 from iowatch.commands.tables import as_text, in_brief, show_night
 from iowatch.errors import UserError
 from iowatch.night import mail, session
@@ -18,7 +24,6 @@ from iowatch.night.gate import Night
 from iowatch.night.suspects import rerun_script
 from iowatch.night.tonight import tonight
 from iowatch.past import baselines
-from iowatch.past.history import Record
 from iowatch.reframe_site import UsageError, reference_folder, results_database
 from iowatch.sweep import NIGHTLY
 
@@ -124,20 +129,3 @@ def suspects(
         cases = tonight(records, baselines.read(name, reference_folder()), now)
     for line in rerun_script(cases, now):
         print(line)
-
-
-def of_system(system: str, records: Sequence[Record]) -> list[Record]:
-    """The records of a system or of one of its partitions (`archer:fs3`).
-
-    UsageError if there are none: a name that is misspelt must not look like a night without
-    suspects.
-    """
-    name, _, partition = system.partition(":")
-    known = [record for record in records if record.case.system == name]
-    found = [record for record in known if partition in ("", record.case.partition)]
-    if not found:
-        other = {f"{name}:{record.case.partition}" for record in known}
-        other |= set() if known else {record.case.system for record in records}
-        only = f", only of {', '.join(sorted(other))}" if other else ""
-        raise UsageError(f"--system {system}: nothing is on record of it{only}")
-    return found

@@ -18,13 +18,13 @@ from iowatch.commands.common import (
     Databases,
     ReferenceValues,
     needs_extra,
+    of_system,
     one_line_errors,
     selected,
 )
 from iowatch.paper import figures as paper
 from iowatch.paper.published import PUBLISHED, write_references
 from iowatch.past.history import Record
-from iowatch.reframe_site import UsageError
 
 
 def references(
@@ -48,7 +48,7 @@ def figures(
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
     with one_line_errors():
-        records = _of_system(system, selected(db, "")) if system else []
+        records = of_system(system, selected(db, "")) if system else []
         if table:
             show_table(paper.of_table(table), records, Console(highlight=False))
             return
@@ -61,15 +61,6 @@ def figures(
             numbers = ", ".join(str(figure.number) for figure, series in own.items() if series)
             where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
             typer.echo(f"results of {system} are {where}", err=True)
-
-
-def _of_system(system: str, records: Sequence[Record]) -> list[Record]:
-    """UsageError if there are none."""
-    own = [record for record in records if record.case.system == system]
-    if not own:
-        names = ", ".join(sorted({record.case.system for record in records})) or "none"
-        raise UsageError(f"no night of system {system} is on record; systems on record: {names}")
-    return own
 
 
 def show_table(figure: paper.Figure, records: Sequence[Record], console: Console) -> None:

@@ -77,6 +77,15 @@ class Blessed:
         )
 
     @property
+    def judged(self) -> set[str]:
+        """The figures that it can judge: of imported nights only the bandwidth may be known."""
+        ratio = {"ratio"} if self.ratio is not None else set()
+        finish = (
+            {"close_fraction", "finish_fraction"} if self.finish_fraction is not None else set()
+        )
+        return {"total_max"} | ratio | finish
+
+    @property
     def baseline(self) -> Baseline:
         """What the detector compares with."""
         return Baseline(
