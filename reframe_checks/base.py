@@ -7,13 +7,12 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError
 
+from iowatch.bless import BlessError
 from iowatch.detector.judgement import SUSPECT
-from iowatch.expected import EXCUSABLE, ExpectedError, excuse
-from iowatch.figures import DRIFT, unit
-from iowatch.past.baselines import BlessError
-from iowatch.past.drift import judge_tonight
-from iowatch.past.history import HistoryError
-from iowatch.phases import slow_phase, slow_rank
+from iowatch.history import HistoryError
+from iowatch.judge import judge_tonight
+from iowatch.metrics import DRIFT, slow_phase, slow_rank, unit
+from iowatch.references import EXCUSABLE, ExpectedError, excuse
 from iowatch.verdict import BadReference, in_force, judge, read_references, with_past
 
 from . import past

@@ -9,8 +9,8 @@ import reframe as rfm
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from iowatch.profile import ProfileError, judge, read_log, write_summary, writes_of
-from iowatch.results import InvalidResult, backends_of
+from iowatch.darshan_log import ProfileError, judge, read_log, write_summary, writes_of
+from iowatch.result import InvalidResult, backends_of
 from iowatch.site import DARSHAN
 
 from . import past

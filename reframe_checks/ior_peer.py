@@ -13,8 +13,8 @@ from reframe.core.builtins import (
 )
 
 from iowatch import ior
-from iowatch.figures import ior_figures
-from iowatch.results import InvalidResult
+from iowatch.metrics import ior_figures
+from iowatch.result import InvalidResult
 
 from .base import BenchioCheck
 from .parameters import swept

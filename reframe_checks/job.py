@@ -17,12 +17,11 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import SanityError
 from reframe.core.schedulers.local import LocalJobScheduler
 
-from iowatch import results
 from iowatch.case import parse_size, parse_stripe
-from iowatch.figures import figures
-from iowatch.phases import slowest_ranks
-from iowatch.reframe_site import JOB_TMPDIR
-from iowatch.sweep import NIGHTLY, SWEEPS, Setting
+from iowatch.checks import NIGHTLY, SWEEPS, Setting
+from iowatch.metrics import figures, slowest_ranks
+from iowatch.result import InvalidResult, backends_of, conditions, read_result, require
+from iowatch.site import JOB_TMPDIR
 from iowatch.verdict import INVALID
 
 from .benchio import BuiltBenchio
@@ -134,7 +133,7 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_run_directory(self):
         path = self.filesystem.path
-        backends = results.backends_of(self.case)
+        backends = backends_of(self.case)
         kib = 8 * prod(self.case.local_size) * self.case.writers * len(backends) // 1024
         self.prerun_cmds = [
             # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
@@ -163,7 +162,7 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
         """The command line of one run for the case."""
         case = self.case
         options = [
-            f"--backend {','.join(results.backends_of(case))}",
+            f"--backend {','.join(backends_of(case))}",
             f"--operation {case.operation}",
             f"--files {case.files}",
             f"--local-size {self.local_size}",
@@ -185,7 +184,7 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
     def assert_verified_write(self):
         try:
             self.figures = self.measured_figures()
-        except results.InvalidResult as err:
+        except InvalidResult as err:
             self.verdict, self.sentence = INVALID, f"{self.case}: {err}"
             raise SanityError(self.sentence) from None
         return True
@@ -200,13 +199,13 @@ class BenchioJob(rfm.RunOnlyRegressionTest):
     def verified_result(self, file, repeats, offset=None):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
         if not file.exists():
-            raise results.InvalidResult(self.last_error())
-        result = results.load(file)
-        results.require(result, self.case, repeats, self.filesystem, offset)
+            raise InvalidResult(self.last_error())
+        result = read_result(file)
+        require(result, self.case, repeats, self.filesystem, offset)
         code = Path("exit_code")
         if not code.exists() or code.read_text().strip() != "0":
-            raise results.InvalidResult(f"benchio reported success but failed: {self.last_error()}")
-        self.conditions = results.conditions(result)
+            raise InvalidResult(f"benchio reported success but failed: {self.last_error()}")
+        self.conditions = conditions(result)
         if modules := self.current_environ.modules:
             self.conditions["modules"] = " ".join(modules)
         if spec := self.benchio.concrete_spec:

@@ -6,7 +6,7 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from iowatch.libraries import known_faults, read_versions
+from iowatch.result import known_faults, read_versions
 
 from . import past
 from .benchio import BuiltBenchio

@@ -8,8 +8,8 @@ from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
 from iowatch.case import format_size, parse_size
+from iowatch.checks import Setting
 from iowatch.site import read_filesystem
-from iowatch.sweep import Setting
 
 SYSTEM = rt.runtime().system
 FILESYSTEMS = {

@@ -8,9 +8,8 @@ from pathlib import Path
 import reframe.core.runtime as rt
 from reframe.core.exceptions import ExpectedFailureError, SanityError
 
-from iowatch import expected
-from iowatch.past import baselines, history
-from iowatch.strict_yaml import load
+from iowatch import bless, history, references
+from iowatch.files import load_yaml
 from iowatch.verdict import BadReference
 
 from .benchio import ROOT
@@ -25,7 +24,7 @@ def reference_folder():
 @cache  # not per case: ReFrame reads the file for each of them
 def check_references(path):
     """An error if the reference file has a key twice, of which ReFrame would take the last."""
-    entries = load(path.read_text("utf-8"))
+    entries = load_yaml(path.read_text("utf-8"))
     if not isinstance(entries, dict):
         what = "is empty" if entries is None else "has no sections, one for each check"
         raise BadReference(f"it {what}: see reference_values/README.md")
@@ -34,20 +33,20 @@ def check_references(path):
 @cache
 def blessed():
     """The baseline of each case that has one."""
-    return baselines.read(rt.runtime().system.name, reference_folder())
+    return bless.read(rt.runtime().system.name, reference_folder())
 
 
 @cache
 def expected_failures():
     """What may fail for now."""
-    return expected.read(rt.runtime().system.name, reference_folder())
+    return references.read_expected(rt.runtime().system.name, reference_folder())
 
 
 def fail(place, sentence):
     """Fail a test that has no case, unless that is expected of this place."""
     try:
-        excused = expected.excuse(expected_failures(), place, date.today())
-    except expected.ExpectedError as err:
+        excused = references.excuse(expected_failures(), place, date.today())
+    except references.ExpectedError as err:
         raise SanityError(str(err)) from None
     if excused:
         raise ExpectedFailureError(f"{place}: {sentence} ({excused})")

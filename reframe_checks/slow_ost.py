@@ -5,7 +5,7 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import run_before
 
-from iowatch.figures import ost_figures, slow_osts
+from iowatch.metrics import ost_figures, slow_osts
 
 from .base import BenchioCheck
 from .parameters import swept

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import getpass
+import io
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from iowatch.commands import accept, night, paper, past, report
-from iowatch.onboarding.command import site
+from iowatch import bless, history, tables
+from iowatch.adopt.site_new import site
+from iowatch.checks import ACCEPTANCE, NIGHTLY
+from iowatch.detector.backtest import backtest
+from iowatch.detector.settings import SETTINGS
+from iowatch.files import UserError
+from iowatch.importers import database as old_data
+from iowatch.judge import write_table
+from iowatch.night import mail, session
+from iowatch.night import nightly as nights
+from iowatch.night.gate import Night
+from iowatch.paper import published
+from iowatch.report import pages
+from iowatch.site import ROOT, UsageError, cases, filesystems, results_database
+
+DAY = "%Y-%m-%d"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,6 +38,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",  # which fills paragraphs
 )
+EVERY_NIGHT, PAST = "Every night", "The past"
+TESTS_AND_PAPER = "Acceptance, and the white paper"
+
+Databases = Annotated[
+    list[Path] | None,
+    typer.Option("--db", help="ReFrame's database, may be repeated.", show_default="its own"),
+]
+ReferenceValues = Annotated[
+    Path, typer.Option("--folder", help="Folder of SYSTEM.yaml.", show_default="reference_values")
+]
+Matching = Annotated[
+    str, typer.Option("--case", help="Only cases that match this regular expression.")
+]
 
 
 @app.callback()
@@ -37,26 +73,373 @@ def iowatch() -> None:
     """
 
 
-#: Panel of the help -> its commands.
-COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Every night": {
-        "nightly": night.nightly,
-        "suspects": night.suspects,
-        "report": report.report,
-    },
-    "The past": {
-        "history": past.history,
-        "import": past.import_,
-        "bless": past.bless,
-        "backtest": past.backtest_,
-    },
-    "Acceptance, and the white paper": {
-        "accept": accept.accept,
-        "figures": paper.figures,
-        "references": paper.references,
-    },
-}
-for panel, commands in COMMANDS.items():
-    for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(command)
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """A user's mistake is one line and exit code 2."""
+    try:
+        yield
+    except UserError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """What the block imports belongs to one of the package's extras."""
+    try:
+        yield
+    except ModuleNotFoundError as err:
+        raise UserError(f"{err.name} is missing: pip install -e '{ROOT}[{extra}]'") from None
+
+
+def selected(db: list[Path] | None, case: str) -> list[history.Record]:
+    """The history of the cases that match."""
+    try:
+        matches = re.compile(case).search
+    except re.error as err:
+        raise UsageError(f"--case {case}: no regular expression: {err}") from None
+    with Console(stderr=True).status("reading the results database"):
+        records = history.read(db or [results_database()])
+    return [record for record in records if matches(str(record.case))]
+
+
+def of_system(system: str, records: Sequence[history.Record]) -> list[history.Record]:
+    """The records of a system or of one of its partitions (`archer:fs3`).
+
+    UsageError if there are none: a name that is misspelt must not look like a system without
+    results.
+    """
+    name, _, partition = system.partition(":")
+    known = [record for record in records if record.case.system == name]
+    found = [record for record in known if partition in ("", record.case.partition)]
+    if not found:
+        other = {f"{name}:{record.case.partition}" for record in known}
+        other |= set() if known else {record.case.system for record in records}
+        only = f", only of {', '.join(sorted(other))}" if other else ""
+        raise UsageError(f"--system {system}: nothing is on record of it{only}")
+    return found
+
+
+@app.command("nightly", rich_help_panel=EVERY_NIGHT)
+def nightly_command(
+    system: Annotated[str, typer.Option(help="System of site_configs/ to measure.")],
+    name: Annotated[
+        list[str] | None,
+        typer.Option("-n", "--name", help="Only checks that match (ReFrame's -n)."),
+    ] = None,
+    sweep: Annotated[str, typer.Option(help="Cases to measure: nightly or acceptance.")] = NIGHTLY,
+    record: Annotated[
+        bool, typer.Option("--record", help="Accept cases that have no reference values yet.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Only tonight's suspicious cases that are due again.")
+    ] = False,
+    time_limit: Annotated[
+        str, typer.Option(help="For the whole night, such as 90m or 6h.")
+    ] = "20h",
+    address: Annotated[
+        str | None, typer.Option("--mail", metavar="ADDRESS", help="Send the summary there, too.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Only the summary, nothing of ReFrame's output.")
+    ] = False,
+) -> None:
+    """Run every check of a system and judge the night.
+
+    Exit code: 0 green, 1 red, 2 not run (usage, site, or the last night is still at work), 3 green
+    but the mail failed, 130 or 143 interrupted.
+    """
+    with session.interruptible():
+        with one_line_errors():
+            wanted = nights.Wanted(
+                system, sweep, name or [], record, again, read_time_limit(time_limit), quiet
+            )
+            wanted.check()
+            outbox = mail.outbox(address) if address else None
+        began = datetime.now(timezone.utc)
+        title = f"iowatch {system} {began:{DAY}}"
+        try:
+            night = nights.run(wanted)
+        except nights.NothingDue as err:
+            if not quiet:
+                print(err)
+            raise typer.Exit(0) from None
+        except (UserError, session.Interrupted) as err:
+            session.ignore_signals()
+            post(outbox, f"{title}: not run", str(err))
+            typer.echo(f"iowatch: error: {err}", err=True)
+            code = 128 + err.number if isinstance(err, session.Interrupted) else 2
+            raise typer.Exit(code) from None
+        add_page(system, night, began)
+        tables.show_night(night, Console(width=100, highlight=False))
+        posted = post(outbox, f"{title}: {tables.in_brief(night)}", tables.as_text(night))
+    code = 128 + night.signal if night.signal else int(night.is_red)
+    raise typer.Exit(code or (0 if posted else 3))
+
+
+def add_page(system: str, night: Night, began: datetime) -> None:
+    """Write the page of the night; none if nothing is on record."""
+    try:
+        database = results_database()
+        if not database.is_file():
+            return
+        with needs_extra("report"):
+            name = system.partition(":")[0]
+            night.page = pages.page_of_tonight(name, database, night.problems, began)
+    except UserError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+
+
+def read_time_limit(text: str) -> timedelta:
+    try:
+        return nights.read_duration(text)
+    except ValueError as err:
+        raise UsageError(f"--time-limit: {err}") from None
+
+
+def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
+    """Send a mail if one is wanted; False, and a line, if that failed."""
+    try:
+        if outbox:
+            outbox.send(subject, text)
+    except mail.MailError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        return False
+    return True
+
+
+@app.command("report", rich_help_panel=EVERY_NIGHT)
+def report_command(
+    system: Annotated[str, typer.Option(help="System to report on.")],
+    night: Annotated[
+        datetime | None,
+        typer.Option(formats=[DAY], help="Day on which it began, UTC.", show_default="the last"),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help=f"One of {', '.join(pages.FORMATS)}.")
+    ] = "html",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write.", show_default="html next to the database, others printed"
+        ),
+    ] = None,
+    db: Databases = None,
+) -> None:
+    """Report on a night: verdicts, worst first, and what has changed since all was well.
+
+    html: one page that needs no network. md: for chat or mail. junit: for a CI dashboard. Exit
+    code: 0 written, whatever the verdicts; 2 wrong usage.
+    """
+    progress = Console(stderr=True)
+    with one_line_errors(), needs_extra("report"):
+        if form not in pages.FORMATS:
+            raise UsageError(f"--format {form}: there are {', '.join(pages.FORMATS)}")
+        databases = db or [results_database()]
+        with progress.status("reading the results database"):
+            found = pages.read_report(system, databases, night.date() if night else None)
+        with progress.status(f"writing the report on {len(found.rows)} case(s)"):
+            if form == "html" and output is None:
+                output = pages.write_page(found, databases[0].parent)
+            else:
+                text = pages.FORMATS[form](found)
+                if output is None:
+                    print(text, end="")
+                    return
+                pages.write_report(output, text)
+    print(output)
+
+
+@app.command("history", rich_help_panel=PAST)
+def history_command(
+    db: Databases = None,
+    case: Matching = "",
+    csv: Annotated[
+        bool, typer.Option("--csv", help="The table that `iowatch backtest` reads, instead.")
+    ] = False,
+) -> None:
+    """List the cases that were ever measured, and their nights."""
+    with one_line_errors():
+        records = selected(db, case)
+        if not csv:
+            tables.show_history(records, Console(highlight=False))
+            return
+        text = io.StringIO()
+        if not write_table(records, text):
+            raise UsageError("no valid run in the results database matches")
+    print(text.getvalue(), end="")
+
+
+@app.command("import", rich_help_panel=PAST)
+def import_command(
+    files: Annotated[
+        list[Path], typer.Argument(help="Performance logs of ReFrame, outputs of EPCC's benchio.")
+    ],
+    to: Annotated[Path, typer.Option(help="Database to make: for --db of other commands.")],
+    case: Annotated[
+        str,
+        typer.Option(
+            help="Case id of a log that names none, {field} standing for that field of each line; "
+            "SYSTEM:PARTITION/ENVIRON of an output."
+        ),
+    ] = "",
+    figure: Annotated[str, typer.Option(help="The log's figure that is the bandwidth.")] = "",
+    unit: Annotated[
+        str, typer.Option(help="Its unit, such as GB/s.", show_default="the log's")
+    ] = "",
+    stripes: Annotated[
+        list[str] | None,
+        typer.Option(help="How benchio's folder is striped: unstriped=1x1 (MiB), scratch=none."),
+    ] = None,
+) -> None:
+    """Make a results database of a centre's old data. Its runs have the verdict `imported`.
+
+    An output of benchio does not say when it was made: it is the time of the file's last change,
+    which touch -d sets. For example: iowatch import 2016/*.out --to old.db --case archer:fs3/cray
+    --stripes unstriped=1x1 --stripes striped=-1x1
+    """
+    with one_line_errors():
+        runs = old_data.read(files, case, figure, unit, stripes or [])
+        old_data.write(runs, to)
+    print(f"{to}: {old_data.summary(runs)}")
+
+
+@app.command("bless", rich_help_panel=PAST)
+def bless_command(
+    system: Annotated[str, typer.Option(help="System whose cases are blessed.")],
+    why: Annotated[str, typer.Option(help="Why these nights are good, for readers of the diff.")],
+    case: Matching = "",
+    count: Annotated[int, typer.Option("--nights", min=1, help="Of the last so many nights.")] = 30,
+    first: Annotated[
+        datetime | None, typer.Option("--from", formats=[DAY], help="First day.")
+    ] = None,
+    last: Annotated[datetime | None, typer.Option("--to", formats=[DAY], help="Last day.")] = None,
+    who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
+    db: Databases = None,
+    folder: ReferenceValues = published.PUBLISHED.parent,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+) -> None:
+    """Make good nights the baseline: 0 all cases blessed, 1 some refused, 2 wrong usage."""
+    with one_line_errors():
+        if not why.strip():
+            raise UsageError("--why is empty: say why these nights are good")
+        # A night of the future, by a wrong clock, would be the last that is blessed: none to come
+        # would be judged.
+        now = datetime.now(timezone.utc)
+        records = selected(db, case)
+        cases = history.by_night(r for r in records if r.case.system == system and r.time <= now)
+        if not cases:
+            raise UsageError(f"no case of {system} in the results database matches")
+        who = who or f"{getpass.getuser()}@{socket.gethostname()}"
+        days = _day(first), _day(last)
+        blessing = bless.bless(system, folder, cases, count, *days, who, why, dry_run)
+    tables.show_blessing(blessing, Console(highlight=False))
+    raise typer.Exit(1 if blessing.refused else 0)
+
+
+def _day(time: datetime | None) -> date | None:
+    return time.date() if time else None
+
+
+@app.command("backtest", rich_help_panel=PAST)
+def backtest_command(
+    file: Annotated[Path, typer.Argument(help="CSV of runs or nights; see docs/detector.md.")],
+    bless_nights: Annotated[int, typer.Option("--bless-nights", help="Nights of a baseline.")] = 30,
+    rules: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "normal",
+) -> None:
+    """Replay a table of past nights through the detector: 0 no alarm, 1 alarms, 2 wrong usage."""
+    with one_line_errors():
+        if rules not in SETTINGS:
+            raise UsageError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
+        result = backtest(file, bless_nights, SETTINGS[rules])
+    for row in result.rows:
+        print(row.json())
+    typer.echo(result.summary, err=True)
+    raise typer.Exit(1 if result.alarms else 0)
+
+
+@app.command("accept", rich_help_panel=TESTS_AND_PAPER)
+def accept_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="CONTRACT", help="YAML of the contractual criteria.")
+    ],
+    session: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="UUID of an acceptance session (`reframe --list-stored-sessions`), may be "
+            "repeated: their repetitions add up.",
+            show_default="the last one",
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(help=".html or .pdf, may be repeated.", show_default="dossier.html, .pdf"),
+    ] = None,
+    db: Databases = None,
+) -> None:
+    """Judge an acceptance run by a contract, and write the dossier.
+
+    Exit code: 0 all criteria pass, 1 not all, 2 no dossier was written.
+    """
+    outputs = output or [Path("dossier.html"), Path("dossier.pdf")]
+    with one_line_errors(), needs_extra("report"):
+        from iowatch.acceptance import certify, contract, dossier, evidence
+
+        if wrong := [path for path in outputs if path.suffix not in dossier.FORMATS]:
+            raise UsageError(f"--output {wrong[0]}: is neither .html nor .pdf")
+        agreed = contract.read(file)
+        places = filesystems(agreed.system)
+        databases = db or [results_database()]
+        used, unused = evidence.acceptance_sessions(databases, agreed.system, session or [])
+        found = evidence.collect(used, places, unused)
+        findings = certify.certify(agreed, found, cases(places, ACCEPTANCE), places)
+        for line in dossier.summary(agreed, findings):
+            print(line)
+        peaks = {place.name: place.peak for place in places}
+        dossier.write(dossier.render(agreed, findings, found, peaks), outputs)
+        for path in outputs:
+            print(f"written: {path}")
+    raise typer.Exit(0 if dossier.overall(findings) == certify.PASS else 1)
+
+
+@app.command("figures", rich_help_panel=TESTS_AND_PAPER)
+def figures_command(
+    system: Annotated[
+        str, typer.Option(help="Overlay this system's own results.", show_default="none")
+    ] = "",
+    table: Annotated[
+        str, typer.Option(help="Print this table, 1 to 21, and draw nothing.", show_default="none")
+    ] = "",
+    output: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("figures"),
+    db: Databases = None,
+) -> None:
+    """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
+    from iowatch.paper import figures
+
+    with one_line_errors():
+        records = of_system(system, selected(db, "")) if system else []
+        if table:
+            tables.show_table(figures.of_table(table), records, Console(highlight=False))
+            return
+        with needs_extra("report"):
+            from iowatch.paper import drawings
+        own = {figure: figures.own(figure, records) for figure in figures.FIGURES}
+        for path in drawings.draw_all(own, output):
+            print(path)
+        if system:
+            numbers = ", ".join(str(figure.number) for figure, series in own.items() if series)
+            where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
+            typer.echo(f"results of {system} are {where}", err=True)
+
+
+@app.command("references", rich_help_panel=TESTS_AND_PAPER)
+def references_command(
+    system: Annotated[str, typer.Argument(help="System of the published tables, such as archer.")],
+    folder: ReferenceValues = published.PUBLISHED.parent,
+) -> None:
+    """Write a system's reference values from the published tables."""
+    with one_line_errors():
+        print(published.write_references(system, folder))
+
+
 app.add_typer(site, name="site", rich_help_panel="Sites")

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from iowatch.errors import UserError
+import yaml
 
 
 @contextmanager
@@ -29,3 +30,53 @@ def whole(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+class UserError(Exception):
+    """A mistake in what was given: the message is one line that says what and what to do."""
+
+
+def brief(value: float) -> str:
+    """To four digits or to the unit, and never with an exponent for large ones."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+class BadYaml(Exception):
+    """A text cannot be used; one line says why."""
+
+
+def text_of(path: Path) -> str:
+    """What the file says; FileNotFoundError if there is none, BadYaml if it cannot be read."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise
+    except OSError as err:
+        raise BadYaml(f"cannot be read: {err.strerror}") from None
+    except UnicodeDecodeError as err:
+        raise BadYaml(f"cannot be read: {err}") from None
+
+
+def load_yaml(text: str) -> Any:
+    """What the text says; BadYaml."""
+    try:
+        return yaml.load(text, _Loader)
+    except Exception as err:  # of many kinds: `until: 2026-02-30` is a ValueError
+        raise BadYaml(" ".join(str(err).split())) from None
+
+
+class _Loader(yaml.SafeLoader):
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Looks at the keys before `<<` is merged: what it brings may be changed."""
+        node = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            line = key.start_mark.line + 1
+            if first := lines.get((key.tag, key.value)):
+                raise BadYaml(
+                    f"line {line}: key {key.value!r} stands in line {first} already: remove one"
+                )
+            lines[key.tag, key.value] = line
+        return node

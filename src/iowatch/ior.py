@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.results import MIB, InvalidResult
+from iowatch.result import MIB, InvalidResult
 
 #: IOR's name of the library that a backend writes through.
 API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "stream": "POSIX"}

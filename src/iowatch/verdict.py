@@ -9,8 +9,8 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.detector.judgement import R1, R2, R3, R4, SEVERE, Judgement
-from iowatch.figures import FIGURES, figure_names
-from iowatch.numbers import brief
+from iowatch.files import brief
+from iowatch.metrics import FIGURES, figure_names
 
 OK = "ok"
 NO_BASELINE = "no_baseline"

@@ -14,12 +14,12 @@ from itertools import product
 
 import numpy as np
 
+from iowatch.bless import Blessed, job_of
 from iowatch.case import Case
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import NORMAL
-from iowatch.figures import figure_names, unit
-from iowatch.past.baselines import Blessed, job_of
+from iowatch.metrics import figure_names, unit
 
 SYSTEM = "archer"
 BLESSED = 30  # nights

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from unit.result_file import CASE
 
-from iowatch.accept.criteria import Contract, Criterion
-from iowatch.accept.evidence import Evidence, Job
-from iowatch.accept.judge import Finding
-from iowatch.accept.page import render, write
+from iowatch.acceptance.certify import Finding
+from iowatch.acceptance.contract import Contract, Criterion
+from iowatch.acceptance.dossier import render, write
+from iowatch.acceptance.evidence import Evidence, Job
 
 SCRIPT = "<script>alert('no')</script>"
 NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from browser.simulated import MESSAGE, SYSTEM, Year
 
-from iowatch.past import history
+from iowatch import history
 from iowatch.report.model import report_of
 from iowatch.report.pages import html
 

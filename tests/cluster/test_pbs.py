@@ -16,7 +16,7 @@ from cluster.suite import Suite
 from conftest import ROOT
 
 from iowatch.case import Case
-from iowatch.figures import figure_names
+from iowatch.metrics import figure_names
 
 MIB = 2**20
 ARCHER = ROOT / "site_configs/archer.py"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.past import history
+from iowatch import history
 
 CONTRACT = """\
 system: small

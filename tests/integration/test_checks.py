@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.past import history
+from iowatch import history
 from iowatch.verdict import Reference
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from integration.sessions import bless_a_month
 
-from iowatch.past.history import read
+from iowatch.history import read
 
 CASE = "small:memory/{}/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2"
 NIGHTLY = ["iowatch", "nightly", "--system", "small"]

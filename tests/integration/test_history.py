@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from integration.sessions import store
 
-from iowatch.past.history import HistoryError, by_night, read
+from iowatch.history import HistoryError, by_night, read
 
 CASE = "small:memory/{}/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=2"
 

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from iowatch.past import history
-from iowatch.past.history import HistoryError, read
+from iowatch import history
+from iowatch.history import HistoryError, read
 
 YEAR = Path(__file__).with_name("year.py")
 NOBODY = 65534

@@ -2,7 +2,7 @@
 
 import pytest
 
-from iowatch.past.history import read
+from iowatch.history import read
 
 CASE = "small:memory/{}/write/shared/{}/count=none/size=none/local=8x8x8/writers=2"
 

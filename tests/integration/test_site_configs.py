@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from iowatch import reframe_site, site
+from iowatch import site
 from iowatch.case import Case, format_size
+from iowatch.checks import ALL_CHECKS, CHECKS, SWEEPS
 from iowatch.site import read_filesystem
-from iowatch.sweep import ALL_CHECKS, CHECKS, SWEEPS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -144,8 +144,8 @@ def expected():
         patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         patch.setenv("RFM_CONFIG_FILES", ":".join(map(str, CONFIGS.glob("*.py"))))
         # Both sweeps are in what ReFrame says once of a system.
-        patch.setattr(reframe_site, "ask_reframe", functools.cache(reframe_site.ask_reframe))
-        yield lambda system, sweep: reframe_site.cases(reframe_site.filesystems(system), sweep)
+        patch.setattr(site, "ask_reframe", functools.cache(site.ask_reframe))
+        yield lambda system, sweep: site.cases(site.filesystems(system), sweep)
 
 
 def test_every_configuration_is_tested_here():

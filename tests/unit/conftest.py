@@ -5,7 +5,7 @@ import json
 import pytest
 from unit.result_file import make_result
 
-from iowatch.results import load
+from iowatch.result import read_result as load
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta, timezone
 
+from iowatch.bless import Blessed, settings_hash
 from iowatch.case import Case
 from iowatch.detector.settings import NORMAL
-from iowatch.past.baselines import Blessed, settings_hash
-from iowatch.past.history import Record
+from iowatch.history import Record
 
 CASE = Case("archer", "fs3", "gnu", "write", "shared", "mpiio", 4, 1, (64, 64, 64), 4)
 BEGIN = datetime(2026, 3, 1, 22, tzinfo=timezone.utc)  # of tonight

@@ -1,7 +1,7 @@
 """Sessions as ReFrame reports them."""
 
 from iowatch.case import Case
-from iowatch.figures import figure_names
+from iowatch.metrics import figure_names
 
 HDF5 = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 MPIIO = Case("local", "tmpfs", "gnu", "write", "shared", "mpiio", None, None, (64, 64, 64), 4)

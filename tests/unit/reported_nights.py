@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 
+from iowatch.bless import Blessed
 from iowatch.case import Case
-from iowatch.past.baselines import Blessed
-from iowatch.past.history import Record
+from iowatch.history import Record
 from iowatch.report.model import report_of
 
 NIGHT = date(2026, 11, 20)

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from browser.plotted import HREF, SVG
 
-from iowatch.accept.criteria import Criterion
-from iowatch.accept.judge import Finding
-from iowatch.accept.plot import drawing
+from iowatch.acceptance.certify import Finding
+from iowatch.acceptance.contract import Criterion
+from iowatch.acceptance.dossier import drawing
 
 BETTER = Criterion("A1", "peak", "fs3", at_least=0.5)
 WORSE = Criterion("A2 <$x^2$>", "repeatability", "fs3", at_most=0.2)

@@ -3,19 +3,17 @@ import math
 import os
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from iowatch import cli
+from iowatch.bless import BEGIN, END, BlessError, FloorError, bless, read, with_floors, write
 from iowatch.case import Case
-from iowatch.commands import past
+from iowatch.history import Record, by_night
 from iowatch.paper.published import references
-from iowatch.past import baselines
-from iowatch.past.baselines import BlessError, bless, read, write
-from iowatch.past.floors import BEGIN, END, FloorError, with_floors
-from iowatch.past.history import Record, by_night
 from iowatch.verdict import read_references
 
 HDF5 = Case("archer", "fs3", "cray", "write", "shared", "hdf5", -1, 1, (128, 128, 128), 48)
@@ -178,7 +176,7 @@ def test_interrupted_write_leaves_the_old_files_whole(folder, monkeypatch):
     def interrupt(path, target):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines.Path, "replace", interrupt)
+    monkeypatch.setattr(Path, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write("archer", folder, blessing(folder, nights(), dry_run=True).blessed)
     files = {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
@@ -226,7 +224,7 @@ def test_generated_references_keep_the_floors(folder):
 def test_command_prints_what_it_did_and_its_exit_code(folder, monkeypatch):
     few = {**nights(), **nights(LOAD, [1000.0] * 3)}
     records = [r for case in few.values() for night in case.values() for r in night]
-    monkeypatch.setattr(past, "selected", lambda db, case: records)
+    monkeypatch.setattr(cli, "selected", lambda db, case: records)
     options = ["bless", "--system", "archer", "--why", "quiet", "--folder", str(folder)]
     done = CliRunner().invoke(cli.app, options)
     assert done.exit_code == 1

@@ -7,11 +7,9 @@ import yaml
 from typer.testing import CliRunner
 
 from iowatch import cli
+from iowatch.bless import END, BlessError, bless, read
 from iowatch.case import Case
-from iowatch.commands import past
-from iowatch.past.baselines import BlessError, bless, read
-from iowatch.past.floors import END
-from iowatch.past.history import Record, by_night
+from iowatch.history import Record, by_night
 
 HDF5 = Case("archer", "fs3", "c.y", "write", "shared", "hdf5", -1, 1, (128, 128, 128), 48)
 READ = Case("archer", "fs3", "c.y", "read", "shared", "hdf5", -1, 1, (128, 128, 128), 48)
@@ -197,7 +195,7 @@ def command(monkeypatch, folder):
         return done.exit_code, done.output
 
     kept = records(HDF5, READ)
-    monkeypatch.setattr(past, "selected", lambda db, case: kept)
+    monkeypatch.setattr(cli, "selected", lambda db, case: kept)
     run.records = kept
     return run
 

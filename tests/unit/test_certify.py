@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from iowatch.accept.certify import certify
-from iowatch.accept.criteria import Contract, Criterion
-from iowatch.accept.evidence import Evidence, Job
+from iowatch.acceptance.certify import certify
+from iowatch.acceptance.contract import Contract, Criterion
+from iowatch.acceptance.evidence import Evidence, Job
 from iowatch.case import Case
 from iowatch.site import Filesystem
 

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from iowatch.accept.criteria import CriteriaError, Criterion, read
+from iowatch.acceptance.contract import CriteriaError, Criterion, read
 
 LINE = "  - {name: A1, kind: peak, filesystem: fs3, at_least: 0.5}\n"
 CONTRACT = f"""\

@@ -3,8 +3,8 @@
 import pytest
 from unit.nights import CASE, SLOW, USUAL, at, blessed, ran
 
-from iowatch.past.drift import judge_tonight
-from iowatch.past.history import by_night
+from iowatch.history import by_night
+from iowatch.judge import judge_tonight
 
 ENTRY = blessed()[CASE]
 LAST = -10  # nights from tonight to the last that was blessed

@@ -8,8 +8,8 @@ from statistics import fmean, median
 
 import pytest
 
-from iowatch.past.epcc import read
-from iowatch.past.old_runs import ImportFailed
+from iowatch.importers.epcc import read
+from iowatch.importers.runs import ImportFailed
 
 DATA = Path(__file__).parents[1] / "data"
 PLACE = "archer:fs3/gnu"

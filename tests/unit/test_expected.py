@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from iowatch.expected import ExpectedError, excuse, read
+from iowatch.references import ExpectedError, excuse, read_expected
 
 ENTRY = """\
 - case: archer:fs[23]/.*/hdf5/.*
@@ -25,27 +25,27 @@ def written(tmp_path):
 
 
 def test_failure_is_excused_up_to_its_last_day(written):
-    failures = read("archer", written(ENTRY))
+    failures = read_expected("archer", written(ENTRY))
     found = excuse(failures, CASE, LAST_DAY)
     assert str(found) == "expected until 2027-01-31: HDF5 1.8.14 closes slowly, ticket 4711"
     assert excuse(failures, CASE, date(2027, 2, 1)) is None
 
 
 def test_other_cases_are_not_excused(written):
-    failures = read("archer", written(ENTRY))
+    failures = read_expected("archer", written(ENTRY))
     assert excuse(failures, CASE.replace("fs2", "fs4"), LAST_DAY) is None
     assert excuse(failures, f"x{CASE}", LAST_DAY) is None, "the whole id must match"
 
 
 def test_first_entry_that_is_in_force_counts(written):
     longer = ENTRY.replace("2027-01-31", "2028-01-31").replace("4711", "4712")
-    failures = read("archer", written(ENTRY + longer))
+    failures = read_expected("archer", written(ENTRY + longer))
     assert "4711" in str(excuse(failures, CASE, LAST_DAY))
     assert "4712" in str(excuse(failures, CASE, date(2027, 2, 1)))
 
 
 def test_system_without_a_file_expects_nothing(tmp_path):
-    assert read("archer", tmp_path) == []
+    assert read_expected("archer", tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_system_without_a_file_expects_nothing(tmp_path):
 )
 def test_entry_that_says_too_little_is_an_error(written, text, sentence):
     with pytest.raises(ExpectedError, match=sentence):
-        read("archer", written(text))
+        read_expected("archer", written(text))

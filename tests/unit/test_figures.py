@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from unit.result_file import CASE, timed, turn_into_read
 
-from iowatch.figures import figure_names, figures, ost_figures, slow_osts, unit
+from iowatch.metrics import figure_names, figures, ost_figures, slow_osts, unit
 
 MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
 

@@ -4,8 +4,7 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.case import Case
-from iowatch.commands import past
-from iowatch.past.history import Record, by_night, is_same_night
+from iowatch.history import Record, by_night, is_same_night
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 LATE = datetime(2026, 1, 1, 22, tzinfo=timezone.utc)
@@ -40,7 +39,7 @@ def test_night_of_the_future_is_not_this_one():
 
 
 def test_table_without_a_match_prints_nothing_but_the_error(monkeypatch):
-    monkeypatch.setattr(past, "selected", lambda db, case: [])
+    monkeypatch.setattr(cli, "selected", lambda db, case: [])
     done = CliRunner().invoke(cli.app, ["history", "--csv"])
     error = "iowatch: error: no valid run in the results database matches\n"
     assert (done.exit_code, done.output) == (2, error)

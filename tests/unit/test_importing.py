@@ -12,13 +12,14 @@ import pytest
 import reframe
 from typer.testing import CliRunner
 
+from iowatch import bless
+from iowatch.bless import jobs_of
 from iowatch.case import Case
 from iowatch.cli import app
 from iowatch.detector import backtest
-from iowatch.past import baselines, importing
-from iowatch.past.baselines import jobs_of
-from iowatch.past.history import by_night, read
-from iowatch.past.old_runs import ImportFailed, Run
+from iowatch.history import by_night, read
+from iowatch.importers import database as importing_module
+from iowatch.importers.runs import ImportFailed, Run
 
 HDF5 = Case("old", "fs3", "gnu", "write", "shared", "hdf5", 4, 1, (8, 8, 8), 24)
 NIGHT = datetime(2020, 6, 1, 3, tzinfo=timezone.utc)
@@ -41,7 +42,7 @@ def database(tmp_path):
     """database(run, ...): a results database of these runs."""
 
     def write(*runs, name="old.sqlite"):
-        importing.write(runs, tmp_path / name)
+        importing_module.write(runs, tmp_path / name)
         return tmp_path / name
 
     return write
@@ -100,7 +101,7 @@ def test_all_or_nothing(database, tmp_path, monkeypatch):
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(importing, "_report", full)
+    monkeypatch.setattr(importing_module, "_report", full)
     with pytest.raises(ImportFailed, match=r"new.sqlite: cannot be written: database or disk is f"):
         database(run(), name="new.sqlite")
     assert [path.name for path in tmp_path.iterdir()] == ["old.sqlite"]
@@ -162,7 +163,7 @@ def test_imported_nights_can_be_blessed(tmp_path):
     options = ["--system", "old", "--why", "a test", "--folder", tmp_path, "--db", new]
     code, out, _ = iowatch("bless", *options)
     assert code == 0, out
-    (blessed,) = baselines.read("old", tmp_path).values()
+    (blessed,) = bless.read("old", tmp_path).values()
     assert blessed.bandwidth == pytest.approx(1014e6 / 2**20)
 
 

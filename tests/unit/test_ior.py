@@ -9,7 +9,7 @@ import pytest
 
 from iowatch.case import Case
 from iowatch.ior import API, rate, read_options, require_stripes, write_options
-from iowatch.results import InvalidResult
+from iowatch.result import InvalidResult
 
 DATA = Path(__file__).parents[1] / "data/ior"
 CASE = Case("s", "p", "e", "write", "shared", "mpiio", None, None, (16, 16, 16), 2, ior_peer=True)

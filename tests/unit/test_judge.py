@@ -3,8 +3,13 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from iowatch.accept.criteria import Criterion
-from iowatch.accept.judge import judge_median, judge_repeatability, judge_scaling, judge_slowest
+from iowatch.acceptance.certify import (
+    judge_median,
+    judge_repeatability,
+    judge_scaling,
+    judge_slowest,
+)
+from iowatch.acceptance.contract import Criterion
 
 RATES = [95.0, 97.0, 98.0, 99.0, 100.0, 101.0, 102.0, 103.0, 104.0, 106.0]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from iowatch.libraries import known_faults, read_versions
+from iowatch.result import known_faults, read_versions
 
 PRINTED = """\
 benchio 0.1.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from iowatch.checks import CHECKS, SWEEPS
 from iowatch.site import read_filesystem
-from iowatch.sweep import CHECKS, SWEEPS
 from iowatch.verdict import read_references
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from iowatch.night.lock import locked
-from iowatch.reframe_site import UsageError
+from iowatch.night.session import locked
+from iowatch.site import UsageError
 
 
 def test_second_night_is_refused_and_says_who_is_at_work(tmp_path):

@@ -5,8 +5,8 @@ import os
 import pytest
 from unit.login_node import CONFIG, ETHERNET, INFINIBAND, PBS_PRO, SINFO, TORQUE, files
 
-from iowatch.onboarding import machine
-from iowatch.onboarding.machine import Nodes
+from iowatch.adopt import machine
+from iowatch.adopt.machine import Nodes
 
 
 def test_partitions_of_slurm():

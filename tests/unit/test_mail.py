@@ -5,7 +5,7 @@ from email import message_from_bytes, policy
 import pytest
 
 from iowatch.night import mail
-from iowatch.reframe_site import UsageError
+from iowatch.site import UsageError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from unit.login_node import MOUNTINFO, OSTS, STRIPE_NEW, STRIPE_OLD, STRIPE_PFL, STRIPE_POOL
 
-from iowatch.onboarding import mounts
-from iowatch.onboarding.machine import OnboardingError
-from iowatch.onboarding.mounts import Mount, Striping
+from iowatch.adopt import mounts
+from iowatch.adopt.machine import OnboardingError
+from iowatch.adopt.mounts import Mount, Striping
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,15 +10,14 @@ import pytest
 from typer.testing import CliRunner
 from unit.reported import HDF5, MPIIO, reported, session
 
+from iowatch import cli as commands
 from iowatch.cli import app
-from iowatch.commands import night as commands
 from iowatch.night import nightly
 from iowatch.night.gate import gate
 from iowatch.night.mail import MailError, Outbox
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
 from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
-from iowatch.reframe_site import UsageError
-from iowatch.site import Filesystem
+from iowatch.site import Filesystem, UsageError
 
 
 class OneCase(Filesystem):

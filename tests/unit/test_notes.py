@@ -7,10 +7,8 @@ from pathlib import Path
 
 from unit.nights import CASE, SLOW, USUAL, at, blessed, ran
 
-from iowatch.expected import ExpectedFailure
-from iowatch.night.gate import Night, Row
-from iowatch.night.notes import Known, add_notes
-from iowatch.night.tonight import tonight
+from iowatch.night.gate import Known, Night, Row, add_notes, tonight
+from iowatch.references import ExpectedFailure
 from iowatch.site import Filesystem
 
 DATABASE = Path("/results/results.db")

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from unit.login_node import CONFIG, INFINIBAND, SINFO, STRIPE_OLD, files
 
-from iowatch.onboarding import command as onboarding
-from iowatch.onboarding import machine, mounts
-from iowatch.onboarding.machine import OnboardingError
-from iowatch.onboarding.mounts import Mount
+from iowatch.adopt import machine, mounts
+from iowatch.adopt import site_new as onboarding
+from iowatch.adopt.machine import OnboardingError
+from iowatch.adopt.mounts import Mount
+from iowatch.checks import CHECKS
 from iowatch.site import read_filesystem
-from iowatch.sweep import CHECKS
 
 CONFIG_OF_RUFF = Path(__file__).parents[2] / "pyproject.toml"
 

@@ -6,12 +6,12 @@ from datetime import datetime, timezone
 import pytest
 
 from iowatch.case import Case
-from iowatch.errors import UserError
-from iowatch.paper import plots as paper_plots
+from iowatch.files import UserError
+from iowatch.history import Record
+from iowatch.importers.runs import IMPORTED
+from iowatch.paper import drawings as paper_plots
 from iowatch.paper.figures import FIGURES, STATISTICS, own, published
 from iowatch.paper.published import read_tables
-from iowatch.past.history import Record
-from iowatch.past.old_runs import IMPORTED
 
 WHITE_PAPER = {str(number) for number in range(1, 22)}
 

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from unit.test_paper import WHITE_PAPER, record
 
 from iowatch.cli import app
-from iowatch.commands.paper import show_table
+from iowatch.paper import drawings as paper_plots
 from iowatch.paper import figures as paper
-from iowatch.paper import plots as paper_plots
 from iowatch.paper.figures import FIGURES, STATISTICS, of_table
 from iowatch.paper.published import PublishedError
+from iowatch.tables import show_table
 
 
 def printed(table, records=(), width=160):
@@ -106,7 +106,7 @@ def test_unknown_system_is_an_error_in_one_line(year, tmp_path, table):
 )
 def test_it_says_which_figures_have_own_results(monkeypatch, tmp_path, kind, where):
     records = [record(backend=kind), record(system="other", backend="netcdf")]
-    monkeypatch.setattr("iowatch.commands.paper.selected", lambda db, case: records)
+    monkeypatch.setattr("iowatch.cli.selected", lambda db, case: records)
     monkeypatch.setattr(paper_plots, "draw_all", lambda own, folder: iter([folder]))
     done = run("--system", "archer", "--output", tmp_path)
     assert (done.exit_code, done.stdout) == (0, f"{tmp_path}\n")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from iowatch.case import Case
-from iowatch.figures import figure_names
-from iowatch.past.old_runs import UNITS, ImportFailed
-from iowatch.past.perflogs import is_perflog, read
+from iowatch.importers.perflogs import is_perflog, read
+from iowatch.importers.runs import UNITS, ImportFailed
+from iowatch.metrics import figure_names
 
 DATA = Path(__file__).parents[1] / "data"
 MB = 1e6 / 2**20  # in MiB

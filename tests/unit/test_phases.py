@@ -1,7 +1,7 @@
 import pytest
 from unit.result_file import timed
 
-from iowatch.phases import slow_phase, slow_rank, slowest_ranks
+from iowatch.metrics import slow_phase, slow_rank, slowest_ranks
 
 USUAL = {"write_s": 1.0, "sync_s": 0.5, "close_s": 0.1, "total_max": 100.0}
 

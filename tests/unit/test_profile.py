@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.profile import ProfileError, Writes, judge, read_log, write_summary, writes_of
+from iowatch.darshan_log import ProfileError, Writes, judge, read_log, write_summary, writes_of
 
 LOGS = Path(__file__).parents[1] / "data/darshan"
 

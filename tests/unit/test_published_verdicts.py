@@ -10,12 +10,12 @@ from datetime import datetime, timezone
 
 import pytest
 
-from iowatch.bounds import GENERAL
 from iowatch.case import Case, parse_size
+from iowatch.checks import GENERAL
 from iowatch.detector.baseline import Job
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import NORMAL
-from iowatch.figures import figure_names
+from iowatch.metrics import figure_names
 from iowatch.paper.published import COMPARISON_TABLE, read_prose, read_tables
 from iowatch.verdict import judge, read_references, with_past
 

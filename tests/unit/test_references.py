@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from iowatch.case import Case, parse_size
-from iowatch.errors import UserError
-from iowatch.figures import figure_names
+from iowatch.files import UserError
+from iowatch.metrics import figure_names
 from iowatch.paper import published
 from iowatch.paper.published import (
     GENERAL,
@@ -251,7 +251,7 @@ def test_what_the_checks_import_needs_only_reframes_dependencies():
         for node in ast.walk(ast.parse(check.read_text()))
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("iowatch.")
     ]
-    assert "from iowatch.past import baselines, history" in imports
+    assert "from iowatch import bless, history, references" in imports
     missing = ["polars", "typer", "rich", "jinja2", "darshan", "matplotlib", "numpy"]
     code = [f"import sys; sys.modules.update(dict.fromkeys({missing}))", *imports]
     subprocess.run([sys.executable, "-c", "\n".join(code)], check=True)

@@ -10,8 +10,8 @@ from browser.simulated import Year
 from unit.reported_nights import BLESSED, HDF5, MPIIO, NIGHT, invalid, record, red, report, well
 
 from iowatch.case import Case
-from iowatch.expected import ExpectedFailure
-from iowatch.names import short_names
+from iowatch.checks import short_names
+from iowatch.references import ExpectedFailure
 from iowatch.report.model import ReportError, report_of
 
 

@@ -17,13 +17,12 @@ from conftest import ROOT
 from typer.testing import CliRunner
 from unit.reported_nights import HDF5, MPIIO, NIGHT, record, red, report, well
 
+from iowatch import history
 from iowatch.cli import app
-from iowatch.errors import UserError
-from iowatch.expected import ExpectedFailure
-from iowatch.past import history
+from iowatch.files import UserError
+from iowatch.references import ExpectedFailure
 from iowatch.report.model import report_of
-from iowatch.report.pages import html, junit, markdown
-from iowatch.report.write import page_of_tonight, write
+from iowatch.report.pages import html, junit, markdown, page_of_tonight, write_report
 
 
 def test_junit_fails_what_is_red():
@@ -101,7 +100,7 @@ def test_page_of_a_year_is_small_enough_for_a_mail(tmp_path):
 
 def test_file_is_written_over(tmp_path):
     for text in ("old", "new"):
-        write(tmp_path / "report.html", text)
+        write_report(tmp_path / "report.html", text)
     assert (tmp_path / "report.html").read_text() == "new"
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -116,7 +115,7 @@ def test_only_a_regular_file_is_written_over(tmp_path, make):
     make(path)
     before = path.lstat()
     with pytest.raises(UserError, match=r"report\.html: cannot be written: it is no regular file$"):
-        write(path, "text")
+        write_report(path, "text")
     assert path.lstat() == before
     assert {path.name for path in tmp_path.iterdir()} == {"file", "report.html"}
     assert file.read_text() == "kept"
@@ -125,7 +124,7 @@ def test_only_a_regular_file_is_written_over(tmp_path, make):
 def test_link_stays_one(tmp_path):
     path = tmp_path / "report.html"
     path.symlink_to("elsewhere.html")
-    write(path, "text")
+    write_report(path, "text")
     assert path.is_symlink()
     assert (tmp_path / "elsewhere.html").read_text() == "text"
 
@@ -133,14 +132,14 @@ def test_link_stays_one(tmp_path):
 def test_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"a\.html: cannot be written: Not a directory$"):
-        write(tmp_path / "file" / "a.html", "text")
+        write_report(tmp_path / "file" / "a.html", "text")
 
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
     with pytest.raises(UserError, match=r"a\.html: cannot be written: No space left on device"):
-        write(tmp_path / "a.html", "text")
+        write_report(tmp_path / "a.html", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -10,7 +10,7 @@ from browser.plotted import Plot
 from browser.simulated import BROKEN, CLOSE, KNOWN, SLOW, SYSTEM, Year
 from unit import reported_nights
 
-from iowatch.past import history
+from iowatch import history
 from iowatch.report.model import report_of
 from iowatch.report.pages import html
 from iowatch.verdict import Reference

@@ -4,7 +4,8 @@ from dataclasses import replace
 import pytest
 from unit.result_file import CASE, make_result, timed, turn_into_read
 
-from iowatch.results import InvalidResult, conditions, load, require
+from iowatch.result import InvalidResult, conditions, require
+from iowatch.result import read_result as load
 from iowatch.site import Filesystem
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iowatch.night.session import run_session
-from iowatch.reframe_site import UsageError, why_it_failed
+from iowatch.site import UsageError, why_it_failed
 
 # Each stand-in starts a job with a session of its own, as ReFrame does.
 STAND_IN = """\
@@ -154,7 +154,7 @@ def test_no_room_for_temporary_files(monkeypatch):
     def full(prefix):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("iowatch.reframe_site.tempfile.TemporaryDirectory", full)
+    monkeypatch.setattr("iowatch.site.tempfile.TemporaryDirectory", full)
     with pytest.raises(UsageError, match=r"^no temporary folder can be made, nothing was run: .*"):
         run_session([], 0)
     adopts = ctypes.c_int(-1)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from iowatch.strict_yaml import BadYaml, load
+from iowatch.files import BadYaml, load_yaml
 
 SITES = sorted((Path(__file__).parents[2] / "reference_values").glob("*.yaml"))
 
@@ -20,7 +20,7 @@ SITES = sorted((Path(__file__).parents[2] / "reference_values").glob("*.yaml"))
 )
 def test_key_that_stands_twice_is_named_with_both_lines(text, sentence):
     with pytest.raises(BadYaml, match=f"^{sentence}") as raised:
-        load(text)
+        load_yaml(text)
     assert "\n" not in str(raised.value)
 
 
@@ -29,18 +29,18 @@ def test_key_that_stands_twice_is_named_with_both_lines(text, sentence):
 )
 def test_text_that_is_no_yaml_is_one_error_in_one_line(text):
     with pytest.raises(BadYaml, match=r"^.+$"):
-        load(text)
+        load_yaml(text)
 
 
 def test_what_is_merged_may_be_changed():
     text = "a: &a {x: 1, y: 1}\nb: {b: &b {<<: *a, x: 2}}\nd: {<<: *b, y: 3}\nf: [{x: 1}, {x: 1}]"
-    assert load(text) == yaml.safe_load(text)
-    assert load(text)["d"] == {"x": 2, "y": 3}
-    assert load("1: a\n'1': 2026-01-31") == {1: "a", "1": date(2026, 1, 31)}
-    assert load("") is None
+    assert load_yaml(text) == yaml.safe_load(text)
+    assert load_yaml(text)["d"] == {"x": 2, "y": 3}
+    assert load_yaml("1: a\n'1': 2026-01-31") == {1: "a", "1": date(2026, 1, 31)}
+    assert load_yaml("") is None
 
 
 @pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
 def test_reference_files_have_no_key_twice(path):
     text = path.read_text()
-    assert load(text) == yaml.safe_load(text)
+    assert load_yaml(text) == yaml.safe_load(text)

@@ -1,6 +1,6 @@
 import pytest
 
-from iowatch.sweep import CHECKS, Setting, read_sweeps
+from iowatch.checks import CHECKS, Setting, read_sweeps
 
 VALUES = {
     "backend": ["mpiio"],

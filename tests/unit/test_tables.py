@@ -3,8 +3,8 @@ import io
 from rich.console import Console
 from unit.reported import HDF5, MPIIO, reported, session
 
-from iowatch.commands.tables import as_text, in_brief, show_night
 from iowatch.night.gate import gate
+from iowatch.tables import as_text, in_brief, show_night
 
 
 def test_table_fits_a_hundred_columns_and_explains_what_is_red():

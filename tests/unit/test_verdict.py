@@ -4,15 +4,8 @@ import pytest
 
 from iowatch.case import Case
 from iowatch.detector.judgement import Judgement
-from iowatch.figures import figure_names
-from iowatch.verdict import (
-    BadReference,
-    Reference,
-    in_force,
-    judge,
-    read_references,
-    with_past,
-)
+from iowatch.metrics import figure_names
+from iowatch.verdict import BadReference, Reference, in_force, judge, read_references, with_past
 
 CASE = Case("local", "tmpfs", "gnu", "write", "shared", "hdf5", None, None, (64, 64, 64), 4)
 FIGURES = {

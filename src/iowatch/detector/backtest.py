@@ -24,7 +24,7 @@ from iowatch.detector.baseline import Baseline, Job, Night, estimate
 from iowatch.detector.judgement import DEFECT, NO_BASELINE, SEVERE, TRANSIENT
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.errors import UserError
+from iowatch.files import UserError
 
 #: A table of nights: job 0 is the nightly run, 1 and up are the re-runs that could have been made.
 NIGHTS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.numbers import brief
+from iowatch.files import brief
 
 _MAD = 1.4826  # times the median absolute deviation: the standard deviation of a normal sample
 

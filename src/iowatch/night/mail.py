@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from email.message import EmailMessage
 
-from iowatch.reframe_site import UsageError
+from iowatch.site import UsageError
 
 TIMEOUT_S = 60
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from iowatch import expected
+from iowatch import bless, history, references
 from iowatch.case import Case
-from iowatch.night.gate import Night, gate
-from iowatch.night.lock import locked
-from iowatch.night.notes import Known, add_notes
-from iowatch.night.session import Session, held, ignore_signals, run_session
-from iowatch.night.suspects import due
-from iowatch.night.tonight import tonight
-from iowatch.past import baselines, history
-from iowatch.past.history import HistoryError
-from iowatch.reframe_site import (
-    CHECKS,
+from iowatch.checks import NIGHTLY, SWEEPS
+from iowatch.history import HistoryError
+from iowatch.night.gate import Known, Night, Tonight, add_notes, gate, tonight
+from iowatch.night.session import Session, held, ignore_signals, locked, run_session
+from iowatch.site import (
+    CHECKS_FOLDER,
+    Filesystem,
     UsageError,
     cases,
     filesystems,
@@ -30,8 +27,6 @@ from iowatch.reframe_site import (
     reference_folder,
     results_database,
 )
-from iowatch.site import Filesystem
-from iowatch.sweep import NIGHTLY, SWEEPS
 
 
 class NothingDue(Exception):
@@ -81,8 +76,10 @@ def run(wanted: Wanted) -> Night:
     runs; Interrupted as well. A night that is stopped later is judged by what was measured.
     """
     deadline = time.monotonic() + wanted.time_limit.total_seconds()
-    if not CHECKS.is_dir():
-        raise UsageError(f"{CHECKS} is missing: install iowatch from its checkout, with pip -e")
+    if not CHECKS_FOLDER.is_dir():
+        raise UsageError(
+            f"{CHECKS_FOLDER} is missing: install iowatch from its checkout, with pip -e"
+        )
     places = filesystems(wanted.system)
     asked = cases(places, wanted.sweep)
     database = results_database()
@@ -106,7 +103,7 @@ def run(wanted: Wanted) -> Night:
                 now = datetime.now(timezone.utc)
                 known = look_back(wanted.system, places, asked, database, now)
                 add_notes(night, known, now, wanted.rerun_command)
-            except (HistoryError, baselines.BlessError, expected.ExpectedError) as err:
+            except (HistoryError, bless.BlessError, references.ExpectedError) as err:
                 night.problems.append(str(err))
     return night
 
@@ -138,8 +135,8 @@ def look_back(
     """What is known of the cases that a night asks for. HistoryError, BlessError, ExpectedError."""
     name, folder = system.partition(":")[0], reference_folder()
     records = [record for record in history.read([database]) if record.case in asked]
-    blessed = baselines.read(name, folder)
-    failures = expected.read(name, folder)
+    blessed = bless.read(name, folder)
+    failures = references.read_expected(name, folder)
     future = sum(record.time > now for record in records)
     return Known(places, tonight(records, blessed, now), blessed, failures, database, future)
 
@@ -174,3 +171,44 @@ def read_duration(text: str) -> timedelta:
     if not duration:
         raise ValueError(f"not a time such as 90m, 6h or 1d12h: {text!r}")
     return duration
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """A selection of ReFrame's; its hashes know neither partition nor environment."""
+
+    partition: str  # system:partition
+    environ: str
+    tests: Mapping[Case, str]  # the hash of each
+
+    @property
+    def cases(self) -> set[Case]:
+        return set(self.tests)
+
+    @property
+    def options(self) -> list[str]:
+        """ReFrame's options that select these cases."""
+        names = [f"--name=/{test}" for test in sorted(self.tests.values())]
+        # ReFrame's -p searches: gnu would find gnu-debug as well.
+        return ["--system", self.partition, "-p", f"^{re.escape(self.environ)}$", *names]
+
+
+def due(cases: Mapping[Case, Tonight], now: datetime) -> list[Rerun]:
+    """The re-runs that are due."""
+    groups: dict[tuple[str, str], dict[Case, str]] = {}
+    for case, night in cases.items():
+        if night.rerun_at and night.rerun_at <= now:
+            place = (f"{case.system}:{case.partition}", case.environ)
+            groups.setdefault(place, {})[case] = night.valid[-1].test
+    return [Rerun(*place, tests) for place, tests in sorted(groups.items())]
+
+
+def rerun_script(cases: Mapping[Case, Tonight], now: datetime) -> Iterator[str]:
+    """The lines of a shell script that runs again what is due; what is not yet, as comments."""
+    for night in cases.values():
+        if night.rerun_at:
+            yield f"# {night.valid[-1].sentence}"
+            if night.rerun_at > now:
+                yield f"#   due from {night.rerun_at:%H:%M} UTC"
+    for rerun in due(cases, now):
+        yield shlex.join(["reframe", "-c", str(CHECKS_FOLDER), "-r", *rerun.options])

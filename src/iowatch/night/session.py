@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from iowatch.reframe_site import CHECKS, environment, temporary_folder, why_it_failed
+from iowatch.site import CHECKS_FOLDER, UsageError, environment, temporary_folder, why_it_failed
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
@@ -100,7 +104,15 @@ def run_session(
     with held(), _adopting(), temporary_folder() as folder:
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
-        command = ["reframe", "-c", str(CHECKS), "-r", "--report-file", str(report), *options]
+        command = [
+            "reframe",
+            "-c",
+            str(CHECKS_FOLDER),
+            "-r",
+            "--report-file",
+            str(report),
+            *options,
+        ]
         process, stopped, number = None, "", 0
         with output.open("w") as sink:
             try:
@@ -224,3 +236,41 @@ def _descendants() -> set[int]:
     while generation := {pid for pid, parent in parents.items() if parent in generation}:
         found |= generation
     return found
+
+
+@contextmanager
+def locked(system: str, folder: Path) -> Iterator[int]:
+    """Hold the lock of a system's nights, a file in `folder`; UsageError if somebody else does.
+
+    Gives the descriptor: whoever inherits it keeps the lock until it ends too.
+    """
+    file = folder / f"nightly.{system}.lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as err:
+        raise _not_written(file, err) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            owner = f"since {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+            owner += f", process {os.getpid()} on {socket.gethostname()}\n"
+            os.truncate(handle, 0)
+            os.write(handle, owner.encode())
+        except BlockingIOError:
+            owner = os.read(handle, 200).decode(errors="replace").strip()
+            raise UsageError(
+                f"{system}: a night is still at work, {owner}; nothing was run"
+            ) from None
+        except OSError as err:  # such as a full disk
+            raise _not_written(file, err) from None
+        try:
+            yield handle
+        finally:
+            os.truncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def _not_written(file: Path, err: OSError) -> UsageError:
+    return UsageError(f"{file}: cannot be written, nothing was run: {err.strerror}")

@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from iowatch.case import Case, format_size
+from iowatch.history import Record
+from iowatch.importers.runs import IMPORTED
 from iowatch.paper.published import PublishedError, read_tables
-from iowatch.past.history import Record
-from iowatch.past.old_runs import IMPORTED
 
 STATISTICS = ("min", "median", "mean", "max")
 NAMES = {

@@ -12,11 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from iowatch.bounds import GENERAL, IOR_PEER, SLOW_OST, flow
-from iowatch.errors import UserError
-from iowatch.files import whole
-from iowatch.past import baselines
-from iowatch.past.floors import with_floors
+from iowatch import bless
+from iowatch.bless import with_floors
+from iowatch.checks import GENERAL, IOR_PEER_BOUNDS, SLOW_OST_BOUNDS, flow
+from iowatch.files import UserError, whole
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "reference_values" / "published"
@@ -113,7 +112,7 @@ def write_references(system: str, folder: Path) -> Path:
 
     The floors of cases that have been blessed stay. BlessError if their baselines are broken.
     """
-    text = with_floors(references(system), baselines.bandwidths(baselines.read(system, folder)))
+    text = with_floors(references(system), bless.bandwidths(bless.read(system, folder)))
     path = folder / f"{system}.yaml"
     with whole(path) as temporary:
         temporary.write_text(text, "utf-8")
@@ -138,10 +137,10 @@ def references(system: str) -> str:
         text += "".join(str(entry) for entry in entries if entry.check == check)
         text += "".join(f"  {system}:.*/{name}/.*: *{name}\n" for name in backends)
     text += f"\nSlowOst:\n  $index: [case_id]\n{SLOW_OST_COMMENT}"
-    text += f"  {system}:.*: {flow(SLOW_OST)}\n"
+    text += f"  {system}:.*: {flow(SLOW_OST_BOUNDS)}\n"
     for check in ("IorPeer", "IorPeerRead"):
         text += f"\n{check}:\n  $index: [case_id]\n{IOR_PEER_COMMENT}"
-        text += f"  {system}:.*: {flow(IOR_PEER)}\n"
+        text += f"  {system}:.*: {flow(IOR_PEER_BOUNDS)}\n"
     return text
 
 

@@ -11,16 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from iowatch.bless import Blessed
 from iowatch.case import Case
-from iowatch.detector.judgement import Judgement, common_mode
-from iowatch.errors import UserError
-from iowatch.expected import ExpectedFailure
-from iowatch.names import short_names
-from iowatch.past.baselines import Blessed
-from iowatch.past.drift import judge_tonight
-from iowatch.past.history import Record, by_night, nights_of
-from iowatch.report.past import Past
-from iowatch.report.row import Row, row_of, severity
+from iowatch.checks import short_names
+from iowatch.detector.judgement import (
+    Judgement,
+    common_mode,
+)
+from iowatch.files import UserError
+from iowatch.history import Record, by_night, nights_of
+from iowatch.judge import judge_tonight
+from iowatch.references import ExpectedFailure
+from iowatch.report.row import Past, Row, row_of, severity
 
 SHOWN = 365  # nights of a trend
 NAMED = 12  # cases that a sentence names at most

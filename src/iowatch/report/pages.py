@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from iowatch.figures import unit
-from iowatch.names import shape, size, striping
-from iowatch.numbers import brief
-from iowatch.report.model import Report
+from iowatch import bless, history, references
+from iowatch.checks import shape, size_name, striping
+from iowatch.files import brief, whole
+from iowatch.metrics import unit
+from iowatch.night import gate
+from iowatch.report.model import NothingOnRecord, Report, report_of
 from iowatch.report.row import Row
+from iowatch.site import reference_folder
 from iowatch.verdict import Reference
 
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -81,7 +86,7 @@ def _environment(autoescape: bool) -> jinja2.Environment:
     )
     env.filters |= {"number": _number, "percent": _percent}
     env.filters["bounds"] = _bounds
-    env.filters |= {"shape": shape, "striping": striping, "size": size}
+    env.filters |= {"shape": shape, "striping": striping, "size": size_name}
     return env
 
 
@@ -130,3 +135,64 @@ def _clean(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{f.name: _clean(getattr(value, f.name)) for f in fields(value)})
     return value
+
+
+def read_report(
+    system: str,
+    databases: Sequence[Path],
+    night: date | None = None,
+    problems: Sequence[str] | None = None,
+) -> Report:
+    """The report of a system's night, the last one unless it is named; see `report_of`.
+
+    Without `problems` those of the sessions on record count.
+    ReportError, and what reading the databases and the site's files raises.
+    """
+    folder = reference_folder()
+    report = report_of(
+        history.read(databases),
+        system,
+        bless.read(system, folder),
+        references.read_expected(system, folder),
+        night,
+        problems,
+    )
+    if not report.gated:
+        faults = _faults(databases, report.sessions)
+        report = replace(report, problems=[*report.problems, *dict.fromkeys(faults)])
+    return report
+
+
+def _faults(databases: Sequence[Path], sessions: Collection[str]) -> Iterator[str]:
+    for database in databases:
+        for session in history.sessions(database, sessions):
+            yield from gate.faults(session)
+
+
+def page_of_tonight(
+    system: str, database: Path, problems: Sequence[str], began: datetime
+) -> Path | None:
+    """Write the page of the night that began then, next to the database, and return its path.
+
+    None if no run of it is on record: the last night there is another. Raises what `read` does.
+    """
+    try:
+        report = read_report(system, [database], problems=problems)
+    except NothingOnRecord:
+        return None
+    return write_page(report, database.parent) if report.ended >= began else None
+
+
+def write_page(report: Report, folder: Path) -> Path:
+    """Write the report as a page into a folder, and return its path."""
+    # The page of the night itself knows more: it is not written over.
+    kind = "report" if report.gated else "record"
+    path = folder / f"{kind}-{report.system}-{report.night}.html"
+    write_report(path, html(report))
+    return path
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a file, all of it or nothing, over what is there; UserError."""
+    with whole(path) as temporary:
+        temporary.write_text(text, "utf-8")

@@ -16,8 +16,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from iowatch.report.row import Row
-from iowatch.report.trend import Trend
+from iowatch.report.row import Row, Trend
 from iowatch.svg import STYLE, TEXT, as_svg
 
 #: Stand-ins, like `svg.TEXT`.

@@ -1,1 +1,0 @@
-"""An acceptance test: criteria, evidence, dossier."""

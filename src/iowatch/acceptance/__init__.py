@@ -1,0 +1,1 @@
+"""A procurement's acceptance test: contract, evidence, verdicts on its criteria, dossier."""

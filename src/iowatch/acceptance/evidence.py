@@ -1,0 +1,177 @@
+"""The evidence of an acceptance run: raw result files, read again and held to the law.
+
+Nothing that a check imports may import this module: what it needs is the extra `report`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.checks import ACCEPTANCE
+from iowatch.files import UserError, brief
+from iowatch.history import recorded, sessions
+from iowatch.metrics import figures, ost_figures
+from iowatch.night import gate
+from iowatch.result import CONTROL, InvalidResult, Result, conditions, read_result, require
+from iowatch.site import Filesystem
+from iowatch.verdict import INVALID, TOO_FAST
+
+Session = dict[str, Any]  # as ReFrame stores it
+SPACK_LOCK = "spack.lock"
+SKEW_S = 300.0  # between the clocks of login and compute nodes
+
+
+class EvidenceError(UserError):
+    """There is no evidence to look at; one line says why."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of a case, and what it left behind."""
+
+    case: Case
+    nodes: int
+    session: str
+    rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, open to close
+    osts: Mapping[int, Sequence[float]]  # of a case that writes to each OST: its rates
+    conditions: Mapping[str, str]
+    files: Mapping[Path, str]  # results and job script: their SHA-256
+
+
+@dataclass
+class Evidence:
+    """All jobs that satisfy the law, and what is wrong with the others."""
+
+    jobs: list[Job] = field(default_factory=list)
+    invalid: dict[Case, str] = field(default_factory=dict)
+    sessions: list[Mapping[str, Any]] = field(default_factory=list)
+    unused: list[Mapping[str, Any]] = field(default_factory=list)  # on record: who chose, shows it
+    faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
+    builds: dict[Path, str] = field(default_factory=dict)  # Spack's lock files: their SHA-256
+
+
+def acceptance_sessions(
+    databases: Sequence[Path], system: str, wanted: Collection[str]
+) -> tuple[list[Session], list[Session]]:
+    """The sessions with these uuids, else the last that measured the acceptance sweep; the others.
+
+    EvidenceError if there is none.
+    """
+    found = {
+        session["session_info"]["uuid"]: session
+        for database in databases
+        for session in sessions(database)
+        if any(
+            test.get("sweep") == ACCEPTANCE and test["system"] == system
+            for test in session["tests"]
+        )
+    }
+    names = ", ".join(map(str, databases))
+    if unknown := [uuid for uuid in wanted if uuid not in found]:
+        raise EvidenceError(f"{names}: no acceptance session {unknown[0]} of {system} is on record")
+    if not found:
+        raise EvidenceError(
+            f"{names}: no acceptance session of {system} is on record: run "
+            f"`iowatch nightly --system {system} --sweep acceptance`"
+        )
+    by_time = sorted(found.values(), key=lambda session: session["session_info"]["time_start_unix"])
+    used = [s for s in by_time if s["session_info"]["uuid"] in wanted] or by_time[-1:]
+    return used, [session for session in by_time if session not in used]
+
+
+def collect(
+    used: Iterable[Session], places: Sequence[Filesystem], unused: Iterable[Session] = ()
+) -> Evidence:
+    """The jobs of the used sessions, read from the files that they left."""
+    filesystems = {(place.system, place.partition): place for place in places}
+    evidence = Evidence(unused=[session["session_info"] for session in unused])
+    for session in used:
+        info = session["session_info"]
+        evidence.sessions.append(info)
+        evidence.faults += gate.faults(session)
+        for test in session["tests"]:
+            if not test.get("case_id"):
+                if test["outputdir"]:  # of the build, among others
+                    evidence.builds |= _checksums(Path(test["outputdir"]).rglob(SPACK_LOCK))
+                continue
+            case = Case.parse(test["case_id"])
+            if case.ior_peer:  # a second opinion, on which no criterion is
+                continue
+            place = filesystems.get((case.system, case.partition))
+            try:
+                if place is None:
+                    raise InvalidResult("the site's configuration no longer has its partition")
+                job = _job(test, case, place, info)
+                claimed = {path for other in evidence.jobs for path in other.files}
+                if twice := claimed & set(job.files):
+                    raise InvalidResult(f"{min(twice)}: a later session wrote over it")
+                evidence.jobs.append(job)
+            except InvalidResult as err:
+                evidence.invalid[case] = str(err)
+    return evidence
+
+
+def _job(test: Mapping[str, Any], case: Case, place: Filesystem, session: Mapping[str, Any]) -> Job:
+    folder = Path(test["outputdir"] or "")
+    if test["verdict"] in ("", INVALID, TOO_FAST):
+        raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
+    if not test["outputdir"] or not folder.is_dir():
+        raise InvalidResult(f"{folder}: its output is no longer there")
+    runs: dict[int, list[Result]] = {}  # by the OST asked for
+    paths = sorted(folder.glob("result*.json"))
+    expected = test["repeats"] * (place.osts or 0) if case.each_ost else 1
+    if len(paths) != expected:
+        raise InvalidResult(f"{folder}: {len(paths)} result files, where {expected} were written")
+    for path in paths:
+        ost = int(path.name.split(".")[2]) if case.each_ost else None
+        result = read_result(path)
+        seconds = result.started.timestamp()
+        if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
+            raise InvalidResult(f"{path}: another session wrote it, at {result.started}")
+        require(result, case, 1 if case.each_ost else test["repeats"], place, ost)
+        runs.setdefault(-1 if ost is None else ost, []).append(result)
+    found = ost_figures(runs) if case.each_ost else figures(result, case)
+    _compare(found, recorded(test), place, folder)
+    return Job(
+        case=case,
+        nodes=test["nodes"],
+        session=session["uuid"],
+        rates={} if case.each_ost else _rates(result),
+        osts={
+            ost: [rate for run in each for rate in _rates(run)[CONTROL]]
+            for ost, each in runs.items()
+            if case.each_ost
+        },
+        conditions=conditions(result),
+        files=_checksums([*paths, *folder.glob("rfm_job.sh")]),
+    )
+
+
+def _compare(
+    found: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, folder: Path
+) -> None:
+    """InvalidResult if the result files do not say what the session has on record."""
+    for name, value in found.items():
+        on_record = stored.get(name, math.nan)
+        if not math.isclose(value, on_record, rel_tol=1e-9):
+            raise InvalidResult(
+                f"{folder}: {name} of its results is {brief(value)}, and {brief(on_record)} is on "
+                "record: changed, or a later session wrote over them"
+            )
+    if found["total_max"] > place.peak:
+        rate = brief(found["total_max"])
+        raise InvalidResult(f"{folder}: {rate} MiB/s is above the peak of {place.name}")
+
+
+def _checksums(paths: Iterable[Path]) -> dict[Path, str]:
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)}
+
+
+def _rates(result: Result) -> dict[str, list[float]]:
+    return {m.backend: [rep.rates["total"] for rep in m.repetitions] for m in result.measurements}

@@ -1,0 +1,1 @@
+"""Adopting a site: what its login node says, as a site configuration."""

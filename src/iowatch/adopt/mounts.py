@@ -1,0 +1,259 @@
+"""The filesystems that a login node sees, and which of them a new site measures."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from iowatch.adopt.machine import OnboardingError, ask
+
+MIB = 2**20
+
+#: Types of filesystems as /proc names them, and as benchio does: by their statfs number, which all
+#: FUSE filesystems share. It has no name for WekaFS.
+PARALLEL = {
+    "lustre": "lustre",
+    "gpfs": "gpfs",
+    "beegfs": "beegfs",
+    "panfs": "panfs",
+    "ceph": "ceph",
+    "nfs": "nfs",
+    "nfs4": "nfs",
+    "wekafs": "unknown",
+    "fuse.glusterfs": "fuse",
+    "fuse.ceph-fuse": "fuse",
+}
+DISKS = {
+    "ext2": "ext4",
+    "ext3": "ext4",
+    "ext4": "ext4",
+    "xfs": "xfs",
+    "btrfs": "btrfs",
+    "zfs": "zfs",
+    "overlay": "overlay",
+}
+STATFS = {**PARALLEL, **DISKS, "tmpfs": "tmpfs", "9p": "9p"}
+
+#: Where the operating system and containers mount their own.
+SYSTEM = re.compile(r"/(boot|dev|etc|proc|run|snap|sys|usr|var/lib)(/|$)")
+HOMES = re.compile(r"/(home|users?)[^/]*(/|$)", re.IGNORECASE)
+#: The job scripts put a path between double quotes.
+PLAIN = re.compile(r"[\w ./+,:@%=~#-]+")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted filesystem."""
+
+    path: str
+    type: str
+    source: str
+    device: str = ""
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Striping:
+    """Default striping of a Lustre directory."""
+
+    count: int  # -1: all OSTs
+    mib: int
+
+
+@dataclass(frozen=True)
+class Filesystem:
+    """A filesystem to measure."""
+
+    name: str
+    path: str
+    type: str  # its statfs name
+    mount: Mount
+    free: str
+    osts: int | None = None
+    striping: Striping | None = None
+
+    @property
+    def stripe_counts(self) -> list[int]:
+        """The default, and all OSTs if that is something else."""
+        osts, default = self.osts or 1, self.striping.count if self.striping else 1
+        if osts == 1:
+            return [1]
+        return [-1] if default >= osts else list(dict.fromkeys([default, -1]))
+
+    @property
+    def acceptance_counts(self) -> list[int]:
+        """One OST too, as in the white paper."""
+        return list(dict.fromkeys([1, *self.stripe_counts]))
+
+    @property
+    def stripe_sizes(self) -> list[int]:
+        """The default, in MiB."""
+        return [self.striping.mib if self.striping else 1]
+
+    @property
+    def bound(self) -> str:
+        """What its bandwidth cannot exceed: that of a disk, of memory, or of the nodes' links."""
+        if self.mount.type in DISKS:
+            return "disk"
+        return "memory" if self.mount.type == "tmpfs" else "link"
+
+
+LeftOut = tuple[Mount, str]  # and why
+
+
+def find_filesystems(
+    mountinfo: str, paths: Collection[Path], build: Path, is_local: bool
+) -> tuple[list[Filesystem], list[LeftOut]]:
+    """What to measure, by default all that is parallel, and what is left out and why.
+
+    `build` is a directory of the user's own. `is_local`: no other node need see the filesystem.
+    """
+    mounts = parse_mounts(mountinfo)
+    if paths:
+        return _with_own_names(_asked_for(path, mounts) for path in paths), []
+    chosen, left_out = _of_types(PARALLEL, mounts, [build])
+    if not chosen and is_local:
+        chosen, others = _of_types(DISKS, mounts, [build, Path("/var/tmp")])
+        left_out += others
+    if not chosen:
+        seen = "; ".join(f"{mount.path}: {why}" for mount, why in left_out) or "no parallel ones"
+        raise OnboardingError(f"no filesystem to measure ({seen}): name directories with --path")
+    return _with_own_names(chosen), left_out
+
+
+def _with_own_names(filesystems: Iterable[Filesystem]) -> list[Filesystem]:
+    named: dict[str, Filesystem] = {}
+    for filesystem in filesystems:
+        name, number = filesystem.name, 1
+        while name in named:
+            name, number = f"{filesystem.name}_{number + 1}", number + 1
+        named[name] = replace(filesystem, name=name)
+    return list(named.values())
+
+
+def _asked_for(path: Path, mounts: Collection[Mount]) -> Filesystem:
+    directory = path.absolute()
+    parent = directory if os.access(directory, os.F_OK) else directory.parent
+    if not is_writable_directory(parent):
+        raise OnboardingError(f"--path {path}: not a directory, or not one that you may write to")
+    if not PLAIN.fullmatch(str(directory)):
+        raise OnboardingError(f"--path {path}: has characters that a job script would misread")
+    return _describe(directory, mount_of(parent.resolve(), mounts))
+
+
+def _of_types(
+    types: Collection[str], mounts: Collection[Mount], more: Iterable[Path]
+) -> tuple[list[Filesystem], list[LeftOut]]:
+    chosen, left_out = [], []
+    for mount in of_interest(mounts, types):
+        if why := why_not(mount):
+            left_out.append((mount, why))
+        elif directory := writable_directory(mount, mounts, more):
+            chosen.append(_describe(directory / "iowatch", mount))
+        else:
+            left_out.append((mount, "no directory found that you may write to"))
+    return chosen, left_out
+
+
+def _describe(path: Path, mount: Mount) -> Filesystem:
+    asked = str(path if path.exists() else path.parent)
+    is_lustre = mount.type == "lustre"
+    return Filesystem(
+        name=name_of(mount),
+        path=str(path),
+        type=STATFS.get(mount.type, "fuse" if mount.type.startswith("fuse") else "unknown"),
+        mount=mount,
+        free=decimal(shutil.disk_usage(asked).free),
+        osts=parse_osts(ask("lfs", "osts", asked)) if is_lustre else None,
+        striping=parse_striping(ask("lfs", "getstripe", "-d", asked)) if is_lustre else None,
+    )
+
+
+def name_of(mount: Mount) -> str:
+    """A name for the filesystem that ReFrame accepts for a partition."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(mount.path).name) or "disk"
+    return stem if re.match("[A-Za-z_]", stem) else f"fs{stem}"
+
+
+def parse_mounts(mountinfo: str) -> list[Mount]:
+    """The mounts in /proc/self/mountinfo; of those at one path the last, which hides the rest."""
+    mounts: dict[str, Mount] = {}
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        place, kind = left.split(" "), right.split(" ")
+        if len(place) >= 6 and len(kind) >= 2:
+            path, source = (
+                re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), word)
+                for word in (place[4], kind[1])
+            )
+            is_read_only = "ro" in (*place[5].split(","), *kind[-1].split(","))
+            mounts[path] = Mount(path, kind[0], source, place[2], is_read_only)
+    return list(mounts.values())
+
+
+def mount_of(path: Path, mounts: Iterable[Mount]) -> Mount:
+    """The mount that an absolute path without links is on."""
+    on = [mount for mount in mounts if path.is_relative_to(mount.path)]
+    return max(on, key=lambda mount: len(mount.path), default=Mount("/", "unknown", "?"))
+
+
+def of_interest(mounts: Iterable[Mount], types: Collection[str]) -> list[Mount]:
+    """Mounts of these types, each filesystem once: where its path is shortest."""
+    once: dict[str, Mount] = {}
+    for mount in sorted(mounts, key=lambda mount: (len(mount.path), mount.path)):
+        if mount.type in types and not SYSTEM.match(mount.path):
+            once.setdefault(mount.device, mount)
+    return sorted(once.values(), key=lambda mount: mount.path)
+
+
+def why_not(mount: Mount) -> str:
+    """Why a filesystem is left for the user to decide on; empty if there is no reason."""
+    if not PLAIN.fullmatch(mount.path):
+        return "its path has characters that a job script would misread"
+    if mount.read_only:
+        return "read-only"
+    return "homes have quotas and other users" if HOMES.search(mount.path) else ""
+
+
+def writable_directory(
+    mount: Mount, mounts: Collection[Mount], more: Iterable[Path]
+) -> Path | None:
+    """A directory on this filesystem that the user may write to."""
+    own = [os.environ.get(name) for name in ("SCRATCH", "PSCRATCH", "WORK", "PROJECT")]
+    user = os.environ.get("USER", "")
+    for path in (*map(Path, filter(None, own)), Path(mount.path, user), Path(mount.path), *more):
+        if (
+            path.is_absolute()
+            and PLAIN.fullmatch(str(path))
+            and is_writable_directory(path)
+            and str(path.resolve()) not in ("/", os.environ.get("HOME"))
+            and mount_of(path.resolve(), mounts) == mount
+        ):
+            return path
+    return None
+
+
+def is_writable_directory(path: Path) -> bool:
+    """Whether the user may make files there; also what cannot be reached at all is not."""
+    return os.access(f"{path}/", os.W_OK | os.X_OK)
+
+
+def parse_osts(text: str) -> int | None:
+    """The number of OSTs in use in what `lfs osts PATH` says."""
+    return len(re.findall(r"^\s*\d+: \S+ ACTIVE\b", text, re.M)) or None
+
+
+def parse_striping(text: str) -> Striping | None:
+    """What `lfs getstripe -d PATH` says; of a composite layout, what large files end in."""
+    layouts = re.findall(r"stripe_count:\s*(-?\d+)\s+(?:lmm_)?stripe_size:\s*(\d+)", text)
+    layouts = [(int(count), int(size)) for count, size in layouts if count != "0"]
+    if not layouts:
+        return None
+    count, size = layouts[-1]
+    return Striping(max(count, -1), max(size // MIB, 1))

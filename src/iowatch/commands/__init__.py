@@ -1,1 +1,0 @@
-"""The commands of iowatch, by what they are about."""

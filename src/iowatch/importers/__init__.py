@@ -1,0 +1,1 @@
+"""A centre's old data, as a results database of its own."""

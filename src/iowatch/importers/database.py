@@ -1,0 +1,210 @@
+"""A centre's old data as a results database of its own, which is read like ReFrame's.
+
+ReFrame's code writes it, but nothing is added to a database that ReFrame writes to. What is
+imported was not verified here: its verdict is `imported`, whatever the old one was.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import sqlite3
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.checks import check_of
+from iowatch.importers import epcc, perflogs
+from iowatch.importers.runs import IMPORTED, ImportFailed, Run
+from iowatch.metrics import unit as unit_of
+from iowatch.verdict import INVALID
+
+_TIME = "%Y%m%dT%H%M%S%z"  # as ReFrame writes a session's times
+_UUIDS = uuid.UUID("6cf3a3b0-7f0c-4a7e-9d55-0f4f7b9e3a51")  # made up: the name space of sessions
+
+_STRIPES = re.compile(r"(?P<folder>\S+)=(none|(?P<count>-1|[1-9]\d*)x(?P<size>[1-9]\d*))")
+_PLACE = re.compile(r"[^/:]+:[^/:]+/[^/]+")
+
+
+def read(
+    files: Sequence[Path],
+    case: str = "",
+    figure: str = "",
+    unit: str = "",
+    stripes: Iterable[str] = (),
+) -> list[Run]:
+    """The runs in performance logs and outputs of benchio; ImportFailed if one of them won't do.
+
+    `case` is of logs that name none, and of benchio's outputs SYSTEM:PARTITION/ENVIRON only;
+    `figure` and `unit` are of logs; `stripes` such as `unstriped=1x1` are of outputs.
+    """
+    folders = _stripes(stripes)
+    runs: list[Run] = []
+    seen: dict[tuple[Any, ...], Run] = {}
+    for file in files:
+        try:
+            text = file.read_text("utf-8", errors="replace")  # then it is garbled, where it matters
+        except OSError as err:
+            raise ImportFailed(f"{file}: cannot be read: {err.strerror}") from None
+        if perflogs.is_perflog(text):
+            found = perflogs.read(file, text, case, figure, unit)
+        elif epcc.BANNER in text:
+            if not _PLACE.fullmatch(case):
+                raise ImportFailed(
+                    f"{file}: of benchio: say where it ran with --case SYSTEM:PARTITION/ENVIRON"
+                )
+            found = epcc.read(file, text, case, folders)
+        else:
+            raise ImportFailed(
+                f"{file}: neither a performance log of ReFrame nor an output of EPCC's benchio"
+            )
+        for run in found:
+            key = (run.case, run.time, *run.figures.items())
+            if key in seen:
+                raise ImportFailed(f"{run.place}: is the same run as {seen[key].place}")
+            seen[key] = run
+        runs += found
+    if not runs:
+        raise ImportFailed("there is no run of a case in these files")
+    return runs
+
+
+def _stripes(given: Iterable[str]) -> dict[str, str]:
+    """How each folder is striped, as a case id has it."""
+    folders = {}
+    for text in given:
+        match = _STRIPES.fullmatch(text)
+        if not match:
+            raise ImportFailed(
+                f"--stripes {text}: is not FOLDER=COUNTxSIZE such as striped=4x1 (MiB), or "
+                "FOLDER=none"
+            )
+        folders[match["folder"]] = (
+            f"count={match['count'] or 'none'}/size={match['size'] or 'none'}"
+        )
+    return folders
+
+
+def write(runs: Sequence[Run], to: Path) -> None:
+    """Make a results database of these runs: all of it, or nothing. ImportFailed says why."""
+    if to.exists():
+        raise ImportFailed(f"{to}: is there already: name a new file with --to")
+    try:
+        # ReFrame's lock is a file next to its database: here it is one that nobody else uses.
+        with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+            new = Path(folder, "results.db")
+            _store(new, sessions(runs))
+            new.rename(to)
+    except (OSError, sqlite3.Error) as err:
+        reason = err.strerror if isinstance(err, OSError) else err
+        raise ImportFailed(f"{to}: cannot be written: {reason}") from None
+
+
+def _store(database: Path, reports: Iterable[Mapping[str, Any]]) -> None:
+    # Not above: no other command waits for these imports.
+    from reframe.core import config, runtime  # type: ignore[import-untyped]
+    from reframe.frontend.reporting.storage import (  # type: ignore[import-untyped]
+        StorageBackend,
+    )
+
+    site = config.load_config("<builtin>")
+    site.select_subconfig("generic")
+    runtime.init_runtime(site)  # if there is one already, it stays
+    option = "storage/sqlite_db_file"
+    runtime.runtime().site_config.add_sticky_option(option, str(database.absolute()))
+    storage = StorageBackend.create("sqlite")
+    for report in reports:
+        storage.store(report)
+
+
+def sessions(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
+    """The runs as reports of ReFrame: a session for each file and day, in UTC.
+
+    Of runs of one case in the same second each has its own session, for a session's runs are told
+    apart by case and time.
+    """
+    days: dict[tuple[Path, date, int], list[Run]] = {}
+    same: Counter[tuple[Path, Case, datetime]] = Counter()
+    for run in runs:
+        key = (run.file, run.case, run.time)
+        day = run.time.astimezone(timezone.utc).date()
+        days.setdefault((run.file, day, same[key]), []).append(run)
+        same[key] += 1
+    return map(_report, days.values())
+
+
+def _report(runs: Sequence[Run]) -> dict[str, Any]:
+    from reframe.frontend.reporting import DATA_VERSION  # type: ignore[import-untyped]
+
+    # The same runs have the same session whenever they are imported: history counts them once.
+    content = repr([(str(r.case), r.time.timestamp(), sorted(r.figures.items())) for r in runs])
+    session = str(uuid.uuid5(_UUIDS, content))
+    start, end = (f(run.time for run in runs) for f in (min, max))
+    counts = {
+        "num_cases": len(runs),
+        "num_failures": sum(not run.figures for run in runs),
+        "num_aborted": 0,
+        "num_skipped": 0,
+    }
+    tests = [_test(run, f"{session}:0:{index}") for index, run in enumerate(runs)]
+    return {
+        "session_info": {
+            "data_version": DATA_VERSION,
+            "hostname": socket.gethostname(),
+            "uuid": session,
+            "time_start": f"{start:{_TIME}}",
+            "time_start_unix": start.timestamp(),
+            "time_end": f"{end:{_TIME}}",
+            "time_end_unix": end.timestamp(),
+            "time_elapsed": (end - start).total_seconds(),
+            **counts,
+        },
+        "runs": [{**counts, "run_index": 0, "testcases": tests}],
+        "restored_cases": [],
+    }
+
+
+def _test(run: Run, identity: str) -> dict[str, Any]:
+    """A run as ReFrame's report has the test of it."""
+    case, check = run.case, check_of(run.case)
+    prefix = f"{case.system}:{case.partition}"
+    said = f", which says: {run.remark}" if run.remark else ""
+    return {
+        "name": f"{check} {case}",
+        "display_name": f"{check} {case}",
+        "unique_name": check,
+        "hashcode": "",  # nothing that could be run again
+        "filename": str(run.file),
+        "system": case.system,
+        "partition": case.partition,
+        "environ": case.environ,
+        "case_id": str(case),
+        "verdict": IMPORTED if run.figures else INVALID,
+        "sentence": f"{case}: imported from {run.place}{said}",
+        "result": "pass" if run.figures else "fail",
+        "fail_phase": None if run.figures else "sanity",
+        "fail_reason": None,
+        "job_completion_time": run.time.isoformat(timespec="seconds"),
+        "job_completion_time_unix": run.time.timestamp(),
+        "job_nodelist": [],
+        "perfvalues": {
+            f"{prefix}:{name}": [value, 0, None, None, unit_of(name), "pass"]
+            for name, value in run.figures.items()
+        },
+        "time_total": None,
+        "uuid": identity,
+    }
+
+
+def summary(runs: Sequence[Run]) -> str:
+    """What has been read, in one line: it shows whether the cases and days are as meant."""
+    days = sorted(run.time.date() for run in runs)
+    return (
+        f"{len(runs)} run(s) of {len({run.case for run in runs})} case(s), {days[0]} to {days[-1]},"
+        f" {sum(not run.figures for run in runs)} invalid"
+    )

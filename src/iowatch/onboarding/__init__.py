@@ -1,1 +1,0 @@
-"""`iowatch site new`: a configuration from what a machine says of itself."""

@@ -1,1 +1,0 @@
-"""What was measured before: history, baselines, and a centre's old data."""

@@ -1,0 +1,285 @@
+"""benchio's result file, and the law that it must satisfy."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jsonschema
+
+from iowatch.case import Case, format_size
+from iowatch.site import Filesystem
+
+MIB = 2**20
+CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds of the same job
+
+
+class InvalidResult(Exception):
+    """A run that gives no figure; the message is one sentence that says why."""
+
+
+@dataclass(frozen=True)
+class Slowest:
+    """The rank that took longest in a phase."""
+
+    rank: int
+    host: str
+    to_mean: float  # its time, as a multiple of the mean of all ranks
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """One timed write, or read, of all files by one backend."""
+
+    round: int
+    rates: dict[str, float]  # MiB/s: data, stable (of writes), total
+    seconds: dict[str, float]  # of the slowest rank: open, write, ..., close, total
+    slowest: dict[str, Slowest]  # that rank
+    instances: list[float]  # MiB/s of each, open to close; of one alone: empty
+    verification: str  # passed, skipped
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one backend did, without its warm-up."""
+
+    operation: str
+    backend: str
+    cache_suspect: bool  # what was read may have come from memory
+    collective: str | None  # what the library says its transfers were; None: it does not say
+    hints: dict[str, str]  # of MPI-IO: those whose effect was seen, else as the file repeats them
+    striping: dict[str, Any]  # requested, observed; sizes in bytes
+    repetitions: list[Repetition]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run with status `ok`."""
+
+    started: datetime  # UTC, by the clock of rank 0
+    run: dict[str, Any]  # as the schema has it
+    versions: dict[str, str | None]  # of benchio, its compiler and each library
+    environment: dict[str, str]  # variables that change I/O
+    measurements: list[Measurement]
+
+
+@cache
+def _schema() -> Any:
+    text = resources.files("iowatch").joinpath("benchio.result-1.schema.json").read_text("utf-8")
+    return json.loads(text)
+
+
+def read_result(path: Path) -> Result:
+    """Read a benchio.result/1 file; InvalidResult if it is not one or the run was not ok."""
+    try:
+        data = json.loads(path.read_text("utf-8"), parse_constant=_refuse_constant)
+        jsonschema.validate(data, _schema())
+    except (OSError, ValueError) as err:
+        raise InvalidResult(f"{path.name} is not readable JSON: {err}") from None
+    except jsonschema.ValidationError as err:
+        place = "/".join(str(step) for step in err.absolute_path) or "top level"
+        raise InvalidResult(
+            f"{path.name} is not a benchio.result/1: {place}: {err.message[:200]}"
+        ) from None
+
+    if error := data["error"]:
+        parts = [f"rank {error['rank']}", error["call"], error["path"], error["message"]]
+        raise InvalidResult(f"benchio: {data['status']}: {': '.join(filter(None, parts))}")
+    if data["status"] != "ok":
+        raise InvalidResult(f"benchio: the run is {data['status']}")
+    built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
+    measurements = [_measurement(case) for case in data["cases"]]
+    return Result(
+        started=datetime.fromisoformat(data["started"].replace("Z", "+00:00")),
+        run=data["run"],
+        versions=built | data["libraries"],
+        environment=data["environment"],
+        measurements=measurements,
+    )
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+def _measurement(case: dict[str, Any]) -> Measurement:
+    return Measurement(
+        case["operation"],
+        case["backend"],
+        bool(case["cache"] and case["cache"]["suspect"]),
+        case["collective"]["observed"],
+        case["hints"]["observed"] or case["hints"]["echoed"] or {},
+        case["striping"],
+        [
+            Repetition(
+                rep["round"],
+                rep["rates"],
+                {phase: time["max"] for phase, time in rep["phases"].items()},
+                {phase: _slowest(time) for phase, time in rep["phases"].items()},
+                rep.get("instances") or [],
+                rep["verification"],
+            )
+            for rep in case["repetitions"]
+            if not rep["warmup"]
+        ],
+    )
+
+
+def conditions(result: Result) -> dict[str, str]:
+    """What a run met with, in words: when a figure changes, so may one of these have."""
+    measured = result.measurements[-1]
+    run = result.run
+    conditions = {name: version for name, version in result.versions.items() if version}
+    conditions |= {f"variable {name}": value for name, value in result.environment.items()}
+    conditions |= {f"hint {name}": value for name, value in measured.hints.items()}
+    if observed := measured.striping["observed"]:
+        # Not the offset: the filesystem chooses another OST each time.
+        conditions["striping"] = f"count {observed['count']}, size {observed['size']}"
+    if measured.collective:
+        conditions["transfer"] = measured.collective
+    conditions["hosts"] = " ".join(run["hosts"])
+    conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
+    return conditions
+
+
+def _slowest(time: dict[str, Any]) -> Slowest:
+    to_mean = time["max"] / time["mean"] if time["mean"] else 1.0
+    return Slowest(time["slowest_rank"], time["slowest_host"], to_mean)
+
+
+def backends_of(case: Case) -> list[str]:
+    """The backends a job for this case runs: the control first."""
+    if case.backend == CONTROL or case.ior_peer:  # IOR is the control
+        return [case.backend]
+    return [CONTROL, case.backend]
+
+
+def require(
+    result: Result,
+    case: Case,
+    repeats: int,
+    filesystem: Filesystem,
+    offset: int | None = None,
+) -> None:
+    """Enforce the law: what ran is what was asked for, synced and verified.
+
+    `offset` is the OST asked for, None where the filesystem chose. InvalidResult says what differs.
+    """
+    run = result.run
+    bytes_written = 8 * math.prod(case.local_size) * case.writers
+    laws: list[tuple[str, Any, Collection[Any]]] = [
+        ("writers", run["writers"], [case.writers]),
+        ("operations", run["operations"], [[case.operation]]),
+        ("files", run["files"], [case.files]),
+        ("instances", run["instances"], [case.instances or 1]),
+        ("local size", run["local_size"] and format_size(run["local_size"]),
+         [format_size(case.local_size)]),
+        ("bytes", run["bytes"], [bytes_written]),
+        ("filesystem", run["filesystem"]["type"], filesystem.types),
+        ("sync", run["sync"], ["data"]),
+        ("verify", run["verify"], ["all", "last"]),
+        ("backends", [m.backend for m in result.measurements], [backends_of(case)]),
+    ]  # fmt: skip
+    striping = _striping(case, offset)
+    for measurement in result.measurements:
+        backend, reps = measurement.backend, measurement.repetitions
+        # Under --verify last only the last repetition is read back.
+        to_verify = reps if run["verify"] == "all" else reps[-1:]
+        laws += [
+            (f"repetitions of {backend}", len({rep.round for rep in reps}), [repeats]),
+            (f"rounds of {backend}", [rep.round for rep in reps],
+             [[rep.round for rep in result.measurements[0].repetitions]]),
+            (f"unverified repetitions of {backend}",
+             sum(rep.verification != "passed" for rep in to_verify), [0]),
+            (f"repetitions of {backend} with a rate or time that is no number",
+             sum(not _is_timed(rep) for rep in reps), [0]),
+        ]  # fmt: skip
+        laws += [
+            (f"collective transfer of {backend}", measurement.collective, [None, "collective"]),
+            (f"striping of {backend}", measurement.striping["requested"], [striping]),
+        ]
+        if striping:  # benchio has compared the two
+            observed = measurement.striping["observed"] is not None
+            laws += [(f"observed striping of {backend}", observed, [True])]
+    suspects = [m.backend for m in result.measurements if m.cache_suspect]
+    if suspects and not filesystem.cached_reads:
+        raise InvalidResult(
+            f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
+            f"of {case.system}:{case.partition} does not allow"
+        )
+    for name, found, wanted in laws:
+        if found not in wanted:
+            expected = " or ".join(str(value) for value in wanted)
+            raise InvalidResult(f"{name}: {found}, where {expected} was asked for")
+
+
+def _striping(case: Case, offset: int | None) -> dict[str, int | None] | None:
+    """What the job of a case asks benchio for."""
+    if case.stripe_count is None and case.stripe_size is None:
+        return None
+    size = None if case.stripe_size is None else case.stripe_size * MIB
+    return {"count": case.stripe_count, "size": size, "offset": offset}
+
+
+def _is_timed(rep: Repetition) -> bool:
+    numbers = [*rep.rates.values(), *rep.seconds.values()]
+    return all(math.isfinite(number) for number in numbers) and rep.seconds["total"] > 0
+
+
+@dataclass(frozen=True)
+class KnownFault:
+    """Versions of a library, both ends included, that are slow on a type of filesystem."""
+
+    library: str
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    filesystem: str
+    reason: str
+
+
+#: The white paper, section 6: "HDF5 Performance" found all versions on ARCHER slow, "from the
+#: default 1.8.14 to the most current 1.10.0"; "NetCDF Performance" says "avoid the use of NetCDF
+#: versions 4.3.3.1 and below", section 7 "versions of NetCDF below 4.4.0".
+KNOWN_FAULTS = [
+    KnownFault(
+        "hdf5",
+        (1, 8, 14),
+        (1, 10, 0),
+        "lustre",
+        "H5Fclose sets the file's size, which is slow on Lustre (white paper, section 6)",
+    ),
+    KnownFault(
+        "netcdf",
+        (0,),
+        (4, 3, 3, 1),
+        "lustre",
+        "netCDF below 4.4.0 closes files through that path of HDF5 (white paper, section 6)",
+    ),
+]
+
+_LINE = re.compile(r"^(mpiio|hdf5|netcdf|pnetcdf) +(\S.*?) *$", re.MULTILINE)
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+
+
+def read_versions(text: str) -> dict[str, str]:
+    """The version of each library in what `benchio --version` prints."""
+    return dict(_LINE.findall(text))
+
+
+def known_faults(versions: Mapping[str, str], filesystems: Collection[str]) -> list[str]:
+    """A sentence for each library whose version is known to be slow on one of these types."""
+    return [
+        f"{fault.library} {versions[fault.library]}: {fault.reason}"
+        for fault in KNOWN_FAULTS
+        if fault.filesystem in filesystems
+        and (number := _NUMBER.search(versions.get(fault.library, "")))
+        and fault.first <= tuple(map(int, number[0].split("."))) <= fault.last
+    ]
