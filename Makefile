@@ -8,9 +8,9 @@ SYSTEM ?= local
 setup:
 	scripts/setup.sh
 
-# A real Slurm for tests/cluster; without its packages these skip.
+# A real Slurm for tests/filesystems; without its packages these skip.
 cluster: setup
-	tests/cluster/packages.sh
+	tests/filesystems/packages.sh
 
 nightly: setup
 	source env.sh && iowatch nightly --system $(SYSTEM)
@@ -36,7 +36,7 @@ lint: setup
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/fortitude check src/benchio
-	.venv/bin/shellcheck scripts/*.sh tests/cluster/packages.sh .ci/run env.sh
+	.venv/bin/shellcheck scripts/*.sh tests/filesystems/packages.sh .ci/run env.sh
 
 clean:
 	rm -rf build .venv

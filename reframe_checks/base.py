@@ -1,127 +1,381 @@
-"""What a job measured, judged: by the site's reference values, and by the case's own past."""
+"""What all checks have in common: a case, the raw results that are kept, a verdict that ends it."""
 
-from datetime import date, datetime, timezone
+import os
+import shutil
+from contextlib import suppress
+from datetime import UTC, datetime
+from math import prod
+from pathlib import Path
 
+import reframe as rfm
+import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
-from reframe.core.builtins import run_after, run_before, variable
-from reframe.core.exceptions import ExpectedFailureError, PerformanceError
+from reframe.core.builtins import (
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
+from reframe.core.schedulers.local import LocalJobScheduler
 
-from iowatch.bless import BlessError
-from iowatch.detector.judgement import SUSPECT
-from iowatch.history import HistoryError
-from iowatch.judge import judge_tonight
-from iowatch.metrics import DRIFT, slow_phase, slow_rank, unit
-from iowatch.references import EXCUSABLE, ExpectedError, excuse
-from iowatch.verdict import BadReference, in_force, judge, read_references, with_past
+from iowatch import raw_results
+from iowatch.checks import DRIFT, metric
+from iowatch.files import UserError
+from iowatch.judge import by_past, in_force, judge
+from iowatch.metrics import measured, slow_phase, slow_rank
+from iowatch.references import excuse
+from iowatch.result import InvalidResult, read_result, require
+from iowatch.site import JOB_TMPDIR, NIGHTLY, SWEEPS
+from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
 from . import past
-from .job import BenchioJob
-from .parameters import SYSTEM
+from .benchio import BuiltBenchio
+from .parameters import (
+    FILESYSTEMS,
+    SYSTEM,
+    asking,
+    full_size,
+    parse_stripe,
+    promised,
+    setting_of,
+)
+
+MARK = ".iowatch"  # the file that says that a directory is one of ours
+
+# By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
+# its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
+LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
+
+# TMPDIR is ReFrame's own if iowatch started it, and on no other machine: jobs get the user's.
+if JOB_TMPDIR in os.environ:
+    os.environ.pop("TMPDIR", None)
+    if users := os.environ.pop(JOB_TMPDIR):
+        os.environ["TMPDIR"] = users
+
+
+class CaseCheck(rfm.RunOnlyRegressionTest):
+    """A check of one case: its job leaves raw results, and its verdict ends the test."""
+
+    valid_prog_environs = ["*"]
+    env_vars = {"DARSHAN_DISABLE": "1"}  # some sites have it in every job, and it takes time
+
+    benchio = fixture(BuiltBenchio, scope="environment")
+
+    #: The site's list of cases to measure.
+    #:
+    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
+    sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
+
+    #: How many cases that sweep of the whole system has: a session that ran them all is a night.
+    promised = variable(int, value=0, loggable=True)
+
+    #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
+    case_id = variable(str, value="", loggable=True)
+
+    #: The filesystem's name in the site's configuration.
+    filesystem_name = variable(str, value="", loggable=True)
+
+    #: Where the raw results are kept.
+    kept = variable(str, value="", loggable=True)
+
+    #: Kind of verdict, such as ``ok`` or ``regression``.
+    verdict = variable(str, value="", loggable=True)
+
+    #: The verdict in one sentence.
+    sentence = variable(str, value="", loggable=True)
+
+    #: What the run met with: library versions, hints, striping, hosts.
+    conditions = variable(dict, value={}, loggable=True)
+
+    #: The case and its filesystem; set when the place is known.
+    case = None
+    filesystem = None
+
+    @property
+    def setting(self):
+        return setting_of(self)
+
+    @run_after("init")
+    def set_promised(self):
+        self.promised = promised(self.sweep)
+
+    @run_after("setup")
+    def set_case(self):
+        self.filesystem = FILESYSTEMS[self.current_partition.name]
+        self.case = self.filesystem.case(self.current_environ.name, self.setting)
+        self.case_id = str(self.case)
+        self.filesystem_name = self.filesystem.name
+
+    @run_after("setup")
+    def require_expected_failures(self):
+        """Before the job has run: a file that cannot be read would else cost the night."""
+        try:
+            past.expected_failures()
+        except UserError as err:
+            raise PerformanceError(str(err)) from None
+
+    @run_before("run")
+    def set_kept(self):
+        self.executable = self.benchio.program
+        self.kept = "runs"
+        if not self.is_dry_run():
+            try:
+                prefix = Path(rt.runtime().prefix)
+                self.kept = str(raw_results.new_folder(prefix, past.KEPT_AS, self.case))
+            except UserError as err:
+                raise SanityError(str(err)) from None
+        # The job itself does it, for ReFrame looks at no job that it has cancelled.
+        keep = [
+            f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{self.kept}" {{}} +; }}',
+            "trap keep EXIT",
+        ]
+        self.prerun_cmds = [*keep, *self.benchio.load_cmds]
+
+    def kept_file(self, name):
+        """A file among the raw results, which every verdict rests on."""
+        return Path(self.kept, name)
+
+    def keep_output(self):
+        """What the job said: some schedulers hand that over only after the job."""
+        for name in (self.stdout, self.stderr):
+            file = Path(str(name))
+            if not self.kept_file(file.name).exists():
+                with suppress(OSError):
+                    shutil.copy(file, self.kept)
+
+    def end(self, verdict, error):
+        """End the test with this verdict: `error` is what to raise if it is red."""
+        self.verdict, self.sentence = str(verdict.kind), verdict.sentence
+        if not verdict.is_red:
+            return
+        if excused := self.excuse_of(verdict):
+            self.sentence += f" ({excused})"
+            raise ExpectedFailureError(self.sentence)
+        raise error(self.sentence)
+
+    def excuse_of(self, verdict):
+        """Why the site expects this verdict; None if it does not, or must not."""
+        if verdict.kind not in EXCUSABLE:
+            return None
+        today = datetime.now(UTC).date()
+        return excuse(past.expected_failures(), self.case_id, today)
+
+    def end_invalid(self, why):
+        self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)
+
+
+class BenchioJob(CaseCheck):
+    """One job of benchio; every backend but mpiio runs with mpiio as its control."""
+
+    #: Number of OSTs to stripe over; -1: all of them; None: not striped.
+    stripe_count = parameter(type=parse_stripe)
+
+    #: Stripe size in MiB; None: not striped.
+    stripe_size = parameter(type=parse_stripe)
+
+    #: I/O library: mpiio, hdf5, netcdf, pnetcdf or stream.
+    backend = parameter(type=str)
+
+    #: Array elements per writer in x, y, z.
+    local_size = parameter(type=full_size)
+
+    #: Number of nodes.
+    nodes = parameter(type=int)
+
+    #: Number of writers on each node.
+    writers_per_node = parameter(type=int)
+
+    #: Timed repetitions of each backend, after one that warms up.
+    #:
+    #: :default: ``10``, as in the white paper
+    repeats = variable(int, value=10)
+
+    #: The slowest rank of each phase, in words.
+    slowest = variable(dict, value={}, loggable=True)
+
+    #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
+    measured = None
+
+    @run_after("init")
+    def set_valid_systems(self):
+        self.valid_systems = [f"{SYSTEM.name}:{partition}" for partition in asking(self)]
+
+    @run_after("setup")
+    def set_tasks(self):
+        self.num_tasks = self.case.writers
+        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
+        # `-R span[ptile=N]` instead.
+        if self.current_partition.scheduler.registered_name != "lsf":
+            self.num_tasks_per_node = self.writers_per_node
+
+    @run_after("setup")
+    def set_one_job_per_filesystem(self):
+        # max_jobs of the partition holds within one session, this also across a user's sessions.
+        if self.current_partition.scheduler.registered_name in ("slurm", "squeue"):
+            name = f"iowatch_{self.filesystem.name}"
+            self.job.options += [f"--job-name={name}", "--dependency=singleton"]
+
+    @run_before("run")
+    def set_run_directory(self):
+        path = self.filesystem.path
+        kib = 8 * prod(self.case.local_size) * self.case.writers * len(self.case.backends) // 1024
+        self.prerun_cmds += [
+            # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
+            f'[ -d "{path}" ] || mkdir "{path}"',
+            # What a killed job left behind, by our mark; no job runs for two days.
+            f'find "{path}" -mindepth 2 -maxdepth 2 -path "{path}/iowatch.??????/{MARK}" '
+            "-user \"$(id -u)\" -mtime +1 -printf '%h\\0' | xargs -0 -r rm -rf",
+            f'RUNDIR=$(mktemp -d "{path}/iowatch.XXXXXX") || exit 1',
+            """trap 'rm -rf "$RUNDIR"; keep' EXIT""",
+            "trap 'exit 143' TERM",  # after the ranks have ended: they still write there
+            f': > "$RUNDIR/{MARK}"',
+            "FREE=$(df -Pk \"$RUNDIR\" | awk 'NR == 2 {print $4}')",
+            f'[ "${{FREE:=0}}" -ge {kib} ] || {{ echo "{path}: {kib} KiB will be written, but only'
+            ' $FREE KiB are free" >&2; exit 1; }',
+        ]
+
+    @run_before("run")
+    def set_command(self):
+        self.executable_opts = self.benchio_options(self.repeats, "result.json")
+        self.postrun_cmds = ["echo $? > exit_code"]
+
+    def benchio_options(self, repeats, result):
+        """The command line of one run for the case."""
+        return [
+            *self.case.check.command_line(self.case),
+            f"--repeats {repeats}",
+            "--sync data",
+            '--dir "$RUNDIR"',
+            f"--fs-type {','.join(self.filesystem.types)}",
+            f"--json {result}",
+        ]
+
+    @sanity_function
+    def assert_verified_write(self):
+        self.keep_output()
+        try:
+            self.measured = self.verified()
+        except InvalidResult as err:
+            self.end_invalid(err)
+        self.slowest = self.measured.slowest
+        self.conditions = dict(self.measured.conditions)
+        if modules := self.current_environ.modules:
+            self.conditions["modules"] = " ".join(modules)
+        if spec := self.benchio.concrete_spec:
+            self.conditions["spack"] = spec
+        return True
+
+    def verified(self):
+        """What a run that satisfies the law came to; else InvalidResult."""
+        return measured(self.verified_result("result.json", self.repeats), self.case)
+
+    def verified_result(self, name, repeats, offset=None):
+        """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
+        file, code = self.kept_file(name), self.kept_file("exit_code")
+        if not file.exists():
+            raise InvalidResult(self.last_error())
+        result = read_result(file)
+        require(result, self.case, repeats, self.filesystem, offset)
+        if not code.exists() or code.read_text().strip() != "0":
+            raise InvalidResult(f"benchio reported success but failed: {self.last_error()}")
+        return result
+
+    def last_error(self):
+        """benchio's own last error in stderr, else its last line."""
+        lines = Path(str(self.stderr)).read_text(errors="replace").split("\n")
+        lines = [line for line in lines if any(map(str.isalnum, line))]  # not mpirun's rules
+        errors = [line for line in lines if line.startswith("benchio: error:")]
+        return (errors or lines or ["no result file and nothing in stderr"])[-1]
 
 
 class BenchioCheck(BenchioJob):
-    """One job of benchio, and the verdict on it."""
+    """One job of benchio, judged by the site's reference values and by the case's own past."""
 
     #: Accept a case without reference values: a new site's first nights.
     #:
     #: :default: ``False``
     record = variable(typ.Bool, value=False)
 
+    #: The site's bounds on the case; set before the job runs.
+    references = None
+
+    #: What is on record of the case, :class:`iowatch.judge.Past`; set when the run is verified.
+    case_past = None
+
     @run_after("setup")
     def set_references(self):
-        path = past.reference_folder() / f"{SYSTEM.name}.yaml"
-        self.reference_file = f"{path.parent.name}/{path.name}"
         try:
-            past.check_references(path)
-            self.reference = {"$ref": str(path)}
-            if self.reference and self.reference.index != ("case_id",):
-                raise BadReference("'$index: [case_id]' is missing")
-            self.references = read_references(self.case, self._reference_entries())
-        except Exception as err:  # whatever a broken YAML file brings about
-            raise PerformanceError(f"{path} cannot be used as reference values: {err}") from None
-        # iowatch judges: a bound of ReFrame's would fail first and hide our sentence.
-        self.reference = {}
-
-    def _reference_entries(self):
-        try:
-            return self.reference[self]
-        except KeyError:
-            return {}
-
-    @run_after("setup")
-    def set_excuse(self):
-        try:
-            self.excuse = excuse(past.expected_failures(), self.case_id, date.today())
-        except ExpectedError as err:
+            self.references = past.reference_file().of(self.case)
+        except UserError as err:
             raise PerformanceError(str(err)) from None
 
     @run_before("performance")
-    def set_trend(self):
+    def set_metrics(self):
         if self.is_dry_run():
             return
-        self.trend, self.blessed = None, None
-        try:
-            self.blessed = past.blessed().get(self.case)
-            nights = past.nights().get(self.case, {})
-        except (HistoryError, BlessError) as err:
-            self.past_error = str(err)  # raised when the figures are recorded
-            return
-        now = datetime.now(timezone.utc)
-        self.trend = judge_tonight(nights, self.blessed, now, self.figures)
-        if self.trend.drift is not None:
-            self.figures[DRIFT] = self.trend.drift
+        metrics = dict(self.measured.metrics)
+        with suppress(UserError):  # said when the metrics are on record
+            self.case_past = self.look_back()
+            if self.case_past.drift is not None:
+                metrics[DRIFT] = self.case_past.drift
+        self.perf_variables = {
+            name: sn.make_performance_function(sn.defer(value), metric(name).unit)
+            for name, value in metrics.items()
+        }
 
-    @run_before("performance")
-    def set_figures(self):
-        if not self.is_dry_run():
-            self.perf_variables = {
-                name: sn.make_performance_function(sn.defer(value), unit(name))
-                for name, value in self.figures.items()
-            }
+    def look_back(self):
+        """What the past says of this run; UserError if it cannot be read."""
+        earlier, tonight = past.nights_of(self.case)
+        now = datetime.now(UTC)
+        entry = past.blessed().get(self.case)
+        return by_past(earlier, tonight, entry, now, self.measured.metrics)
 
     @run_after("performance")
     def set_verdict(self):
         if self.is_dry_run():
             return
-        if not self.trend:
-            raise PerformanceError(self.past_error)
-        blessed = self.blessed is not None
-        self.references = in_force(self.references, self.blessed.judged if blessed else ())
-        present = judge(
+        try:
+            self.case_past = self.case_past or self.look_back()
+            blessed = past.blessed().get(self.case)
+        except UserError as err:
+            raise PerformanceError(str(err)) from None
+        verdict = judge(
             self.case,
-            self.figures,
+            self.measured.metrics,
             self.references,
-            self.reference_file,
+            past.reference_file().name,
             self.filesystem.peak,
-            self.record,
+            self.case_past,
+            blessed,
         )
-        verdict = with_past(self.case, present, self.trend.judgement, blessed)
-        self.verdict = verdict.kind
-        self.sentence = "; ".join(filter(None, [verdict.sentence, *self.details(verdict)]))
-        excused = verdict.red and verdict.kind in EXCUSABLE and self.excuse
-        self.log_bounds(verdict.failed, "xfail" if excused else "fail")
-        if excused:
-            self.sentence += f" ({excused})"
-            raise ExpectedFailureError(self.sentence)
-        if verdict.red:
-            raise PerformanceError(self.sentence)
+        self.log_bounds(verdict, in_force(self.references, blessed))
+        said = "; ".join(filter(None, [verdict.sentence, *self.details(verdict)]))
+        if verdict.kind is Kind.NO_BASELINE and self.record:
+            self.verdict, self.sentence = str(verdict.kind), said
+        else:
+            self.end(Verdict(verdict.kind, said), PerformanceError)
 
     def details(self, verdict):
         """Phrases that a check adds to the sentence of a verdict."""
-        if verdict.kind not in {*EXCUSABLE, SUSPECT}:
+        if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
             return []
-        return [slow_phase(self.figures, self.trend.usual), slow_rank(self.repetitions)]
+        metrics, repetitions = self.measured.metrics, self.measured.repetitions
+        return [slow_phase(metrics, self.case_past.usual), slow_rank(repetitions)]
 
-    def log_bounds(self, failed, result):
+    def log_bounds(self, verdict, references):
         """Give report and database the bounds that iowatch judged by."""
-        for name in self.figures:
-            entry = self.perfvalues[f"{self.current_partition.fullname}:{name}"]
-            if reference := self.references.get(name):
+        excused = self.excuse_of(verdict)
+        for key, entry in self.perfvalues.items():
+            name = key.rsplit(":", 1)[-1]
+            if reference := references.get(name):
                 entry[1:4] = [
                     reference.value,
                     reference.lower_threshold,
                     reference.upper_threshold,
                 ]
-            if name in failed:
-                entry[-1] = result
+            if name in verdict.failed:
+                entry[-1] = "xfail" if excused else "fail"

@@ -13,9 +13,8 @@ import yaml
 from reframe.core.builtins import run_after, sanity_function, variable
 from reframe.core.exceptions import ReframeError, SanityError
 
-from iowatch.site import BENCHIO
+from iowatch.site import BENCHIO, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "benchio"
 SPACK_REPO = ROOT / "spack-repo"
 

@@ -1,16 +1,15 @@
-"""The parameters of the checks: their values come from the sweeps of the site's filesystems."""
+"""The system, its filesystems, and the parameters of the checks, which the site's sweeps give."""
 
-from dataclasses import fields
 from functools import cache
 
 import reframe.core.runtime as rt
 from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
-from iowatch.case import format_size, parse_size
-from iowatch.checks import Setting
-from iowatch.site import read_filesystem
+from iowatch.checks import CHECKS, LOCAL_SIZE, format_size, parse_size
+from iowatch.site import Setting, cases, read_filesystem
 
+CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
 FILESYSTEMS = {
     part.name: read_filesystem(
@@ -18,30 +17,41 @@ FILESYSTEMS = {
         part.name,
         [environ.name for environ in part.environs],
         part.extras,
-        rt.runtime().site_config.sources,
+        CONFIG.sources,
     )
     for part in SYSTEM.partitions
 }
 
 
 @cache
+def promised(sweep):
+    """How many cases a sweep of the whole system has; 0 if only one partition was chosen."""
+    is_whole = ":" not in CONFIG.subconfig_system
+    return len(cases(FILESYSTEMS.values(), sweep)) if is_whole else 0
+
+
+@cache
 def offered(check, name):
     """All values that any sweep of this system gives to a parameter of a check."""
     values = {
-        getattr(setting, name)
+        setting.get(name)
         for filesystem in FILESYSTEMS.values()
         for sweep in filesystem.sweeps
-        for setting in filesystem.settings(sweep, check)
+        for setting in filesystem.settings(sweep, CHECKS[check])
     }
-    write = format_size if name == "local_size" else lambda value: value
-    return tuple(map(write, sorted(values, key=lambda value: (value is not None, value))))
+    write = format_size if name == LOCAL_SIZE.name else lambda value: value
+    return tuple(
+        None if value is None else write(value)
+        for value in sorted(values, key=lambda value: (value is not None, value))
+    )
 
 
 def swept(cls):
     """Give the parameters of a check the values that the sweeps of this system name for it.
 
-    The values of all checks together would make thousands of tests that belong nowhere. A check
-    that no sweep names has the value None everywhere, and no system that is valid.
+    ReFrame's own parameters have one list of values for all classes that inherit them, and all
+    checks together would make thousands of tests that belong nowhere. A check that no sweep names
+    has the value None everywhere, and no system that is valid.
     """
     values = {
         name: parameter(offered(cls.__name__, name) or [None], type=undefined.type)
@@ -56,28 +66,42 @@ def asking(test):
     Values from -P go wherever the other parameters do, stripes only to where there are any.
     """
     cls = type(test)
-    check = cls.__name__
-    if not offered(check, "nodes"):
+    if not offered(cls.__name__, "nodes"):
         return []
     # ReFrame adds parameters of its own, such as for --repeat.
-    ours = {field.name for field in fields(Setting)}.intersection(cls.raw_params)
-    given = frozenset(p for p in ours if cls.raw_params[p].values != offered(check, p))
+    ours = frozenset(name for name in cls.raw_params if offered(cls.__name__, name))
+    given = frozenset(p for p in ours if cls.raw_params[p].values != offered(cls.__name__, p))
+    setting = _without(given, test.setting, ours)
     return [
         partition
         for partition in FILESYSTEMS
-        if _without(given, test.setting) in _asked(partition, test.sweep, check, given)
+        if setting in _asked(partition, test.sweep, cls.__name__, given, ours)
     ]
 
 
 @cache
-def _asked(partition, sweep, check, given):
-    settings = FILESYSTEMS[partition].settings(sweep, check)
-    return {_without(given, setting) for setting in settings}
+def _asked(partition, sweep, check, given, ours):
+    settings = FILESYSTEMS[partition].settings(sweep, CHECKS[check])
+    return {_without(given, setting, ours) for setting in settings}
 
 
-def _without(given, setting):
+def _without(given, setting, ours):
     """A setting without the values of the parameters `given`, but with whether there are any."""
-    return tuple(value is None if name in given else value for name, value in vars(setting).items())
+    values = ((name, setting.get(name)) for name in sorted(ours))
+    return tuple((name, value is None if name in given else value) for name, value in values)
+
+
+def setting_of(test):
+    """The setting that the parameters of a test make."""
+    values = {name: getattr(test, name) for name in type(test).raw_params}
+    if values.get(LOCAL_SIZE.name) is not None:
+        values[LOCAL_SIZE.name] = parse_size(values[LOCAL_SIZE.name])
+    return Setting.of(CHECKS[type(test).__name__], values)
+
+
+def parse_stripe(text):
+    """A stripe count or stripe size; `none` means that the filesystem is not striped."""
+    return None if text == "none" else int(text)
 
 
 def full_size(text):

@@ -1,18 +1,23 @@
-"""What this session knows of earlier nights: read once, when the first case is judged."""
+"""What this session knows of the site and of earlier nights: read once, when it is first needed."""
 
 import os
-from datetime import date
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 import reframe.core.runtime as rt
-from reframe.core.exceptions import ExpectedFailureError, SanityError
 
 from iowatch import bless, history, references
-from iowatch.files import load_yaml
-from iowatch.verdict import BadReference
+from iowatch.run import by_case, night_id
+from iowatch.site import NIGHT, ROOT
 
-from .benchio import ROOT
+from .parameters import SYSTEM
+
+#: The night that this session belongs to; empty: nobody gave it one.
+TONIGHT = os.environ.get(NIGHT, "")
+
+#: The name under which the raw results of this session are kept.
+KEPT_AS = TONIGHT or night_id(datetime.now(UTC))
 
 
 def reference_folder():
@@ -21,40 +26,41 @@ def reference_folder():
     return Path(given or ROOT / "reference_values").absolute()
 
 
-@cache  # not per case: ReFrame reads the file for each of them
-def check_references(path):
-    """An error if the reference file has a key twice, of which ReFrame would take the last."""
-    entries = load_yaml(path.read_text("utf-8"))
-    if not isinstance(entries, dict):
-        what = "is empty" if entries is None else "has no sections, one for each check"
-        raise BadReference(f"it {what}: see reference_values/README.md")
+@cache
+def reference_file():
+    """The reference values of the system; BadReference."""
+    return references.ReferenceFile(reference_folder() / f"{SYSTEM.name}.yaml")
 
 
 @cache
 def blessed():
-    """The baseline of each case that has one."""
-    return bless.read(rt.runtime().system.name, reference_folder())
+    """The baseline of each case that has one; UserError."""
+    return bless.read(SYSTEM.name, reference_folder())
 
 
 @cache
 def expected_failures():
-    """What may fail for now."""
-    return references.read_expected(rt.runtime().system.name, reference_folder())
-
-
-def fail(place, sentence):
-    """Fail a test that has no case, unless that is expected of this place."""
-    try:
-        excused = references.excuse(expected_failures(), place, date.today())
-    except references.ExpectedError as err:
-        raise SanityError(str(err)) from None
-    if excused:
-        raise ExpectedFailureError(f"{place}: {sentence} ({excused})")
-    raise SanityError(f"{place}: {sentence}")
+    """What may fail for now; BadReference."""
+    return references.read_expected(SYSTEM.name, reference_folder())
 
 
 @cache
-def nights():
-    """The runs of each case by night; none before the first session is stored."""
+def _nights():
+    """The nights of each case; none before the first session is stored."""
     file = Path(os.path.expandvars(rt.runtime().get_option("storage/0/sqlite_db_file")))
-    return history.by_night(history.read([file])) if file.exists() else {}
+    if not file.exists():
+        return {}
+    now = datetime.now(UTC)
+    runs = history.read([file], now - history.YEAR, bless.spans(blessed().values()))
+    # What a wrong clock has dated later than now is no past.
+    return by_case(run for run in runs if not run.is_after(now))
+
+
+def nights_of(case):
+    """The nights of a case before this one, oldest first, and its runs of this one so far.
+
+    UserError.
+    """
+    nights = dict(_nights().get(case, {}))
+    tonight = nights.pop(TONIGHT, []) if TONIGHT else []
+    return list(nights.values()), tonight

@@ -101,11 +101,11 @@ netcdf_fortran() {
 
 find_python() {
     local candidates=${PYTHON:-python3 /usr/bin/python3} candidate
-    local suits='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'
+    local suits='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
     for candidate in $candidates; do
         "$candidate" -c "$suits" &>/dev/null && command -v "$candidate" && return
     done
-    die "no Python 3.10 or later with venv among: $candidates"
+    die "no Python 3.11 or later with venv among: $candidates"
 }
 
 python_environment() {

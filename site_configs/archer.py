@@ -118,6 +118,7 @@ EVERYWHERE = {
     "type": "lustre",
     "cached_reads": False,
     "writers_per_node": 24,  # WP: all cores of a node
+    "keep_days": 400,
     "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 

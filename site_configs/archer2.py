@@ -98,6 +98,7 @@ EVERYWHERE = {
     "peak": PEAK,
     "cached_reads": False,
     "writers_per_node": 128,  # Guide, Hardware: cores of a node
+    "keep_days": 400,
     "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 

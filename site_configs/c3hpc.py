@@ -119,6 +119,7 @@ FILESYSTEMS = [
 EVERYWHERE = {
     "cached_reads": False,  # exercise 1 read at 10 GB/s: from memory, as it says itself
     "writers_per_node": 24,  # to confirm: the report's 48 processes would be two nodes
+    "keep_days": 400,
 }
 
 site_configuration = {

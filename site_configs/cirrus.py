@@ -94,6 +94,7 @@ site_configuration = {
                         "osts": 14,  # WP; default stripe count 1, size 1 MiB
                         "cached_reads": False,
                         "writers_per_node": 36,
+                        "keep_days": 400,
                         "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }

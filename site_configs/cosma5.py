@@ -69,6 +69,7 @@ site_configuration = {
                         "osts": None,  # WP: GPFS cannot be tuned by users as Lustre can
                         "cached_reads": False,
                         "writers_per_node": 16,
+                        "keep_days": 400,
                         "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }

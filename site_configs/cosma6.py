@@ -82,6 +82,7 @@ site_configuration = {
                         "osts": 120,  # WP; default stripe count 1, size 1 MiB
                         "cached_reads": False,
                         "writers_per_node": 16,  # WP: 8000 cores in 500 nodes
+                        "keep_days": 400,
                         "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }

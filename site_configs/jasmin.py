@@ -70,6 +70,7 @@ site_configuration = {
                         "cached_reads": False,
                         # To confirm: WP says 8-core processors, and not how many a node has.
                         "writers_per_node": 16,
+                        "keep_days": 400,
                         "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }

@@ -66,6 +66,7 @@ ACCEPTANCE = {
 EVERYWHERE = {
     "osts": None,
     "writers_per_node": 4,
+    "keep_days": 60,
     "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 

@@ -51,6 +51,7 @@ EVERYWHERE = {
     "cached_reads": False,
     # WP: "40 CPU cores"; it also says two processors of 10 cores, so these are hardware threads.
     "writers_per_node": 40,
+    "keep_days": 400,
     "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 

@@ -96,6 +96,7 @@ site_configuration = {
                         **filesystem,
                         "cached_reads": False,
                         "writers_per_node": WRITERS_PER_NODE,
+                        "keep_days": 400,
                     },
                 }
                 for filesystem in FILESYSTEMS

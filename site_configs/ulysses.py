@@ -71,6 +71,7 @@ site_configuration = {
                         "osts": 2,
                         "cached_reads": False,
                         "writers_per_node": 20,  # to confirm: two sockets of 10 cores
+                        "keep_days": 400,
                         "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }

@@ -1,16 +1,21 @@
 """Fixtures that run the real benchio under the real mpirun."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jsonschema
 import pytest
@@ -27,6 +32,9 @@ FILES = {
 }
 BACKENDS = tuple(FILES)
 THROUGH_MPIIO = BACKENDS[:-1]
+MPI_IO = ("romio321", "ompio")  # Open MPI's two components: their faults differ
+
+Case = TypeVar("Case")
 
 # For Open MPI on any machine, however small, and as root.
 OPEN_MPI = {
@@ -38,6 +46,8 @@ OPEN_MPI = {
     # mpirun otherwise waits two seconds after a rank that failed
     "OMPI_MCA_odls_base_sigkill_timeout": "0",
     "OMPI_MCA_io": "romio321",
+    # What Open MPI chooses here anyway, after a fifth of a second's look for faster networks
+    "OMPI_MCA_pml": "ob1",
 }
 
 
@@ -150,26 +160,52 @@ def launch(benchio: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
             kill_session(process)
 
 
+# Each mpirun has its own place there: two that start and end in one may remove it from each other.
+SESSIONS = tempfile.TemporaryDirectory(prefix="iowatch-mpirun.")
+
+
 def command(
-    benchio: Path, ranks: int, options: Sequence[object], launcher: Sequence[str]
+    benchio: Path, ranks: int, options: Sequence[object], launcher: Sequence[str] = ()
 ) -> list[str | Path]:
+    own = ["--mca", "orte_tmpdir_base", tempfile.mkdtemp(dir=SESSIONS.name)]
     words = [str(option) for option in options]
-    return ["mpirun", "-n", str(ranks), *launcher, benchio, *words]
+    return ["mpirun", *own, "-n", str(ranks), *launcher, benchio, *words]
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """For benchio's files alone: what is in it after a run has been left behind."""
-    files = tmp_path / "files"
-    files.mkdir()
-    return files
+def new_directory(tmp_path: Path) -> Callable[[], Path]:
+    """new_directory(): for the files of one run alone, and what is in it after the run has been
+    left behind. What else belongs to the run has its place beside it."""
+    numbers = itertools.count()
+
+    def make() -> Path:
+        files = tmp_path / f"run{next(numbers)}" / "files"
+        files.mkdir(parents=True)
+        return files
+
+    return make
 
 
-@pytest.fixture(params=["romio321", "ompio"])
-def io_component(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Open MPI's two implementations of MPI-IO: a test that asks for this runs with each."""
-    monkeypatch.setitem(OPEN_MPI, "OMPI_MCA_io", request.param)
-    return request.param
+@pytest.fixture
+def directory(new_directory: Callable[[], Path]) -> Path:
+    """Of a test with a single run."""
+    return new_directory()
+
+
+def each(cases: Iterable[Case], check: Callable[[Case], None], at_once: int = 2) -> None:
+    """Checks every case, so many at a time because half of a small run is waiting, and then fails
+    with the name of each that failed and what it had to say."""
+    with ThreadPoolExecutor(at_once) as pool:
+        checks = [(case, pool.submit(check, case)) for case in cases]
+    assert checks, "there was nothing to check"
+    said = []
+    for case, checked in checks:
+        if (error := checked.exception()) is not None:
+            # The last calls only: the first are the pool's.
+            lines = traceback.format_exception(type(error), error, error.__traceback__, limit=-3)
+            said.append(f"{case}\n{''.join(lines)}")
+    if said:
+        pytest.fail(f"{len(said)} of {len(checks)} failed\n\n" + "\n".join(said), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -226,3 +262,19 @@ def injected(shim: Path, fault: str, file: Path, size: int, **more: object) -> d
     variables = {"FILE": file, "BYTES": size, **more}
     env = {"FAULT": fault, **{f"FAULT_{name}": str(value) for name, value in variables.items()}}
     return {"env": env, "launcher": ["-x", f"LD_PRELOAD={shim}"]}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Says which folder took how long: the whole has to fit into what CI may take."""
+    yield
+    seconds: dict[str, float] = defaultdict(float)
+    tests: dict[str, set[str]] = defaultdict(set)
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            folder = "/".join(Path(report.fspath).parts[:2])
+            seconds[folder] += report.duration
+            tests[folder].add(report.nodeid)
+    folders = [f"{name} {seconds[name]:.1f} s ({len(tests[name])} tests)" for name in sorted(tests)]
+    if folders:
+        terminalreporter.write_line(f"time by folder: {', '.join(folders)}")

@@ -1,43 +1,38 @@
 """Blessed baselines: what a case's nights were like when somebody said that all was well.
 
-reference_values/baselines/<system>.yaml holds them; from it follow the coarse floors that stand,
-between two comments, in each check's section of reference_values/<system>.yaml.
+reference_values/baselines/<system>.yaml holds them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import date, datetime, timezone
-from datetime import time as clock
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
+from fasteners import InterProcessLock  # type: ignore[import-untyped]
 
 from iowatch.case import Case
-from iowatch.checks import CHECKS, check_of, flow, general_bounds
-from iowatch.detector.baseline import Baseline, BaselineRefused, Job, Night, baseline_of
+from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, baseline_of
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import BadYaml, UserError, load_yaml, text_of, whole
-from iowatch.history import Record
 from iowatch.metrics import finish_fraction
+from iowatch.run import Nights, Run, day_of
 
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
 # nights' best, MiB/s; ratio: to MPI-IO in the same jobs; spread, ratio_spread: standard deviations
-# of their logarithms; finish_fraction: median part of the time that finishes the file.
+# of their logarithms; finish_fraction: median part of the time that finishes the file; first, last:
+# the ids of the first and the last of the nights.
 """
-
-
-class BlessError(UserError):
-    """Nothing can be blessed, or written; one line says why."""
+_NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -50,26 +45,29 @@ class Blessed:
     ratio_spread: float | None
     finish_fraction: float | None
     nights: int
-    first: date
-    last: date
+    first: str  # ids of nights
+    last: str
     settings: str  # hash of the detector's thresholds that accepted the nights
     blessed: date
     who: str
     why: str
 
     @classmethod
-    def of(cls, baseline: Baseline, settings: Settings, today: date, who: str, why: str) -> Blessed:
-        """A baseline, rounded to what a diff should show."""
+    def of(
+        cls, baseline: Baseline, nights: Sequence[str], today: date, who: str, why: str
+    ) -> Blessed:
+        """A baseline of these nights, rounded to what a diff should show."""
+        finish = baseline.finish_fraction
         return cls(
             bandwidth=float(f"{math.exp(baseline.m):.6g}"),
             spread=round(baseline.s, 4),
             ratio=None if baseline.m_r is None else round(math.exp(baseline.m_r), 4),
             ratio_spread=None if baseline.s_r is None else round(baseline.s_r, 4),
-            finish_fraction=None if baseline.phi0 is None else round(baseline.phi0, 4),
+            finish_fraction=None if finish is None else round(finish, 4),
             nights=baseline.nights,
-            first=baseline.first.date(),
-            last=baseline.last.date(),
-            settings=settings_hash(settings),
+            first=nights[0],
+            last=nights[-1],
+            settings=settings_hash(NORMAL),
             blessed=today,
             who=who,
             why=why,
@@ -77,7 +75,7 @@ class Blessed:
 
     @property
     def judged(self) -> set[str]:
-        """The figures that it can judge: of imported nights only the bandwidth may be known."""
+        """The metrics that it can judge: of imported nights only the bandwidth may be known."""
         ratio = {"ratio"} if self.ratio is not None else set()
         finish = (
             {"close_fraction", "finish_fraction"} if self.finish_fraction is not None else set()
@@ -92,11 +90,17 @@ class Blessed:
             s=self.spread,
             m_r=None if self.ratio is None else math.log(self.ratio),
             s_r=self.ratio_spread,
-            phi0=self.finish_fraction,
+            finish_fraction=self.finish_fraction,
             nights=self.nights,
-            first=datetime.combine(self.first, clock.min, timezone.utc),
-            last=datetime.combine(self.last, clock.min, timezone.utc),
         )
+
+    def covers(self, night: str) -> bool:
+        """Is this one of the nights that were looked at?"""
+        return self.first <= night and not self.is_before(night)
+
+    def is_before(self, night: str) -> bool:
+        """Did this night begin after all of them? The last may be named by its day alone."""
+        return night[: len(self.last)] > self.last
 
 
 def settings_hash(settings: Settings) -> str:
@@ -104,33 +108,41 @@ def settings_hash(settings: Settings) -> str:
     return hashlib.sha256(repr(settings).encode()).hexdigest()[:8]
 
 
+def spans(blessed: Iterable[Blessed]) -> list[tuple[datetime, datetime]]:
+    """When the sessions of the blessed nights began, re-runs included."""
+
+    def midnight(night: str) -> datetime:
+        return datetime.combine(day_of(night), datetime.min.time(), UTC)
+
+    ends = {(entry.first, entry.last) for entry in blessed}
+    return [(midnight(first), midnight(last) + timedelta(days=3)) for first, last in ends]
+
+
 def window(
-    nights: Mapping[date, Sequence[Record]], count: int, first: date | None, last: date | None
-) -> dict[date, Night]:
-    """The last `count` nights with figures between two dates, both included.
+    nights: Nights, count: int, first: date | None, last: date | None
+) -> dict[str, list[Sample]]:
+    """The last `count` nights with metrics between two days, both included.
 
     BaselineRefused if too many nights of that time have none.
     """
-    dates = sorted(d for d in nights if (first or d) <= d <= (last or d))
-    jobs = ((d, jobs_of(nights[d])) for d in dates)
-    valid: dict[date, Night] = dict([(d, night) for d, night in jobs if night][-count:])
-    since = min(valid, default=date.max)
-    invalid = sum(d >= since and not jobs_of(nights[d]) for d in dates)
-    if invalid > NORMAL.max_bad_nights * (len(valid) + invalid):
-        raise BaselineRefused(f"{invalid} of {len(valid) + invalid} nights have no valid run")
-    return valid
+    days = [n for n in nights if (first or date.min) <= day_of(n) <= (last or date.max)]
+    samples = {night: samples_of(nights[night]) for night in days}
+    measured = [night for night, found in samples.items() if found][-count:]
+    since = min(measured, default="")
+    invalid = sum(night >= since and not found for night, found in samples.items())
+    if measured and invalid > NORMAL.max_bad_nights * (len(measured) + invalid):
+        raise BaselineRefused(f"{invalid} of {len(measured) + invalid} nights have no valid run")
+    return {night: samples[night] for night in measured}
 
 
-def jobs_of(records: Sequence[Record]) -> Night:
-    """The valid runs of a night, for the detector."""
-    return [
-        job_of(record.time, record.figures) for record in records if record.figures.get("total_max")
-    ]
+def samples_of(runs: Sequence[Run]) -> list[Sample]:
+    """The runs of a night that count, for the detector."""
+    return [sample_of(run.time, run.metrics) for run in runs if run.is_measured]
 
 
-def job_of(time: datetime, figures: Mapping[str, float]) -> Job:
-    """The figures of one run, as the detector takes them."""
-    return Job(time, figures["total_max"], figures.get("ratio"), finish_fraction(figures))
+def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
+    """The metrics of one run, as the detector takes them."""
+    return Sample(time, metrics["total_max"], metrics.get("ratio"), finish_fraction(metrics))
 
 
 @dataclass(frozen=True)
@@ -140,13 +152,13 @@ class Blessing:
     before: Mapping[Case, Blessed]
     blessed: Mapping[Case, Blessed]
     refused: Mapping[Case, str]  # and why
-    files: Sequence[Path]  # written
+    file: Path | None  # written
 
 
 def bless(
     system: str,
     folder: Path,
-    cases: Mapping[Case, Mapping[date, Sequence[Record]]],
+    cases: Mapping[Case, Nights],
     count: int,
     first: date | None,
     last: date | None,
@@ -156,42 +168,47 @@ def bless(
 ) -> Blessing:
     """Bless each case for which the nights allow it; a case that is refused keeps its baseline."""
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise BlessError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
+        raise UserError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
+    if not (folder / f"{system}.yaml").is_file():
+        raise UserError(f"{folder / system}.yaml: there is no such file: --folder names its folder")
     blessed, refused = {}, {}
     for case, nights in cases.items():
         try:
             chosen = window(nights, count, first, last)
-            entry = Blessed.of(baseline_of([*chosen.values()]), NORMAL, date.today(), who, why)
-            # A night is not always called by the day of its first job.
-            blessed[case] = replace(entry, first=min(chosen), last=max(chosen))
+            baseline = baseline_of([*chosen.values()])
+            blessed[case] = Blessed.of(baseline, [*chosen], date.today(), who, why)
         except BaselineRefused as err:
             refused[case] = str(err)
     if dry_run or not blessed:
-        return Blessing(_read(system, folder), blessed, refused, [])
-    with locked(folder):
-        before = _read(system, folder)  # what is lost may be blessed again
-        files = write(system, folder, {**before, **blessed})
-    return Blessing(before, blessed, refused, files)
+        return Blessing(read(system, folder), blessed, refused, None)
+    path = path_of(system, folder)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with process_lock(path.parent / ".lock") as is_held:
+            if not is_held:
+                raise UserError(f"{folder}: another bless is at work: try again")
+            before = read(system, folder)
+            write(system, folder, {**before, **blessed})
+    except OSError as err:
+        raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
+    return Blessing(before, blessed, refused, path)
+
+
+@contextmanager
+def process_lock(file: Path) -> Iterator[bool]:
+    """Is it our turn? For the time of the block, then."""
+    lock = InterProcessLock(file)
+    is_held = lock.acquire(blocking=False)
+    try:
+        yield is_held
+    finally:
+        if is_held:
+            lock.release()
 
 
 def read(system: str, folder: Path) -> dict[Case, Blessed]:
-    """The baselines of a system; none if it has no file.
-
-    BlessError if the file is broken, or has lost a case, or the reference file has lost its floor.
-    """
-    blessed, references = _read(system, folder), folder / f"{system}.yaml"
-    try:
-        floors = floors_of(text_of(references))
-    except FileNotFoundError:
-        return blessed
-    except BadYaml as err:
-        raise BlessError(f"{references}: {err}") from None
-    _require_both(floors ^ {*map(str, blessed)}, system, folder)
-    return blessed
-
-
-def _read(system: str, folder: Path) -> dict[Case, Blessed]:
-    path = _path(system, folder)
+    """The baselines of a system; none if it has no file. UserError if the file is broken."""
+    path = path_of(system, folder)
     try:
         entries = load_yaml(text_of(path))
         if not isinstance(entries, dict):
@@ -200,7 +217,7 @@ def _read(system: str, folder: Path) -> dict[Case, Blessed]:
     except FileNotFoundError:
         return {}
     except (ValueError, BadYaml) as err:
-        raise BlessError(
+        raise UserError(
             f"{path}: not the baselines that `iowatch bless` writes: {err}: restore the file, or "
             "remove it and bless again"
         ) from None
@@ -215,14 +232,16 @@ def _entry(case: str, entry: Any) -> Blessed:
         raise ValueError(f"{case}: {wrong[0]} is {entry[wrong[0]]!r}")
     if (entry["ratio"] is None) != (entry["ratio_spread"] is None):
         raise ValueError(f"{case}: only one of ratio and ratio_spread is null")
-    if entry["first"] > entry["last"]:
+    if entry["first"][: len(entry["last"])] > entry["last"]:
         raise ValueError(f"{case}: first is after last")
     return Blessed(**entry)
 
 
 def _is_valid(key: str, value: Any) -> bool:
-    if key in ("first", "last", "blessed"):
+    if key == "blessed":
         return type(value) is date  # a time of the day is none
+    if key in ("first", "last"):
+        return isinstance(value, str) and bool(_NIGHT.fullmatch(value))
     if key in ("settings", "who", "why"):
         return isinstance(value, str)
     if key in ("ratio", "ratio_spread", "finish_fraction") and value is None:
@@ -232,122 +251,13 @@ def _is_valid(key: str, value: Any) -> bool:
     return 0 <= value <= 1 if key == "finish_fraction" else 0 < value < 1e300  # nor nan
 
 
-def _require_both(lost: Collection[str], system: str, folder: Path) -> None:
-    """BlessError if there are cases of which either the baseline or the floor is lost."""
-    if lost:
-        more = f" and {len(lost) - 1} more case(s)" if len(lost) > 1 else ""
-        raise BlessError(
-            f"{_path(system, folder)}: either it or the blessed block of {folder / system}.yaml "
-            f"has lost {min(lost)}{more}: restore the files, bless again, or remove the case"
-        )
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One bless at a time."""
-    path = folder / "baselines"
-    try:
-        path.mkdir(exist_ok=True)
-        handle = os.open(path, os.O_RDONLY)
-    except OSError as err:
-        raise BlessError(f"{path} cannot be made, or read: {err.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise BlessError(f"{folder}: another bless is at work: try again") from None
-    finally:
-        os.close(handle)
-
-
-def write(system: str, folder: Path, blessed: Mapping[Case, Blessed]) -> list[Path]:
-    """Write both files, whole or not at all; their paths. BlessError, UserError."""
-    references = folder / f"{system}.yaml"
-    try:
-        text = text_of(references)
-        if not isinstance(load_yaml(text), dict | None):
-            raise BadYaml("has no sections, one for each check")
-    except FileNotFoundError:
-        raise BlessError(
-            f"{references}: there is no such file: --folder names its folder"
-        ) from None
-    except BadYaml as err:
-        raise BlessError(f"{references}: {err}") from None
-    _require_both(floors_of(text) - {*map(str, blessed)}, system, folder)
+def write(system: str, folder: Path, blessed: Mapping[Case, Blessed]) -> None:
+    """Write the baselines, whole or not at all; UserError."""
     ordered = {str(case): asdict(blessed[case]) for case in sorted(blessed, key=str)}
-    baselines = HEADER.format(system=system) + yaml.safe_dump(ordered, sort_keys=False, width=100)
-    texts = {_path(system, folder): baselines, references: with_floors(text, bandwidths(blessed))}
-    with contextlib.ExitStack() as files:
-        for path, content in texts.items():
-            files.enter_context(whole(path)).write_text(content, "utf-8")
-    return list(texts)
+    text = HEADER.format(system=system) + yaml.safe_dump(ordered, sort_keys=False, width=100)
+    with whole(path_of(system, folder)) as temporary:
+        temporary.write_text(text, "utf-8")
 
 
-def _path(system: str, folder: Path) -> Path:
+def path_of(system: str, folder: Path) -> Path:
     return folder / "baselines" / f"{system}.yaml"
-
-
-def bandwidths(blessed: Mapping[Case, Blessed]) -> dict[Case, float]:
-    """MiB/s: what the floors of these are measured by."""
-    return {case: entry.bandwidth for case, entry in blessed.items()}
-
-
-FLOOR = -0.5  # of the baseline's median: ReFrame's own check is coarse, the detector is not
-BEGIN, END = "  # blessed: `iowatch bless` writes these", "  # blessed: end"
-_BLOCK = re.compile(rf"^{re.escape(BEGIN)}\n.*?^{re.escape(END)}\n", re.M | re.S)
-
-
-class FloorError(UserError):
-    """A reference file has no room for floors; one line says where."""
-
-
-def floors_of(text: str) -> set[str]:
-    """The cases with a floor in a reference file."""
-    keys = re.findall(r"^  (\S+): ", "".join(_BLOCK.findall(text)), re.M)
-    return {key.removeprefix("(?:").removesuffix(")").replace(r"\.", ".") for key in keys}
-
-
-def with_floors(text: str, bandwidths: Mapping[Case, float]) -> str:
-    """A reference file with a floor for each of these cases, by its baseline's MiB/s, first in each
-    check's section, instead of those that it had.
-
-    FloorError if a section is not of the form that the README shows.
-    """
-    text = _BLOCK.sub("", text)
-    before: dict[str, Any] = yaml.safe_load(text) or {}
-    for check in CHECKS:
-        section = before.get(check)
-        entries = section if isinstance(section, dict) else {}
-        floors = "".join(
-            f"  {_key(case, entries)}: {flow(_floor(case, rate, entries))}\n"
-            for case, rate in sorted(bandwidths.items(), key=lambda item: str(item[0]))
-            if check_of(case) == check
-        )
-        if floors:
-            head = rf"^{check}:(\n  \$index: \[case_id\]| \{{\$index: \[case_id\]\}})[^\n]*\n"
-            block = f"{check}:\n  $index: [case_id]\n{BEGIN}\n{floors}{END}\n"
-            # A backslash in a replacement must be doubled.
-            text, count = re.subn(head, block.replace("\\", r"\\"), text, flags=re.M)
-            if count == 0 and check in before:
-                raise FloorError(
-                    f"section {check} of the reference file cannot be added to: begin it with the "
-                    f"lines `{check}:` and `  $index: [case_id]`"
-                )
-            text += "" if count else f"\n{block}"
-    return text
-
-
-def _floor(case: Case, bandwidth: float, entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The bounds that the case had so far, for its floor will hide their entry; and the floor."""
-    matching = (entries[key] for key in entries if re.fullmatch(key, str(case)))
-    try:
-        bounds = next(matching, general_bounds(case))
-        return {**bounds, "total_max": [bandwidth, FLOOR, None, "MiB/s"]}
-    except (re.error, TypeError) as err:
-        raise FloorError(f"{case}: the reference file's entry cannot be used: {err}") from None
-
-
-def _key(case: Case, entries: Collection[str]) -> str:
-    """A regular expression that only this case matches, and that is no key yet."""
-    key = str(case).replace(".", r"\.")
-    return f"(?:{key})" if key in entries else key

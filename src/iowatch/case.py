@@ -1,82 +1,58 @@
-"""The identity of a case: the key of every figure, reference value and plot."""
+"""The identity of a case: the key of every metric, reference value and plot."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
-#: Elements of 8 bytes in x, y, z.
-Size = tuple[int, int, int]
+from iowatch.checks import CHECKS, CONTROL, RANK, STRIPING, Check, Size, format_size
 
-_SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
 _NAME = r"[A-Za-z0-9_.-]+"
 _CASE = re.compile(
-    rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<operation>{_NAME})"
-    rf"/(?P<files>{_NAME})/(?P<backend>{_NAME})"
-    r"/count=(?P<stripe_count>none|-1|[1-9]\d*)/size=(?P<stripe_size>none|[1-9]\d*)"
-    r"/local=(?P<local_size>\d+x\d+x\d+)/writers=(?P<writers>[1-9]\d*)"
-    r"(/instances=(?P<instances>[1-9]\d*))?(?P<each_ost>/offset=each)?(?P<ior_peer>/peer=ior)?",
+    rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<check>\w+)"
+    rf"(?P<parameters>(?:/\w+={_NAME})*)",
     re.ASCII,
 )
-
-
-def parse_size(text: str | int) -> Size:
-    """The size written as `128` (a cube) or `128x128x256`, as benchio's command line has it."""
-    if isinstance(text, bool) or not _SIZE.fullmatch(str(text)):
-        raise ValueError(f"is not a size such as 128 or 128x128x256: {text!r}")
-    edges = [int(edge) for edge in str(text).split("x")]
-    x, y, z = edges if len(edges) == 3 else edges * 3
-    return x, y, z
-
-
-def format_size(size: Size) -> str:
-    """The inverse of `parse_size`, always with three edges."""
-    return "x".join(str(edge) for edge in size)
-
-
-def parse_stripe(text: str) -> int | None:
-    """A stripe count or stripe size; `none` means that the filesystem is not striped."""
-    return None if text == "none" else int(text)
-
-
-def format_stripe(value: int | None) -> str:
-    """The inverse of `parse_stripe`."""
-    return "none" if value is None else str(value)
+FORM = "SYSTEM:PARTITION/ENVIRON/CHECK/PARAMETER=VALUE/..."
 
 
 @dataclass(frozen=True)
 class Case:
-    """What was measured and where.
+    """A check with its parameters on one place.
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
-    expressions that reference files use as keys). The last three fields are in it where they apply.
+    expressions that reference files use as keys). It has the parameters in the order in which the
+    check declares them; stripes are left out where a filesystem has none.
     """
 
     system: str
     partition: str  # a node type seen with one filesystem
     environ: str
-    operation: str  # write, read
-    files: str  # shared, process, node, or a number of files
-    backend: str  # mpiio, hdf5, netcdf, pnetcdf, stream
-    stripe_count: int | None  # OSTs; -1: all of them; None: not striped
-    stripe_size: int | None  # MiB; None: not striped
-    local_size: Size  # of one writer
-    writers: int  # of all instances together
-    instances: int | None = None  # of a load test: independent concurrent benchmarks
-    each_ost: bool = False  # one OST after the other, instead of those the filesystem chooses
-    ior_peer: bool = False  # in turn with IOR, which writes the same bytes
+    check: Check
+    parameters: tuple[tuple[str, Any], ...]
+
+    @cached_property
+    def _text(self) -> str:
+        formats = {parameter.name: parameter.format for parameter in self.check.parameters}
+        values = (f"/{name}={formats[name](value)}" for name, value in self.parameters)
+        return f"{self.place}/{self.check.name}{''.join(values)}"
+
+    @cached_property
+    def _values(self) -> Mapping[str, Any]:
+        return {**self.check.fixed, **dict(self.parameters)}
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.place, self.check.name, self.parameters))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
-        return (
-            f"{self.system}:{self.partition}/{self.environ}/{self.operation}/{self.files}"
-            f"/{self.backend}/count={format_stripe(self.stripe_count)}"
-            f"/size={format_stripe(self.stripe_size)}/local={format_size(self.local_size)}"
-            f"/writers={self.writers}"
-            + ("" if self.instances is None else f"/instances={self.instances}")
-            + ("/offset=each" if self.each_ost else "")
-            + ("/peer=ior" if self.ior_peer else "")
-        )
+        return self._text
 
     @classmethod
     def parse(cls, text: str) -> Case:
@@ -84,16 +60,158 @@ class Case:
         match = _CASE.fullmatch(text)
         if not match:
             raise ValueError(f"not a case: {text!r}")
-        fields: dict[str, Any] = match.groupdict()
-        return cls(
-            **{
-                **fields,
-                "stripe_count": parse_stripe(fields["stripe_count"]),
-                "stripe_size": parse_stripe(fields["stripe_size"]),
-                "local_size": parse_size(fields["local_size"]),
-                "writers": int(fields["writers"]),
-                "instances": fields["instances"] and int(fields["instances"]),
-                "each_ost": fields["each_ost"] is not None,
-                "ior_peer": fields["ior_peer"] is not None,
-            }
+        check = CHECKS.get(match["check"])
+        if check is None:
+            raise ValueError(f"not a case: {text!r}: there is no check {match['check']}")
+        given = dict(pair.split("=", 1) for pair in match["parameters"].split("/")[1:])
+        striped = any(name in given for name in STRIPING)
+        parameters = check.parameters_where(striped)
+        if missing := [p.name for p in parameters if p.name not in given]:
+            raise ValueError(f"not a case: {text!r}: it has no {missing[0]}")
+        try:
+            values = tuple((p.name, p.read(p.parse(given[p.name]))) for p in parameters)
+        except ValueError as err:
+            raise ValueError(f"not a case: {text!r}: a value of it {err}") from None
+        case = cls(match["system"], match["partition"], match["environ"], check, values)
+        if str(case) != text:
+            raise ValueError(f"not a case: {text!r}: its form is {case}")
+        return case
+
+    @property
+    def place(self) -> str:
+        """Where it is measured."""
+        return f"{self.system}:{self.partition}/{self.environ}"
+
+    def get(self, name: str) -> Any:
+        """The value of a parameter, or what its check fixes it to; None: there is none."""
+        return self._values.get(name)
+
+    @property
+    def operation(self) -> str:
+        return self.check.operation
+
+    @property
+    def backend(self) -> str:
+        """mpiio, hdf5, netcdf, pnetcdf, stream; empty: the check writes nothing."""
+        return self.get("backend") or ""
+
+    @property
+    def files(self) -> str:
+        """shared, process, node, gather, or a number of files."""
+        return self.get("files") or ""
+
+    @property
+    def stripe_count(self) -> int | None:
+        """OSTs; -1: all of them; None: not striped."""
+        count: int | None = self.get("stripe_count")
+        return count
+
+    @property
+    def stripe_size(self) -> int | None:
+        """MiB; None: not striped."""
+        size: int | None = self.get("stripe_size")
+        return size
+
+    @property
+    def local_size(self) -> Size:
+        """Elements of 8 bytes of one writer."""
+        size: Size = self.get("local_size") or (0, 0, 0)
+        return size
+
+    @property
+    def writers(self) -> int:
+        """Of all instances together."""
+        return self.get("writers") or 0
+
+    @property
+    def instances(self) -> int | None:
+        """Independent concurrent benchmarks; None: this is not what the check is about."""
+        count: int | None = self.get("instances")
+        return count
+
+    @property
+    def backends(self) -> list[str]:
+        """The backends that a job for this case runs, the control first."""
+        if self.backend == CONTROL or not self.check.has_control:
+            return [self.backend]
+        return [CONTROL, self.backend]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that a verified run of it must have.
+
+        One of each OST has one of every OST besides, and one with a baseline the detector's
+        `drift`.
+        """
+        is_control = self.backend == CONTROL
+        return [name for name in self.check.metrics if name != "ratio" or not is_control]
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sorts a backend next to its control, and small before large."""
+        stripes = (self.stripe_count or 0, self.stripe_size or 0)
+        load = (self.files, self.instances or 0)
+        size = (self.local_size, self.writers)
+        return (
+            self.partition,
+            self.environ,
+            RANK[self.check.name],
+            *load,
+            *size,
+            *stripes,
+            str(self),
         )
+
+    @property
+    def shape(self) -> str:
+        """What is written or read: `write shared`, and how many at once."""
+        return self.check.short.format_map(self._values)
+
+    @property
+    def stripes(self) -> str:
+        """`stripes 4 x 1 MiB`; empty where the filesystem is not striped."""
+        if self.stripe_count is None and self.stripe_size is None:
+            return ""
+        count = "default" if self.stripe_count is None else str(self.stripe_count)
+        size = "" if self.stripe_size is None else f" x {self.stripe_size} MiB"
+        return f"stripes {count}{size}"
+
+    @property
+    def striping(self) -> str:
+        """The same for a column of a table: `all x 1 MiB` is easier to read there than -1."""
+        return self.stripes.removeprefix("stripes ").replace("-1", "all") or "-"
+
+    @property
+    def size(self) -> str:
+        """`local 128x128x128`; empty if nothing is written."""
+        return f"local {format_size(self.local_size)}" if self.get("local_size") else ""
+
+
+@cache  # the same few hundred every night
+def known_case(text: str) -> Case | None:
+    """The case with this string form; None if it is not one."""
+    try:
+        return Case.parse(text)
+    except ValueError:
+        return None
+
+
+def short_names(cases: Collection[Case]) -> dict[Case, str]:
+    """A name for each of these cases, such as `hdf5 on fs3, stripes -1`; no two are the same.
+
+    What all of them share need not be said.
+    """
+    words = {case: (case.shape, case.stripes, case.size, _writers(case)) for case in cases}
+    differs = [len(set(column)) > 1 for column in zip(*words.values(), strict=True)]
+    environs = {case.environ for case in cases}
+    names = {}
+    for case, own in words.items():
+        what = case.backend or case.shape
+        parts = [f"{what} on {case.partition}"]
+        parts += [w for w, telling in zip(own, differs, strict=True) if w and telling and w != what]
+        names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
+    return names
+
+
+def _writers(case: Case) -> str:
+    return f"{case.writers} writer{'' if case.writers == 1 else 's'}" if case.writers else ""

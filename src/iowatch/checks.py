@@ -1,173 +1,100 @@
-"""What each check varies, and the settings that a site's sweep asks of it.
+"""What iowatch measures: an object for each check, with everything that only the check knows.
 
-They are computed here, once, for the checks (which measure them) and for the nightly gate (which
-counts them).
+Whoever adds a check writes its class in reframe_checks, its object here, and a test.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-import yaml
+if TYPE_CHECKING:
+    from iowatch.case import Case
 
-from iowatch.case import Case, Size, format_size, parse_size
+#: Elements of 8 bytes in x, y, z.
+Size = tuple[int, int, int]
 
-NIGHTLY = "nightly"
-ACCEPTANCE = "acceptance"
-SWEEPS = (NIGHTLY, ACCEPTANCE)
+CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds of the same job
+SHARING = (CONTROL, "hdf5", "netcdf", "pnetcdf")  # with which many processes write one file
+BACKENDS = (*SHARING, "stream")
 
-STRIPING = ("stripe_count", "stripe_size")
-OPTIONAL = ("writers_per_node",)  # a sweep may say so; else those of the partition
+_SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What tells the cases of one check on one filesystem apart."""
-
-    backend: str
-    stripe_count: int | None  # OSTs; -1: all of them; None: not striped
-    stripe_size: int | None  # MiB; None: not striped
-    local_size: Size  # elements per writer
-    nodes: int
-    writers_per_node: int
-    files: str = "shared"
-    instances: int | None = None
+# Metrics
 
 
 @dataclass(frozen=True)
-class Check:
-    """What a check measures, and the parameters for which a sweep must give it values."""
+class Metric:
+    """A number that is recorded of a verified run."""
 
-    operation: str = "write"
-    parameters: tuple[str, ...] = ("backend", *STRIPING, "local_size", "nodes")
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    each_ost: bool = False
-    ior_peer: bool = False
-    optional: tuple[str, ...] = OPTIONAL
-    backends: tuple[str, ...] = ()  # that it knows; none given: all
+    unit: str  # MiB/s, s, or 1: a part or a ratio
+    lower_is_better: bool = False
 
 
-IOR_PEER = Check(
-    optional=(*OPTIONAL, "files"),  # else shared
-    ior_peer=True,
-    backends=("mpiio", "hdf5", "pnetcdf", "stream"),  # of which IOR has the libraries
-)
+_RATE, _SECONDS, _RATIO = Metric("MiB/s"), Metric("s", lower_is_better=True), Metric("1")
+_PART = Metric("1", lower_is_better=True)
 
-#: By the names of the classes in reframe_checks.
-CHECKS = {
-    "SharedFileWrite": Check(),
-    "SharedFileRead": Check(operation="read"),
-    "FilePerProcess": Check(parameters=(*Check.parameters, "files")),
-    "SystemLoad": Check(parameters=(*Check.parameters, "instances")),
-    "SlowOst": Check(
-        parameters=("stripe_size", "local_size"),
-        fixed={"backend": "mpiio", "stripe_count": 1, "nodes": 1},
-        each_ost=True,
-    ),
-    "IorPeer": IOR_PEER,
-    "IorPeerRead": replace(IOR_PEER, operation="read"),
-}
+DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
+OST = "ost_"  # followed by its number: the rate of one OST, of which there may be any number
 
-
-#: Those without figures: references and history know nothing of them.
-PROFILES = {"IoProfile": Check(operation="profile", backends=("mpiio", "hdf5", "netcdf"))}
-
-ALL_CHECKS = CHECKS | PROFILES
-
-
-def check_of(case: Case) -> str:
-    """The check that measures a case."""
-    if case.each_ost:
-        return "SlowOst"
-    if case.ior_peer:
-        return "IorPeerRead" if case.operation == "read" else "IorPeer"
-    if case.instances is not None:
-        return "SystemLoad"
-    if case.files != "shared":
-        return "FilePerProcess"
-    return "SharedFileRead" if case.operation == "read" else "SharedFileWrite"
-
-
-Sweep = dict[str, tuple[Setting, ...]]  # of each check that runs
-
-
-def read_sweeps(value: Any, striped: bool, writers_per_node: int) -> dict[str, Sweep]:
-    """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
-
-    `value` is sweep -> check -> parameter -> list of values; instead of one such mapping a check
-    may have a list of them, whose cases are measured one and all.
-    """
-    sweeps = _mapping(value)
-    if set(sweeps) != set(SWEEPS):
-        raise ValueError(f"has not exactly the sweeps {' and '.join(SWEEPS)}: {list(sweeps)}")
-    return {
-        sweep: {
-            check: _settings(f"{sweep}/{check}", check, given, striped, writers_per_node)
-            for check, given in _mapping(checks).items()
-        }
-        for sweep, checks in sweeps.items()
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "total_max": _RATE,
+        "total_median": _RATE,
+        "total_mean": _RATE,
+        "total_min": _RATE,
+        "stable_median": _RATE,
+        "data_median": _RATE,
+        "open_s": _SECONDS,
+        "define_s": _SECONDS,
+        "write_s": _SECONDS,
+        "sync_s": _SECONDS,
+        "read_s": _SECONDS,
+        "close_s": _SECONDS,
+        "close_fraction": _PART,
+        "finish_fraction": _PART,
+        "ratio": _RATIO,
+        "instance_min": _RATE,
+        "ost_ratio": _RATIO,
+        "ior_max": _RATE,
+        "ior_median": _RATE,
+        "ior_ratio": _RATIO,
+        DRIFT: _PART,
     }
+)
+_TOTALS = ("total_max", "total_median", "total_mean", "total_min")
+_FINISH = ("close_s", "close_fraction", "finish_fraction", "ratio")
+_WRITE = (
+    *(*_TOTALS, "stable_median", "data_median"),
+    *("open_s", "define_s", "write_s", "sync_s", *_FINISH),
+)
+_READ = (*_TOTALS, "data_median", "open_s", "read_s", *_FINISH)
 
 
-def _settings(
-    place: str, name: str, given: Any, striped: bool, writers_per_node: int
-) -> tuple[Setting, ...]:
-    """All settings of one check."""
-    check = ALL_CHECKS.get(name)
-    if check is None:
-        raise ValueError(f"has an unknown check, {place}: there are {', '.join(ALL_CHECKS)}")
-    if check.each_ost and not striped:
-        raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
-    every = given if isinstance(given, list) and given else [given]
-    settings = [
-        setting
-        for values in every
-        for setting in _product(place, check, _mapping(values), striped, writers_per_node)
-    ]
-    writers = [replace(s, nodes=s.nodes * s.writers_per_node, writers_per_node=1) for s in settings]
-    if twice := [s for s, w in zip(settings, writers, strict=True) if writers.count(w) > 1]:
-        raise ValueError(f"measures the same at {place} twice: {twice[0]} and {twice[-1]}")
-    return tuple(settings)
+def metric(name: str) -> Metric:
+    """The metric of this name, that of one OST among them."""
+    return METRICS.get(name, _RATE)
 
 
-def _product(
-    place: str, check: Check, given: Mapping[str, Any], striped: bool, writers_per_node: int
-) -> list[Setting]:
-    """All combinations of the values given."""
-    wanted = [p for p in check.parameters if striped or p not in STRIPING]
-    for parameter in given:
-        if parameter not in (*wanted, *check.optional):
-            why = ", for it is not striped" if parameter in STRIPING and not striped else ""
-            raise ValueError(f"has no place for {place}/{parameter}{why}")
-    if missing := [parameter for parameter in wanted if parameter not in given]:
-        raise ValueError(f"has no {place}/{missing[0]}")
+# Parameters
 
-    values: dict[str, tuple[Any, ...]] = dict.fromkeys(STRIPING, (None,))
-    values |= {parameter: (value,) for parameter, value in check.fixed.items()}
-    values["writers_per_node"] = (writers_per_node,)
-    for parameter in given:
-        try:
-            values[parameter] = read_list(_CONVERT[parameter])(given[parameter])
-        except ValueError as err:
-            raise ValueError(f"at {place}/{parameter} {err}") from None
-    if check.backends and (other := set(values["backend"]) - set(check.backends)):
-        raise ValueError(
-            f"asks at {place}/backend for {min(other)}: there are {', '.join(check.backends)}"
-        )
-    if check.ior_peer and "files" in given:
-        if set(values["files"]) != {"process"}:
-            raise ValueError(f"at {place}/files has more than process: IOR has no others")
-        if "pnetcdf" in values["backend"]:
-            raise ValueError(
-                f"asks at {place} for pnetcdf with a file of each process: IOR has none"
-            )
-    return [
-        Setting(**dict(zip(values, combination, strict=True)))
-        for combination in itertools.product(*values.values())
-    ]
+
+@dataclass(frozen=True)
+class Parameter:
+    """What tells the cases of a check apart.
+
+    `read` takes the value from a site's configuration and raises ValueError; `parse` and `format`
+    are between it and its text in a case id.
+    """
+
+    name: str
+    read: Callable[[Any], Any]
+    parse: Callable[[str], Any] = str
+    format: Callable[[Any], str] = str
 
 
 def read_text(value: Any) -> str:
@@ -184,29 +111,23 @@ def read_count(value: Any) -> int:
     return value
 
 
-def read_list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """A reader of lists with at least one entry and none twice."""
-
-    def read(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple) or not value:
-            raise ValueError(f"is not a list with at least one entry: {value!r}")
-        items = tuple(convert(item) for item in value)
-        if len(set(items)) < len(items):
-            raise ValueError(f"has an entry twice: {value!r}")
-        return items
-
-    return read
+def parse_size(text: str | int) -> Size:
+    """The size written as `128` (a cube) or `128x128x256`, as benchio's command line has it."""
+    if isinstance(text, bool) or not _SIZE.fullmatch(str(text)):
+        raise ValueError(f"is not a size such as 128 or 128x128x256: {text!r}")
+    edges = [int(edge) for edge in str(text).split("x")]
+    x, y, z = edges if len(edges) == 3 else edges * 3
+    return x, y, z
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"is not a mapping: {value!r}")
-    return value
+def format_size(size: Size) -> str:
+    """The inverse of `parse_size`, always with three edges."""
+    return "x".join(str(edge) for edge in size)
 
 
 def _backend(value: Any) -> str:
-    if value not in ("mpiio", "hdf5", "netcdf", "pnetcdf", "stream"):
-        raise ValueError(f"is not mpiio, hdf5, netcdf, pnetcdf or stream: {value!r}")
+    if value not in BACKENDS:
+        raise ValueError(f"is not {', '.join(BACKENDS[:-1])} or {BACKENDS[-1]}: {value!r}")
     return str(value)
 
 
@@ -221,86 +142,169 @@ def _files(value: Any) -> str:
     return text
 
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "backend": _backend,
-    "stripe_count": _stripe_count,
-    "stripe_size": read_count,
-    "local_size": parse_size,
-    "nodes": read_count,
-    "writers_per_node": read_count,
-    "files": _files,
-    "instances": read_count,
-}
+def _ior_files(value: Any) -> str:
+    if value not in ("shared", "process"):
+        raise ValueError(f"is not shared or process, and IOR has no others: {value!r}")
+    return str(value)
 
 
-_FLOOR = {"total_max": [1, 0, None, "MiB/s"]}
-_CLOSE = {"close_fraction": [0, None, 0.25, "1"]}
-#: By backend; the header of every generated reference file says why.
-GENERAL: dict[str, dict[str, Any]] = {
-    "mpiio": _FLOOR | _CLOSE,
-    "hdf5": {"ratio": [0.9, -0.5, None, "1"]} | _CLOSE,
-    "netcdf": {"ratio": [0.7, -0.5, None, "1"]} | _CLOSE,
-    "pnetcdf": {"ratio": [0.7, -0.5, None, "1"]} | _CLOSE,
-    "stream": _FLOOR | _CLOSE,
-}
-SLOW_OST_BOUNDS: dict[str, Any] = {"ost_ratio": [1, -0.5, None, "1"]}
-IOR_PEER_BOUNDS: dict[str, Any] = {"ior_ratio": [1, -0.5, None, "1"]}
+BACKEND = Parameter("backend", _backend)
+STRIPE_COUNT = Parameter("stripe_count", _stripe_count, int)  # OSTs; -1: all of them
+STRIPE_SIZE = Parameter("stripe_size", read_count, int)  # MiB
+LOCAL_SIZE = Parameter("local_size", parse_size, format=format_size)  # of one writer
+#: All of them together. A sweep gives it as `nodes`, and `writers_per_node` where these are not
+#: the partition's.
+WRITERS = Parameter("writers", read_count, int)
+NODES = Parameter("nodes", read_count, int)
+WRITERS_PER_NODE = Parameter("writers_per_node", read_count, int)
+FILES = Parameter("files", _files)  # of each process or node, gathered, or a number of them
+IOR_FILES = Parameter("files", _ior_files)
+INSTANCES = Parameter("instances", read_count, int)  # concurrent benchmarks
+
+#: Those that a case has only where its filesystem is striped.
+STRIPING = (STRIPE_COUNT.name, STRIPE_SIZE.name)
+SHARED_FILE = (BACKEND, STRIPE_COUNT, STRIPE_SIZE, LOCAL_SIZE, WRITERS)
 
 
-def general_bounds(case: Case) -> dict[str, Any]:
-    """The bounds of a case that has no others."""
-    if case.each_ost:
-        return SLOW_OST_BOUNDS
-    return IOR_PEER_BOUNDS if case.ior_peer else GENERAL[case.backend]
+# Checks
+
+#: Bounds of reference values that hold on any machine, by backend; the header of every generated
+#: reference file says why.
+_RATE_BOUND = {"total_max": [1, 0, None, "MiB/s"]}
+_CLOSE_BOUND = {"close_fraction": [0, None, 0.25, "1"]}
+GENERAL_BOUNDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "mpiio": _RATE_BOUND | _CLOSE_BOUND,
+        "hdf5": {"ratio": [0.9, -0.5, None, "1"]} | _CLOSE_BOUND,
+        "netcdf": {"ratio": [0.7, -0.5, None, "1"]} | _CLOSE_BOUND,
+        "pnetcdf": {"ratio": [0.7, -0.5, None, "1"]} | _CLOSE_BOUND,
+        "stream": _RATE_BOUND | _CLOSE_BOUND,
+    }
+)
 
 
-def flow(value: Any) -> str:
-    """YAML in one line."""
-    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
+def _no_options(case: Case) -> list[str]:
+    return []
 
 
-def short_names(cases: Collection[Case]) -> dict[Case, str]:
-    """A name for each of these cases, such as `hdf5 on fs3, stripes -1`; no two are the same."""
-    environs, *others = (
-        {value(case) for case in cases}
-        for value in (lambda c: c.environ, shape, stripes, size_name, writers_name)
-    )
-    names = {}
-    for case in cases:
-        parts = [f"{case.backend} on {case.partition}"]
-        values = shape(case), stripes(case), size_name(case), writers_name(case)
-        parts += [v for v, all_ in zip(values, others, strict=True) if v and len(all_) > 1]
-        names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
-    return names
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One kind of measurement."""
+
+    name: str  # of its class in reframe_checks
+    short: str  # of its cases; a parameter in braces stands for its value
+    operation: str = "write"  # that benchio times: write, read
+    parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
+    #: Of parameters that a sweep may leave out.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    #: What other checks vary and this one does not.
+    fixed: Mapping[str, Any] = field(default_factory=lambda: {"files": "shared"})
+    backends: Sequence[str] = BACKENDS
+    is_impossible: Callable[[Mapping[str, Any]], str] = lambda values: ""  # why; empty: it is not
+    has_control: bool = True  # other backends take turns with MPI-IO
+    metrics: Sequence[str] = _WRITE
+    #: That hold on any machine; None: those of the backend.
+    bounds: Mapping[str, Any] | None = None
+    bounds_comment: str = ""  # why
+    options: Callable[[Case], list[str]] = _no_options  # of benchio's, besides those of every check
+    is_everywhere: bool = False  # no sweep names it: it runs wherever another check does
+    needs_stripes: bool = False
+
+    def parameters_where(self, striped: bool) -> list[Parameter]:
+        """Those that a case has on a filesystem that is striped, or not."""
+        return [p for p in self.parameters if striped or p.name not in STRIPING]
+
+    def command_line(self, case: Case) -> list[str]:
+        """benchio's options for a case of this check."""
+        options = [
+            f"--backend {','.join(case.backends)}",
+            f"--operation {self.operation}",
+            f"--files {case.files}",
+            f"--local-size {format_size(case.local_size)}",
+        ]
+        for name in ("instances", *STRIPING):
+            if (value := case.get(name)) is not None:
+                options.append(f"--{name.replace('_', '-')} {value}")
+        return options + self.options(case)
 
 
-def shape(case: Case) -> str:
-    """What is written or read: `write shared`, and how many at once."""
-    if case.each_ost:
-        return "write each OST"
-    if case.ior_peer:
-        return f"{case.operation} {case.files}, IOR"
-    load = "" if case.instances is None else f" x{case.instances}"
-    return f"{case.operation} {case.files}{load}"
+_SHARED_FILE_WRITE = Check("SharedFileWrite", "write shared", backends=SHARING)
+_IOR_PEER = Check(
+    "IorPeer",
+    "write {files}, IOR",
+    parameters=(*SHARED_FILE, IOR_FILES),
+    defaults={"files": "shared"},
+    fixed={},
+    backends=("mpiio", "hdf5", "pnetcdf", "stream"),  # of which IOR has the libraries
+    is_impossible=lambda values: (
+        "IOR has no pnetcdf with a file of each process"
+        if (values["backend"], values["files"]) == ("pnetcdf", "process")
+        else ""
+    ),
+    has_control=False,  # IOR is
+    metrics=(*_TOTALS, "ior_max", "ior_median", "ior_ratio"),
+    bounds={"ior_ratio": [1, -0.5, None, "1"]},
+    bounds_comment="Half the rate of IOR, which moves the same bytes in the rounds between.",
+    # Contiguous blocks, as IOR's are.
+    options=lambda case: [f"--grid 1x1x{case.writers}"] if case.files == "shared" else [],
+)
 
-
-def stripes(case: Case) -> str:
-    """`stripes 4 x 1 MiB`; empty where the filesystem is not striped."""
-    if case.stripe_count is None and case.stripe_size is None:
-        return ""
-    count = "default" if case.stripe_count is None else str(case.stripe_count)
-    size_ = "" if case.stripe_size is None else f" x {case.stripe_size} MiB"
-    return f"stripes {count}{size_}"
-
-
-def striping(case: Case) -> str:
-    """The same for a column of a table: `all x 1 MiB` is easier to read there than -1."""
-    return stripes(case).removeprefix("stripes ").replace("-1", "all") or "-"
-
-
-def size_name(case: Case) -> str:
-    return f"local {format_size(case.local_size)}"
-
-
-def writers_name(case: Case) -> str:
-    return f"{case.writers} writer{'' if case.writers == 1 else 's'}"
+#: All of them, in the order in which tables list their cases.
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {
+        check.name: check
+        for check in (
+            Check(
+                "FilePerProcess",
+                "write {files}",
+                parameters=(*SHARED_FILE, FILES),
+                fixed={},
+            ),
+            _SHARED_FILE_WRITE,
+            Check(
+                "SystemLoad",
+                "write shared x{instances}",
+                parameters=(*SHARED_FILE, INSTANCES),
+                backends=SHARING,
+                metrics=(*_WRITE, "instance_min"),
+            ),
+            Check(
+                "SlowOst",
+                "write each OST",
+                parameters=(STRIPE_SIZE, LOCAL_SIZE, WRITERS),
+                fixed={"files": "shared", "backend": "mpiio", "stripe_count": 1, "nodes": 1},
+                metrics=(*_TOTALS, "ost_ratio"),  # and the rate of each OST
+                bounds={"ost_ratio": [1, -0.5, None, "1"]},
+                bounds_comment="Half the rate of its peers: the exercises report found all OSTs of "
+                "a system of the same order.",
+                options=lambda case: ["--stripe-offset $ost"],
+                needs_stripes=True,
+            ),
+            _IOR_PEER,
+            Check(
+                "SharedFileRead",
+                "read shared",
+                operation="read",
+                backends=SHARING,
+                metrics=_READ,
+            ),
+            replace(_IOR_PEER, name="IorPeerRead", short="read {files}, IOR", operation="read"),
+            Check(
+                "IoProfile",
+                "profile shared",
+                backends=("mpiio", "hdf5", "netcdf"),
+                metrics=(),  # Darshan takes time: there is no bandwidth in it
+                options=lambda case: ["--warmup 0"],
+            ),
+            Check(
+                "LibraryVersions",
+                "library versions",
+                parameters=(),
+                fixed={},
+                metrics=(),
+                is_everywhere=True,
+            ),
+        )
+    }
+)
+RANK = {name: number for number, name in enumerate(CHECKS)}

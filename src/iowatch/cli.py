@@ -8,27 +8,24 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from iowatch import bless, history, tables
-from iowatch.adopt.site_new import site
-from iowatch.checks import ACCEPTANCE, NIGHTLY
+from iowatch import bless, history, report, tables
+from iowatch.adopt import site_new
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError
 from iowatch.importers import database as old_data
-from iowatch.judge import write_table
 from iowatch.night import mail, session
 from iowatch.night import nightly as nights
-from iowatch.night.gate import Night
 from iowatch.paper import published
-from iowatch.report import pages
-from iowatch.site import ROOT, UsageError, cases, filesystems, results_database
+from iowatch.run import Run, by_case, day_of
+from iowatch.site import ACCEPTANCE, NIGHTLY, ROOT, read_site, results_database
 
 DAY = "%Y-%m-%d"
 
@@ -92,31 +89,31 @@ def needs_extra(extra: str) -> Iterator[None]:
         raise UserError(f"{err.name} is missing: pip install -e '{ROOT}[{extra}]'") from None
 
 
-def selected(db: list[Path] | None, case: str) -> list[history.Record]:
+def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
     """The history of the cases that match."""
     try:
         matches = re.compile(case).search
     except re.error as err:
-        raise UsageError(f"--case {case}: no regular expression: {err}") from None
+        raise UserError(f"--case {case}: no regular expression: {err}") from None
     with Console(stderr=True).status("reading the results database"):
-        records = history.read(db or [results_database()])
-    return [record for record in records if matches(str(record.case))]
+        runs = history.read(db or [results_database()], since)
+    return [run for run in runs if matches(str(run.case))]
 
 
-def of_system(system: str, records: Sequence[history.Record]) -> list[history.Record]:
-    """The records of a system or of one of its partitions (`archer:fs3`).
+def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
+    """The runs of a system or of one of its partitions (`archer:fs3`).
 
-    UsageError if there are none: a name that is misspelt must not look like a system without
+    UserError if there are none: a name that is misspelt must not look like a system without
     results.
     """
     name, _, partition = system.partition(":")
-    known = [record for record in records if record.case.system == name]
-    found = [record for record in known if partition in ("", record.case.partition)]
+    known = [run for run in runs if run.case.system == name]
+    found = [run for run in known if partition in ("", run.case.partition)]
     if not found:
-        other = {f"{name}:{record.case.partition}" for record in known}
-        other |= set() if known else {record.case.system for record in records}
+        other = {f"{name}:{run.case.partition}" for run in known}
+        other |= set() if known else {run.case.system for run in runs}
         only = f", only of {', '.join(sorted(other))}" if other else ""
-        raise UsageError(f"--system {system}: nothing is on record of it{only}")
+        raise UserError(f"--system {system}: nothing is on record of it{only}")
     return found
 
 
@@ -156,8 +153,7 @@ def nightly_command(
             )
             wanted.check()
             outbox = mail.outbox(address) if address else None
-        began = datetime.now(timezone.utc)
-        title = f"iowatch {system} {began:{DAY}}"
+        title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
         try:
             night = nights.run(wanted)
         except nights.NothingDue as err:
@@ -170,31 +166,17 @@ def nightly_command(
             typer.echo(f"iowatch: error: {err}", err=True)
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
-        add_page(system, night, began)
         tables.show_night(night, Console(width=100, highlight=False))
         posted = post(outbox, f"{title}: {tables.in_brief(night)}", tables.as_text(night))
     code = 128 + night.signal if night.signal else int(night.is_red)
     raise typer.Exit(code or (0 if posted else 3))
 
 
-def add_page(system: str, night: Night, began: datetime) -> None:
-    """Write the page of the night; none if nothing is on record."""
-    try:
-        database = results_database()
-        if not database.is_file():
-            return
-        with needs_extra("report"):
-            name = system.partition(":")[0]
-            night.page = pages.page_of_tonight(name, database, night.problems, began)
-    except UserError as err:
-        typer.echo(f"iowatch: error: {err}", err=True)
-
-
 def read_time_limit(text: str) -> timedelta:
     try:
         return nights.read_duration(text)
     except ValueError as err:
-        raise UsageError(f"--time-limit: {err}") from None
+        raise UserError(f"--time-limit: {err}") from None
 
 
 def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
@@ -212,11 +194,11 @@ def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
 def report_command(
     system: Annotated[str, typer.Option(help="System to report on.")],
     night: Annotated[
-        datetime | None,
-        typer.Option(formats=[DAY], help="Day on which it began, UTC.", show_default="the last"),
-    ] = None,
+        str,
+        typer.Option(help="Day on which it began, UTC, or its id.", show_default="the last"),
+    ] = "",
     form: Annotated[
-        str, typer.Option("--format", help=f"One of {', '.join(pages.FORMATS)}.")
+        str, typer.Option("--format", help=f"One of {', '.join(report.FORMATS)}.")
     ] = "html",
     output: Annotated[
         Path | None,
@@ -232,21 +214,26 @@ def report_command(
     code: 0 written, whatever the verdicts; 2 wrong usage.
     """
     progress = Console(stderr=True)
-    with one_line_errors(), needs_extra("report"):
-        if form not in pages.FORMATS:
-            raise UsageError(f"--format {form}: there are {', '.join(pages.FORMATS)}")
+    with one_line_errors():
+        if form not in report.FORMATS:
+            raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
+        try:
+            if night:
+                day_of(night)
+        except ValueError:
+            raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
         databases = db or [results_database()]
         with progress.status("reading the results database"):
-            found = pages.read_report(system, databases, night.date() if night else None)
-        with progress.status(f"writing the report on {len(found.rows)} case(s)"):
+            found = report.read(system, databases, night)
+        with progress.status(f"writing the report on {len(found.cases)} case(s)"):
             if form == "html" and output is None:
-                output = pages.write_page(found, databases[0].parent)
+                output = report.write_page(found, databases[0].parent)
             else:
-                text = pages.FORMATS[form](found)
+                text = report.FORMATS[form](found)
                 if output is None:
                     print(text, end="")
                     return
-                pages.write_report(output, text)
+                report.write(output, text)
     print(output)
 
 
@@ -260,13 +247,13 @@ def history_command(
 ) -> None:
     """List the cases that were ever measured, and their nights."""
     with one_line_errors():
-        records = selected(db, case)
+        runs = selected(db, case)
         if not csv:
-            tables.show_history(records, Console(highlight=False))
+            tables.show_history(runs, Console(highlight=False))
             return
         text = io.StringIO()
-        if not write_table(records, text):
-            raise UsageError("no valid run in the results database matches")
+        if not tables.write_table(runs, text):
+            raise UserError("no valid run in the results database matches")
     print(text.getvalue(), end="")
 
 
@@ -283,7 +270,7 @@ def import_command(
             "SYSTEM:PARTITION/ENVIRON of an output."
         ),
     ] = "",
-    figure: Annotated[str, typer.Option(help="The log's figure that is the bandwidth.")] = "",
+    metric: Annotated[str, typer.Option(help="The log's metric that is the bandwidth.")] = "",
     unit: Annotated[
         str, typer.Option(help="Its unit, such as GB/s.", show_default="the log's")
     ] = "",
@@ -299,7 +286,7 @@ def import_command(
     --stripes unstriped=1x1 --stripes striped=-1x1
     """
     with one_line_errors():
-        runs = old_data.read(files, case, figure, unit, stripes or [])
+        runs = old_data.read(files, case, metric, unit, stripes or [])
         old_data.write(runs, to)
     print(f"{to}: {old_data.summary(runs)}")
 
@@ -322,14 +309,23 @@ def bless_command(
     """Make good nights the baseline: 0 all cases blessed, 1 some refused, 2 wrong usage."""
     with one_line_errors():
         if not why.strip():
-            raise UsageError("--why is empty: say why these nights are good")
+            raise UserError("--why is empty: say why these nights are good")
         # A night of the future, by a wrong clock, would be the last that is blessed: none to come
         # would be judged.
-        now = datetime.now(timezone.utc)
-        records = selected(db, case)
-        cases = history.by_night(r for r in records if r.case.system == system and r.time <= now)
+        now = datetime.now(UTC)
+        since = (first or last or now).replace(tzinfo=UTC) - history.YEAR
+        runs = selected(db, case, since)
+        # Of a check without metrics there is nothing to bless.
+        cases = by_case(
+            run
+            for run in runs
+            if run.case.system == system and not run.is_after(now) and run.case.metrics
+        )
         if not cases:
-            raise UsageError(f"no case of {system} in the results database matches")
+            raise UserError(
+                f"no case of {system} in the results database matches since {since:{DAY}}: --to "
+                "names older nights"
+            )
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"
         days = _day(first), _day(last)
         blessing = bless.bless(system, folder, cases, count, *days, who, why, dry_run)
@@ -350,7 +346,7 @@ def backtest_command(
     """Replay a table of past nights through the detector: 0 no alarm, 1 alarms, 2 wrong usage."""
     with one_line_errors():
         if rules not in SETTINGS:
-            raise UsageError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
+            raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
         result = backtest(file, bless_nights, SETTINGS[rules])
     for row in result.rows:
         print(row.json())
@@ -386,16 +382,16 @@ def accept_command(
         from iowatch.acceptance import certify, contract, dossier, evidence
 
         if wrong := [path for path in outputs if path.suffix not in dossier.FORMATS]:
-            raise UsageError(f"--output {wrong[0]}: is neither .html nor .pdf")
+            raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
         agreed = contract.read(file)
-        places = filesystems(agreed.system)
-        databases = db or [results_database()]
+        site = read_site(agreed.system)
+        databases = db or [site.database]
         used, unused = evidence.acceptance_sessions(databases, agreed.system, session or [])
-        found = evidence.collect(used, places, unused)
-        findings = certify.certify(agreed, found, cases(places, ACCEPTANCE), places)
+        found = evidence.collect(used, site.filesystems, unused)
+        findings = certify.certify(agreed, found, site.cases(ACCEPTANCE), site.filesystems)
         for line in dossier.summary(agreed, findings):
             print(line)
-        peaks = {place.name: place.peak for place in places}
+        peaks = {place.name: place.peak for place in site.filesystems}
         dossier.write(dossier.render(agreed, findings, found, peaks), outputs)
         for path in outputs:
             print(f"written: {path}")
@@ -417,13 +413,13 @@ def figures_command(
     from iowatch.paper import figures
 
     with one_line_errors():
-        records = of_system(system, selected(db, "")) if system else []
+        runs = of_system(system, selected(db, "")) if system else []
         if table:
-            tables.show_table(figures.of_table(table), records, Console(highlight=False))
+            tables.show_table(figures.of_table(table), runs, Console(highlight=False))
             return
         with needs_extra("report"):
             from iowatch.paper import drawings
-        own = {figure: figures.own(figure, records) for figure in figures.FIGURES}
+        own = {figure: figures.own(figure, runs) for figure in figures.FIGURES}
         for path in drawings.draw_all(own, output):
             print(path)
         if system:
@@ -442,4 +438,29 @@ def references_command(
         print(published.write_references(system, folder))
 
 
-app.add_typer(site, name="site", rich_help_panel="Sites")
+site_app = typer.Typer(no_args_is_help=True)
+
+
+@site_app.callback()
+def site_commands() -> None:
+    """Adopt a site."""
+
+
+@site_app.command("new")
+def site_new_command(
+    name: Annotated[str, typer.Argument(help="The new system, such as archer.")],
+    path: Annotated[
+        list[Path] | None,
+        typer.Option(help="Directory to measure, may be repeated.", show_default="what is found"),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option(help="Where the file is written.", show_default="site_configs")
+    ] = site_new.SITES,
+) -> None:
+    """Look at this machine, a centre's login node, and write site_configs/NAME.py."""
+    with one_line_errors():
+        adopted = site_new.new_site(name, path or [], folder)
+    site_new.show(adopted, Console(width=100, highlight=False))
+
+
+app.add_typer(site_app, name="site", rich_help_panel="Sites")

@@ -33,7 +33,10 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 class UserError(Exception):
-    """A mistake in what was given: the message is one line that says what and what to do."""
+    """A mistake in what was given: the message is one line that says what and what to do.
+
+    Not one of ReFrame's own exceptions: with those it would skip a check and exit with 0.
+    """
 
 
 def brief(value: float) -> str:

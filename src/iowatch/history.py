@@ -1,4 +1,4 @@
-"""What ReFrame's results databases hold: every run of every case, by night.
+"""What ReFrame's results databases hold: every run of every case, and the night it belongs to.
 
 ReFrame's database is the only store, and this module only reads it. A reader that kept it locked
 would make ReFrame lose its night, so each session is fetched with a statement of its own, which
@@ -13,206 +13,164 @@ import math
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iowatch.case import Case
+from iowatch.case import Case, known_case
 from iowatch.files import UserError
-from iowatch.verdict import TOO_FAST, Reference
+from iowatch.references import Reference
+from iowatch.run import Run, night_id
+from iowatch.run_cache import RunCache
+from iowatch.site import NIGHTLY
+from iowatch.verdict import EXCUSABLE, Kind
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
-NIGHT = timedelta(hours=20)  # five jobs four hours apart; the next nightly run is a day later
+#: Nights that are looked back at. A loss that is older and still there is found anew in them.
+YEAR = timedelta(days=365)
+
+#: The key of a session's information that has the id of its night.
+NIGHT_KEY = "night"
 
 #: ReFrame's results of a test that did not come to an end: its session was stopped.
 UNFINISHED = ("abort", "<unknown>")
 
 
-class HistoryError(UserError):
-    """A database cannot be read; one line says which and what to do."""
+def read(
+    files: Iterable[Path],
+    since: datetime | None = None,
+    spans: Sequence[tuple[datetime, datetime]] = (),
+) -> list[Run]:
+    """The runs in these databases, oldest first; one that is in several counts once.
 
-
-@dataclass(frozen=True)
-class Record:
-    """One run of one case."""
-
-    case: Case
-    time: datetime  # UTC, of the job's end
-    verdict: str
-    sentence: str
-    figures: Mapping[str, float]  # empty if the run was invalid, or too fast
-    test: str  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
-    session: str
-    result: str = "pass"  # ReFrame's: pass, fail, xfail
-    conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
-    slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
-    references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
-
-
-def read(files: Iterable[Path]) -> list[Record]:
-    """All runs in these databases, oldest first; one that is in several counts once."""
+    `since` leaves out sessions that began before, but for those in one of the `spans`.
+    """
     found = {}
     with _without_gc():
         for file in files:
-            for session in sessions(file):
-                for record in _records(session):
-                    found[record.session, record.case, record.time] = record
-    return sorted(found.values(), key=lambda record: (record.time, str(record.case)))
+            for run in _runs_in(file, since, spans):
+                found[run.session, run.case, run.time] = run
+    return sorted(found.values(), key=lambda run: (run.time, str(run.case)))
 
 
-def by_night(records: Iterable[Record]) -> dict[Case, dict[date, list[Record]]]:
-    """The records of each case in its own nights; see `nights_of`."""
-    cases: dict[Case, list[Record]] = {}
-    for record in records:
-        cases.setdefault(record.case, []).append(record)
-    return {case: nights_of(runs) for case, runs in cases.items()}
-
-
-def nights_of(records: Iterable[Record]) -> dict[date, list[Record]]:
-    """The records, oldest first, by the day on which their night began, in UTC.
-
-    What is run within NIGHT of a night's first run belongs to that night, past midnight too. Of two
-    nights that begin on one day, just after midnight and just before the next, the second has the
-    next day.
-    """
-    nights: dict[date, list[Record]] = {}
-    night = date.min
-    for record in sorted(records, key=lambda record: record.time):
-        if not nights or not is_same_night(nights[night], record.time):
-            day = record.time.date()
-            night = max(day, night + timedelta(days=1)) if nights else day
-            nights[night] = []
-        nights[night].append(record)
-    return nights
-
-
-def is_same_night(night: Sequence[Record], time: datetime) -> bool:
-    """Is a run at this time one more of the night?
-
-    Not if the night begins later: a clock that was wrong has dated it.
-    """
-    return timedelta(0) <= time - night[0].time < NIGHT
-
-
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """No search for cycles: decoded JSON has none, and it would take a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
+def _runs_in(
+    file: Path, since: datetime | None, spans: Sequence[tuple[datetime, datetime]]
+) -> Iterator[Run]:
+    """Of sessions that have been read before, in brief."""
+    starts = {
+        uuid: start
+        for uuid, start in _starts(file)
+        if not since or start >= since.timestamp() or _is_in(spans, start)
+    }
+    brief = RunCache(file)
     try:
-        yield
+        known = brief.sessions & set(starts)
+        runs_in_brief = brief.read(known, min(starts.values(), default=0.0))
+        yield from runs_in_brief or ()
+        new = set(starts) - (known if runs_in_brief is not None else set())
+        for session in sessions(file, new) if new else ():
+            runs = list(runs_of(session))
+            uuid = session["session_info"]["uuid"]
+            brief.add(uuid, starts[uuid], runs)
+            yield from runs
     finally:
-        if enabled:
-            gc.enable()
+        brief.close()
 
 
-def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
-    """What ReFrame has stored of each session, or of these, as in its reports; HistoryError."""
-    if not file.is_file():
-        raise HistoryError(f"{file}: there is no such results database: name one with --db")
-    # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
-    uri = f"{file.absolute().as_uri()}?mode=rw"
-    try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
-            yield from _sessions(connection, file, wanted)
-    except sqlite3.OperationalError as err:
-        if "locked" in str(err):
-            raise HistoryError(
-                f"{file}: still locked after {LOCKED_S:g} s: a session is being stored; try again"
-            ) from None
-        if "readonly" in str(err):
-            raise HistoryError(
-                f"{file}: the storing of a session was cut off, and must be undone first: "
-                "read it once as the user who runs ReFrame"
-            ) from None
-        raise HistoryError(f"{file}: not a results database of ReFrame: {err}") from None
-    except sqlite3.DatabaseError as err:  # truncated, or no SQLite at all
-        raise HistoryError(
-            f"{file}: damaged, or no SQLite database ({err}): restore it, or move it away"
-        ) from None
+def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
+    """The runs of a session, as ReFrame stores or reports it.
 
-
-def _sessions(
-    connection: sqlite3.Connection, file: Path, wanted: Collection[str] | None
-) -> Iterator[dict[str, Any]]:
-    ((version,),) = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
-    if version != SCHEMA_VERSION:
-        raise HistoryError(
-            f"{file}: its schema is version {version}, and {SCHEMA_VERSION} is known here: "
-            "another ReFrame wrote it"
-        )
-    for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
-        if wanted is not None and session not in wanted:
-            continue
-        query = "SELECT json_blob FROM sessions WHERE uuid = ?"
-        for (text,) in _fetch(connection, query, session):  # none if it was deleted meanwhile
-            try:
-                stored = json.loads(text)
-                info = stored["session_info"]
-                stored["tests"] = [test for run in stored["runs"] for test in run["testcases"]]
-                info["uuid"], _ = session, info["time_start_unix"]
-            except (ValueError, TypeError, KeyError) as err:
-                raise HistoryError(
-                    f"{file}: session {session} is damaged ({err!r}): restore the database, or "
-                    "delete this session from it"
-                ) from None
-            yield stored
-
-
-def _records(session: dict[str, Any]) -> Iterator[Record]:
-    """The runs of all cases; a test of another suite is none, nor one of an older form of case."""
-    info = session["session_info"]
-    for test in session["tests"]:
-        case = _case(str(test.get("case_id")))
+    A test of another suite is none, nor one of an older form of case.
+    """
+    info, tests = session["session_info"], tests_of(session)
+    night = info.get(NIGHT_KEY) or _own_night(info, tests)
+    for test in tests:
+        case = known_case(str(test.get("case_id")))
         if case is not None and test["result"] not in UNFINISHED:
-            yield _record(case, info["uuid"], info["time_start_unix"], test)
+            yield _run(case, info, night, test)
 
 
-def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:
-    """All rows: a statement with rows left to fetch would keep its lock."""
-    return connection.execute(statement, values).fetchall()
+def tests_of(session: Mapping[str, Any]) -> list[Any]:
+    """All tests of a session."""
+    return [test for run in session["runs"] for test in run["testcases"]]
 
 
-def _record(case: Case, session: str, start: float, test: Mapping[str, Any]) -> Record:
-    invalid = "invalid" if test["result"] != "pass" else ""  # a job that timed out has no verdict
-    verdict = test.get("verdict") or invalid
-    ended = test["job_completion_time_unix"] or start
+def _own_night(info: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> str:
+    """The id of a session that nobody gave one; empty if it did not run the whole nightly sweep."""
+    ran, promised = set(), 0
+    for test in tests:
+        is_ours = test.get("sweep") == NIGHTLY and test.get("case_id")
+        if is_ours and test["result"] not in UNFINISHED:
+            ran.add(test["case_id"])
+            promised = max(promised, test.get("promised", 0))
+    if not promised or len(ran) < promised:
+        return ""
+    return night_id(datetime.fromtimestamp(info["time_start_unix"], tz=UTC))
+
+
+def _run(case: Case, info: Mapping[str, Any], night: str, test: Mapping[str, Any]) -> Run:
+    ended = test["job_completion_time_unix"] or info["time_start_unix"]
     perfvalues = test.get("perfvalues") or {}
-    return Record(
+    kind, sentence = _verdict(case, test)
+    return Run(
         case=case,
-        time=datetime.fromtimestamp(ended, tz=timezone.utc),
-        verdict=verdict,
-        sentence=test.get("sentence") or "",
-        # What a cache or a bug made is no past to compare with.
-        figures={} if verdict == TOO_FAST else _figures(perfvalues),
+        time=datetime.fromtimestamp(ended, tz=UTC),
+        kind=kind,
+        sentence=sentence,
+        metrics=read_metrics(perfvalues),
+        night=night,
+        session=info["uuid"],
         test=test["hashcode"],
-        session=session,
         result=test["result"],
+        filesystem=test.get("filesystem_name") or case.partition,
+        folder=test.get("kept") or "",
         conditions=test.get("conditions") or {},
         slowest=test.get("slowest") or {},
         references=_references(perfvalues),
     )
 
 
-@cache  # the same few hundred every night
-def _case(text: str) -> Case | None:
-    """None if that is no case."""
+def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Kind, str]:
+    """What the check said of its run: invalid unless ReFrame agrees with it."""
+    result, sentence = test["result"], test.get("sentence") or ""
+    kind = _kind(test.get("verdict") or "")
+    if result == "fail":
+        if kind and kind.is_red:
+            return kind, sentence or f"{case}: {reason(test)}"
+        why = reason(test)
+    elif result not in ("pass", "xfail"):
+        why = reason(test)
+    elif not kind:
+        why = "measured but not judged"
+    elif result == "xfail" and kind not in EXCUSABLE:
+        why = f"its failure was expected, and its verdict is {kind}"
+    elif result == "pass" and kind.is_red and kind is not Kind.NO_BASELINE:
+        why = f"passed with a red verdict, {kind}"
+    else:
+        return kind, sentence
+    return Kind.INVALID, f"{case}: {why}"
+
+
+@cache
+def _kind(text: str) -> Kind | None:
+    """None if that is no verdict."""
     try:
-        return Case.parse(text)
+        return Kind(text)
     except ValueError:
         return None
 
 
-def recorded(test: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a test as ReFrame stores it."""
-    return _figures(test.get("perfvalues") or {})
+def reason(test: Mapping[str, Any]) -> str:
+    """One line on why a test did not pass."""
+    if test["result"] == "xpass":
+        return "passed, and ReFrame expects it to fail"
+    return " ".join((test.get("fail_reason") or test["result"]).split())
 
 
-def _figures(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:
-    """From {"system:partition:name": [value, reference, ...]}; no value is null."""
+def read_metrics(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:
+    """The metrics of a test, from {"system:partition:name": [value, reference, ...]}."""
     return {
         _name(key): float(entry[0])
         for key, entry in perfvalues.items()
@@ -234,6 +192,93 @@ def _reference(value: float, lower: float | None, upper: float | None) -> Refere
     return Reference(value, lower, upper)
 
 
-@cache  # one text for the figures of all records
+@cache  # one text for the metrics of all runs
 def _name(key: str) -> str:
     return key.rsplit(":", 1)[-1]
+
+
+# Sessions
+
+
+def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+    """What ReFrame has stored of each session, or of these, as in its reports; UserError."""
+    with _database(file) as connection:
+        for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
+            if wanted is not None and session not in wanted:
+                continue
+            query = "SELECT json_blob FROM sessions WHERE uuid = ?"
+            for (text,) in _fetch(connection, query, session):  # none if deleted meanwhile
+                yield _decoded(file, session, text)
+
+
+def _starts(file: Path) -> list[tuple[str, float]]:
+    """The id of each session, and when it began, in seconds since 1970."""
+    with _database(file) as connection:
+        return _fetch(connection, "SELECT uuid, session_start_unix FROM sessions")
+
+
+def _decoded(file: Path, session: str, text: str) -> dict[str, Any]:
+    try:
+        stored: dict[str, Any] = json.loads(text)
+        info = stored["session_info"]
+        info["uuid"], _, _ = session, info["time_start_unix"], tests_of(stored)
+    except (ValueError, TypeError, KeyError) as err:
+        raise UserError(
+            f"{file}: session {session} is damaged ({err!r}): restore the database, or delete this "
+            "session from it"
+        ) from None
+    return stored
+
+
+@contextmanager
+def _database(file: Path) -> Iterator[sqlite3.Connection]:
+    """The database to read from, if it is one of a known ReFrame; UserError."""
+    if not file.is_file():
+        raise UserError(f"{file}: there is no such results database: name one with --db")
+    # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
+    uri = f"{file.absolute().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
+            version = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
+            if version != [(SCHEMA_VERSION,)]:
+                raise UserError(
+                    f"{file}: its schema is version {version[0][0]}, and {SCHEMA_VERSION} is known "
+                    "here: another ReFrame wrote it"
+                )
+            yield connection
+    except sqlite3.OperationalError as err:
+        if "locked" in str(err):
+            raise UserError(
+                f"{file}: still locked after {LOCKED_S:g} s: a session is being stored; try again"
+            ) from None
+        if "readonly" in str(err):
+            raise UserError(
+                f"{file}: the storing of a session was cut off, and must be undone first: "
+                "read it once as the user who runs ReFrame"
+            ) from None
+        raise UserError(f"{file}: not a results database of ReFrame: {err}") from None
+    except sqlite3.DatabaseError as err:  # truncated, or no SQLite at all
+        raise UserError(
+            f"{file}: damaged, or no SQLite database ({err}): restore it, or move it away"
+        ) from None
+
+
+def _is_in(spans: Sequence[tuple[datetime, datetime]], start: float) -> bool:
+    return any(first.timestamp() <= start <= last.timestamp() for first, last in spans)
+
+
+def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:
+    """All rows: a statement with rows left to fetch would keep its lock."""
+    return connection.execute(statement, values).fetchall()
+
+
+@contextmanager
+def _without_gc() -> Iterator[None]:
+    """No search for cycles: decoded JSON has none, and it would take a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,86 +1,147 @@
-"""Tonight's job of a case against the case's own past."""
+"""The verdict on a run: by the references in force, and by the case's own past."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from statistics import median
-from typing import TextIO
 
-from iowatch.bless import Blessed, job_of, jobs_of
-from iowatch.detector.baseline import Night
-from iowatch.detector.judgement import Judgement
-from iowatch.detector.rules import Detector, State
-from iowatch.history import Record, by_night, is_same_night
+from iowatch.bless import Blessed, sample_of, samples_of
+from iowatch.case import Case
+from iowatch.checks import METRICS
+from iowatch.detector.baseline import Sample
+from iowatch.detector.rules import R1, R2, R3, R4, Detector, State
+from iowatch.files import brief
+from iowatch.references import Reference
+from iowatch.run import Run
+from iowatch.verdict import EXCUSABLE, Kind, Verdict
+
+#: The metric that a rule of the detector judges.
+_METRIC = {R1: "total_max", R2: "ratio", R3: "finish_fraction", R4: "total_max"}
 
 
 @dataclass(frozen=True)
-class Trend:
-    """What the past says of tonight's job."""
+class Past:
+    """What the past says of tonight's run."""
 
-    judgement: Judgement
+    verdict: Verdict
     drift: float | None  # 0 to 1, an alarm; None: there is no baseline
-    usual: Mapping[str, float]  # median of each figure over the blessed nights that are on record
+    usual: Mapping[str, float]  # median of each metric over the blessed nights that are on record
 
 
-def judge_tonight(
-    nights: Mapping[date, Sequence[Record]],
+def judge(
+    case: Case,
+    metrics: Mapping[str, float],
+    references: Mapping[str, Reference],
+    source: str,
+    ceiling: float,
+    past: Past,
+    blessed: Blessed | None,
+) -> Verdict:
+    """The verdict on a verified run.
+
+    `references` stand in the file `source`; `ceiling` is the filesystem's physical limit in MiB/s.
+    """
+    present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
+    is_alarm = past.verdict.kind in EXCUSABLE
+    if present.kind is Kind.TOO_FAST or not (blessed or is_alarm):
+        return present
+    if present.kind not in EXCUSABLE:
+        rule = past.verdict.rule
+        failed = (_METRIC[rule],) if is_alarm and rule else ()
+        return replace(past.verdict, sentence=f"{case}: {past.verdict.sentence}", failed=failed)
+    if is_alarm:
+        return replace(present, sentence=f"{present.sentence}; {past.verdict.sentence}")
+    return present
+
+
+def in_force(references: Mapping[str, Reference], blessed: Blessed | None) -> dict[str, Reference]:
+    """The references that count for a case with this baseline.
+
+    The baseline knows which nights of the case are noise: it takes the place of their bounds.
+    """
+    judged = blessed.judged if blessed else ()
+    return {name: entry for name, entry in references.items() if name not in judged}
+
+
+def by_references(
+    case: Case,
+    metrics: Mapping[str, float],
+    references: Mapping[str, Reference],
+    source: str,
+    ceiling: float,
+) -> Verdict:
+    """The verdict on these metrics by what must hold on any night."""
+    if metrics["total_max"] > ceiling:
+        sentence = (
+            f"{case}: total_max is {metrics['total_max']:.0f} MiB/s, above the physical ceiling of "
+            f"{ceiling:.0f} MiB/s in the site's configuration: a cache or a bug was measured"
+        )
+        return Verdict(Kind.TOO_FAST, sentence, ("total_max",))
+    if not references:
+        return Verdict(Kind.NO_BASELINE, f"{case}: no reference value in {source}")
+
+    worse: dict[str, str] = {}
+    better: list[str] = []
+    for name, reference in references.items():
+        value, lower_is_better = metrics[name], METRICS[name].lower_is_better
+        if reference.lower is not None and value < reference.lower:
+            excess, is_worse = _excess(name, value, "below", reference.lower), not lower_is_better
+        elif reference.upper is not None and value > reference.upper:
+            excess, is_worse = _excess(name, value, "above", reference.upper), lower_is_better
+        else:
+            continue
+        if is_worse:
+            worse[name] = f"{excess} in {source}"
+        else:
+            better.append(f"{excess} in {source}")
+
+    if worse:
+        # An absolute bound needs no history: the fault may have been there from the first day.
+        absolute = all(references[name].is_absolute for name in worse)
+        kind = Kind.DEFECT if absolute else Kind.REGRESSION
+        return Verdict(kind, f"{case}: {'; '.join(worse.values())}", tuple(worse))
+    if better:
+        return Verdict(Kind.IMPROVEMENT, f"{case}: {'; '.join(better)}")
+    return Verdict(Kind.OK, f"{case}: {len(references)} metric(s) within {source}")
+
+
+def _excess(name: str, value: float, side: str, bound: float) -> str:
+    unit = METRICS[name].unit.removeprefix("1")
+    return f"{f'{name} is {brief(value)} {unit}'.rstrip()}, {side} its bound {brief(bound)}"
+
+
+def by_past(
+    earlier: Sequence[Sequence[Run]],
+    tonight: Sequence[Run],
     blessed: Blessed | None,
     time: datetime,
-    figures: Mapping[str, float],
-) -> Trend:
-    """What the detector says of a job that has just ended, after the nights since the bless.
+    metrics: Mapping[str, float],
+) -> Past:
+    """What the detector says of a run that has just ended.
 
-    The night is not over: a suspicious job is only suspect while a re-run may come. Runs that a
-    wrong clock has dated later than this one are no past of it.
+    `earlier` are the nights before, oldest first, and `tonight` the runs of this night so far. The
+    night is not over: a suspicious run is only suspect while a re-run may come.
     """
     detector, state = Detector(blessed.baseline if blessed else None), State()
-    earlier: Night = []
-    for night in sorted(nights):
-        runs = [record for record in nights[night] if record.time <= time]
-        jobs = jobs_of(runs)
-        if runs and is_same_night(runs, time):
-            earlier = jobs
-        elif jobs and (blessed is None or night > blessed.last):
-            state, _ = detector.judge(state, jobs)
-    tonight = [*earlier, job_of(time, figures)]
-    judgement = detector.judge(state, tonight, final=False)[1]
-    drift = detector.drift(detector.judge(state, tonight)[0])
-    return Trend(judgement, drift, usual(nights, blessed) if blessed else {})
+    for night in earlier:
+        samples = samples_of(night)
+        if samples and (blessed is None or blessed.is_before(night[0].night)):
+            state, _ = detector.judge(state, samples)
+    now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics)]
+    verdict = detector.judge(state, now, final=False)[1]
+    drift = detector.drift(detector.judge(state, now)[0])
+    return Past(verdict, drift, usual(earlier, blessed) if blessed else {})
 
 
-def usual(nights: Mapping[date, Sequence[Record]], blessed: Blessed) -> dict[str, float]:
-    """The median of each figure over the runs of the blessed nights."""
-    runs = [
-        record.figures
-        for night, records in nights.items()
-        if blessed.first <= night <= blessed.last
-        for record in records
-    ]
+def usual(nights: Sequence[Sequence[Run]], blessed: Blessed) -> dict[str, float]:
+    """The median of each metric over the runs of the blessed nights."""
+    runs = [run.metrics for night in nights if blessed.covers(night[0].night) for run in night]
+    return medians(runs)
+
+
+def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The median of each metric over these runs."""
     names = {name for run in runs for name in run}
     return {name: median(run[name] for run in runs if name in run) for name in names}
-
-
-COLUMNS = ("case", "night", "job", "max_mib_s", "control_max_mib_s", "close_fraction")
-
-
-def write_table(records: Iterable[Record], file: TextIO) -> int:
-    """Write the valid runs, and return their number.
-
-    A night is a number of days since the first of all nights; its first valid run is job 0, and
-    those after it are its re-runs, as the detector has them.
-    """
-    cases = by_night(records)
-    first = min((night for nights in cases.values() for night in nights), default=date.min)
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow(COLUMNS)
-    count = 0
-    for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
-        for night, runs in sorted(nights.items()):
-            for number, job in enumerate(jobs_of(runs)):
-                control = job.best / job.ratio if job.ratio else None
-                table.writerow((case, (night - first).days, number, job.best, control, job.close))
-                count += 1
-    return count

@@ -1,91 +1,60 @@
-"""The figures of a case: what is recorded of a verified run, and judged."""
+"""The metrics of a verified run, and where a slow one lost its time."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from iowatch.case import Case
-from iowatch.result import CONTROL, Repetition, Result, Slowest
+from iowatch.checks import CONTROL, OST
+from iowatch.result import Repetition, Result, Slowest, conditions
 
-DRIFT = "drift"  # judged already: has no reference
-OST = "ost_"  # followed by its number: the rate of one OST
-
-#: Every figure with its unit; a case has some of them (see figure_names).
-FIGURES = {
-    "total_max": "MiB/s",
-    "total_median": "MiB/s",
-    "total_mean": "MiB/s",
-    "total_min": "MiB/s",
-    "stable_median": "MiB/s",
-    "data_median": "MiB/s",
-    "open_s": "s",
-    "define_s": "s",
-    "write_s": "s",
-    "sync_s": "s",
-    "read_s": "s",
-    "close_s": "s",
-    "close_fraction": "1",
-    "finish_fraction": "1",
-    "ratio": "1",
-    "instance_min": "MiB/s",
-    "ost_ratio": "1",
-    "ior_max": "MiB/s",
-    "ior_median": "MiB/s",
-    "ior_ratio": "1",
-    DRIFT: "1",
-}
-_ONLY: dict[str, Callable[[Case], bool]] = {
-    "stable_median": lambda case: case.operation == "write",
-    "define_s": lambda case: case.operation == "write",
-    "write_s": lambda case: case.operation == "write",
-    "sync_s": lambda case: case.operation == "write",
-    "read_s": lambda case: case.operation == "read",
-    "ratio": lambda case: case.backend != CONTROL,
-    "instance_min": lambda case: case.instances is not None,
-    "ost_ratio": lambda case: case.each_ost,
-    "ior_max": lambda case: case.ior_peer,
-    "ior_median": lambda case: case.ior_peer,
-    "ior_ratio": lambda case: case.ior_peer,
-    DRIFT: lambda case: False,
-}
-_TOTALS = ("total_max", "total_median", "total_mean", "total_min")
-_EACH_OST = (*_TOTALS, "ost_ratio")
-_IOR_PEER = (*_TOTALS, "ior_max", "ior_median", "ior_ratio")
+TOTAL = "total"
+#: A rank is slow if it takes so many times the mean of all, in every repetition.
+SLOW_RANK = 1.5
 
 
-def figure_names(case: Case) -> list[str]:
-    """The figures that a case must have.
+@dataclass(frozen=True)
+class Measured:
+    """What a run that satisfies the law came to."""
 
-    One of each OST has one of every OST besides, and one with a baseline the detector's `drift`.
-    """
-    if case.each_ost:
-        return list(_EACH_OST)
-    if case.ior_peer:
-        return list(_IOR_PEER)
-    return [name for name in FIGURES if name not in _ONLY or _ONLY[name](case)]
+    metrics: Mapping[str, float]
+    conditions: Mapping[str, str]  # what it met with
+    repetitions: Sequence[Repetition] = field(default_factory=list)  # of the case's own backend
+
+    @property
+    def slowest(self) -> dict[str, str]:
+        """Of each phase the rank that was the slowest in most repetitions, in words."""
+        phases = self.repetitions[0].seconds if self.repetitions else ()
+        return {
+            name: _slowest([rep.slowest[name] for rep in self.repetitions])
+            for name in phases
+            if name != TOTAL
+        }
 
 
-def unit(figure: str) -> str:
-    """The unit of a figure."""
-    return FIGURES.get(figure, "MiB/s")  # of one OST
+def measured(result: Result, case: Case) -> Measured:
+    """What a result that satisfies the law says of its case."""
+    own = result.measurements[-1].repetitions  # the control comes first
+    return Measured(metrics_of(result, case), conditions(result), own)
 
 
-def figures(result: Result, case: Case) -> dict[str, float]:
-    """The figures of a case whose result satisfies the law; `unit` knows their units."""
-    measured = {m.backend: m.repetitions for m in result.measurements}
-    reps = measured[case.backend]
+def metrics_of(result: Result, case: Case) -> dict[str, float]:
+    """The metrics of a case whose result satisfies the law."""
+    by_backend = {m.backend: m.repetitions for m in result.measurements}
+    reps = by_backend[case.backend]
     # Whatever else is at work on the filesystem, it disturbs the fastest repetition least.
     fastest = max(reps, key=lambda rep: rep.rates["total"])
     values = {
         **_totals([rep.rates["total"] for rep in reps]),
         "data_median": median(rep.rates["data"] for rep in reps),
         "close_fraction": fastest.seconds["close"] / fastest.seconds["total"],
-        "finish_fraction": _finish_s(fastest, measured[CONTROL]) / fastest.seconds["total"],
+        "finish_fraction": _finish_s(fastest, by_backend[CONTROL]) / fastest.seconds["total"],
     }
-    names = figure_names(case)
+    names = case.metrics
     for name in names:
         if name.endswith("_s"):
             values[name] = median(rep.seconds[name.removesuffix("_s")] for rep in reps)
@@ -96,14 +65,14 @@ def figures(result: Result, case: Case) -> dict[str, float]:
             min(rep.instances, default=rep.rates["total"]) for rep in reps
         )
     if "ratio" in names:
-        control = max(rep.rates["total"] for rep in measured[CONTROL])
+        control = max(rep.rates["total"] for rep in by_backend[CONTROL])
         values["ratio"] = fastest.rates["total"] / control
     return {name: values[name] for name in names}
 
 
-def finish_fraction(figures: Mapping[str, float]) -> float | None:
-    """What the detector's R3 looks at: of imported runs only the close is known."""
-    return figures.get("finish_fraction", figures.get("close_fraction"))
+def finish_fraction(metrics: Mapping[str, float]) -> float | None:
+    """The part of the time that finishes the file; of imported runs only the close is known."""
+    return metrics.get("finish_fraction", metrics.get("close_fraction"))
 
 
 def _finish_s(fastest: Repetition, control: Sequence[Repetition]) -> float:
@@ -117,8 +86,8 @@ def _finish_s(fastest: Repetition, control: Sequence[Repetition]) -> float:
     return fastest.seconds["close"] + max(0.0, flush - usual)
 
 
-def ost_figures(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
-    """The figures of every OST in turn, from the runs on each; all satisfy the law.
+def ost_metrics(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
+    """The metrics of every OST in turn, from the runs on each; all satisfy the law.
 
     An OST's rate is the best of its repetitions, MiB/s; `ost_ratio` is the slowest OST's rate over
     the median of its peers.
@@ -129,11 +98,11 @@ def ost_figures(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
         )
         for ost, runs in results.items()
     }
-    return {**_totals(list(rates.values())), "ost_ratio": min(_to_peers(rates).values()), **rates}
+    return {**_totals(list(rates.values())), "ost_ratio": osts_of(rates)[0].to_peers, **rates}
 
 
-def ior_figures(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
-    """The figures of benchio beside IOR: one repetition of benchio in each round, and IOR's rates.
+def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
+    """The metrics of benchio beside IOR: one repetition of benchio in each round, and IOR's rates.
 
     `ior_ratio` is benchio's best rate over IOR's.
     """
@@ -146,23 +115,36 @@ def ior_figures(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, flo
     }
 
 
-def slow_osts(figures: Mapping[str, float], bound: float) -> str:
-    """One phrase on the OSTs slower than `bound` times the median of their peers, slowest first."""
-    rates = {name: rate for name, rate in figures.items() if re.fullmatch(rf"{OST}\d+", name)}
-    to_peers = _to_peers(rates)
-    return ", ".join(
-        f"OST {name.removeprefix(OST)} ({rates[name]:.0f} MiB/s, {ratio:.2f} of its peers)"
-        for name, ratio in sorted(to_peers.items(), key=lambda item: item[1])
-        if ratio < bound
-    )
+@dataclass(frozen=True)
+class Ost:
+    """One OST among its peers."""
+
+    name: str  # its number
+    rate: float  # MiB/s
+    to_peers: float  # its rate over the median of all others
 
 
-def _to_peers(rates: Mapping[str, float]) -> dict[str, float]:
-    """The rate of each over the median of all others."""
-    return {
-        name: rate / median([other for peer, other in rates.items() if peer != name] or [rate])
-        for name, rate in rates.items()
+def osts_of(metrics: Mapping[str, float]) -> list[Ost]:
+    """The OSTs that have a metric of their own, slowest first."""
+    rates = {
+        name.removeprefix(OST): rate
+        for name, rate in metrics.items()
+        if re.fullmatch(rf"{OST}\d+", name)
     }
+    found = [
+        Ost(name, rate, rate / median([r for peer, r in rates.items() if peer != name] or [rate]))
+        for name, rate in rates.items()
+    ]
+    return sorted(found, key=lambda ost: ost.rate)
+
+
+def slow_osts(metrics: Mapping[str, float], bound: float) -> str:
+    """One phrase on the OSTs slower than `bound` times the median of their peers, slowest first."""
+    return ", ".join(
+        f"OST {ost.name} ({ost.rate:.0f} MiB/s, {ost.to_peers:.2f} of its peers)"
+        for ost in osts_of(metrics)
+        if ost.to_peers < bound
+    )
 
 
 def _totals(rates: Sequence[float]) -> dict[str, float]:
@@ -174,34 +156,20 @@ def _totals(rates: Sequence[float]) -> dict[str, float]:
     }
 
 
-TOTAL = "total"
-#: A rank is slow if it takes so many times the mean of all, in every repetition.
-SLOW_RANK = 1.5
-
-
-def slow_phase(figures: Mapping[str, float], usual: Mapping[str, float]) -> str:
+def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
     """A phrase on the phase that most of the time is lost in; empty if there is none."""
     longer = {
-        name: figures[name] - usual[name]
-        for name in figures
+        name: metrics[name] - usual[name]
+        for name in metrics
         if name.endswith("_s") and name in usual
     }
     name = max(longer, key=lambda name: longer[name], default="")
     if not name or longer[name] <= max(0, sum(longer.values()) / 2):
         return ""
     return (
-        f"most of the time is lost in {name.removesuffix('_s')}: {figures[name]:.3g} s, "
+        f"most of the time is lost in {name.removesuffix('_s')}: {metrics[name]:.3g} s, "
         f"usually {usual[name]:.3g} s"
     )
-
-
-def slowest_ranks(repetitions: Sequence[Repetition]) -> dict[str, str]:
-    """Of each phase the rank that was the slowest in most repetitions, in words."""
-    return {
-        name: _slowest([rep.slowest[name] for rep in repetitions])
-        for name in repetitions[0].seconds
-        if name != TOTAL
-    }
 
 
 def _slowest(places: Sequence[Slowest]) -> str:
@@ -211,7 +179,7 @@ def _slowest(places: Sequence[Slowest]) -> str:
     return f"rank {rank} on {host}, {times} of {len(places)} times, {to_mean:.1f} times the mean"
 
 
-def slow_rank(repetitions: list[Repetition]) -> str:
+def slow_rank(repetitions: Sequence[Repetition]) -> str:
     """A phrase on the rank that is always much slower than the others in the longest phase.
 
     Empty if there is none. Where ranks wait for one another, as in collective calls, the slow one

@@ -1,30 +1,140 @@
-"""Failures that a site expects, until a date: reference_values/expected_failures/<system>.yaml.
+"""What a site expects of its cases: reference_values/<system>.yaml, and failures until a date.
 
-- case: archer:fs[23]/.*/hdf5/.*
-  until: 2027-01-31
-  why: HDF5 1.8.14 closes slowly on Lustre, ticket 4711
+A reference file has a section for each check, whose keys are regular expressions for whole case
+ids; the first that matches counts:
+
+    SharedFileWrite:
+      archer:fs3/.*/backend=hdf5/.*: {ratio: [0.9, -0.5, null, '1']}
+
+reference_values/expected_failures/<system>.yaml has the failures that a site expects:
+
+    - case: archer:fs[23]/.*/backend=hdf5/.*
+      until: 2027-01-31
+      why: HDF5 1.8.14 closes slowly on Lustre, ticket 4711
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from iowatch.detector.judgement import SEVERE
+from iowatch.case import Case
+from iowatch.checks import METRICS
 from iowatch.files import BadYaml, UserError, load_yaml, text_of
-from iowatch.verdict import DEFECT, REGRESSION
-
-#: What was not verified, or cannot be, is never excused.
-EXCUSABLE = frozenset({REGRESSION, DEFECT, SEVERE})
-KEYS = {"case", "until", "why"}
 
 
-class ExpectedError(UserError):
-    """A system's file cannot be used; one line says which and why."""
+class BadReference(UserError):
+    """A reference value or an expected failure has no meaning; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference value with its thresholds: fractions of it, or absolute where it is 0."""
+
+    value: float
+    lower_threshold: float | None  # <= 0
+    upper_threshold: float | None  # >= 0
+
+    @property
+    def is_absolute(self) -> bool:
+        return self.value == 0
+
+    @property
+    def lower(self) -> float | None:
+        return self._bound(self.lower_threshold)
+
+    @property
+    def upper(self) -> float | None:
+        return self._bound(self.upper_threshold)
+
+    def _bound(self, threshold: float | None) -> float | None:
+        if threshold is None:
+            return None
+        return threshold if self.is_absolute else self.value * (1 + threshold)
+
+
+class ReferenceFile:
+    """The reference values of a system."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads them; BadReference."""
+        self.name = f"{path.parent.name}/{path.name}"
+        self._path = path
+        try:
+            sections = load_yaml(text_of(path))
+        except FileNotFoundError:
+            raise self._bad("there is no such file") from None
+        except BadYaml as err:
+            raise self._bad(str(err)) from None
+        if not isinstance(sections, dict):
+            what = "is empty" if sections is None else "has no sections, one for each check"
+            raise self._bad(f"it {what}: see reference_values/README.md")
+        self._sections = sections
+
+    def of(self, case: Case) -> dict[str, Reference]:
+        """The references of a case: those of the first key that matches; none if none does."""
+        section = self._sections.get(case.check.name) or {}
+        if not isinstance(section, dict):
+            raise self._bad(f"section {case.check.name} has no case ids")
+        for key, entries in section.items():
+            try:
+                matches = re.fullmatch(key, str(case))
+            except (re.error, TypeError) as err:
+                raise self._bad(f"{key!r} is no regular expression for case ids: {err}") from None
+            if matches:
+                try:
+                    return read_references(case, entries)
+                except BadReference as err:
+                    raise self._bad(str(err)) from None
+        return {}
+
+    def _bad(self, why: str) -> BadReference:
+        return BadReference(f"{self._path} cannot be used as reference values: {why}")
+
+
+def read_references(case: Case, entries: Any) -> dict[str, Reference]:
+    """The references of a case, from {metric: [value, lower, upper, unit]}.
+
+    BadReference if one is of no metric of the case, bounds nothing or has a wrong threshold or
+    unit: such a reference would never fail.
+    """
+    if not isinstance(entries, Mapping):
+        raise BadReference(f"{case}: {entries!r} is no mapping of metrics to bounds")
+    references = {}
+    for name, entry in entries.items():
+        if name not in case.metrics:
+            raise BadReference(f"{name}: {case} has no such metric")
+        is_form = isinstance(entry, list | tuple) and len(entry) in (3, 4)
+        if not is_form or isinstance(entry[0], str):  # such as $xfail
+            raise BadReference(
+                f"{name}: is no [value, lower threshold, upper threshold, unit]; a failure that is "
+                "expected stands in expected_failures/"
+            )
+        value, lower, upper, *unit = entry
+        if unit not in ([], [METRICS[name].unit]):
+            raise BadReference(f"{name}: its unit is {METRICS[name].unit!r}, not {unit[0]!r}")
+        if not _is_number(value) or value < 0:
+            raise BadReference(f"{name}: {value!r} is not a reference value")
+        if lower is None and upper is None:
+            raise BadReference(f"{name}: has no bound")
+        if lower is not None and not (_is_number(lower) and (-1 <= lower <= 0 or value == 0)):
+            raise BadReference(f"{name}: {lower!r} is not a lower threshold between -1 and 0")
+        if upper is not None and not (_is_number(upper) and upper >= 0):
+            raise BadReference(f"{name}: {upper!r} is not an upper threshold of 0 or more")
+        references[name] = Reference(value, lower, upper)
+    return references
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# Expected failures
 
 
 @dataclass(frozen=True)
@@ -47,32 +157,32 @@ def expected_path(system: str, folder: Path) -> Path:
 
 
 def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
-    """The failures that are expected of a system; none without a file."""
+    """The failures that are expected of a system; none without a file. BadReference."""
     file = expected_path(system, folder)
     try:
         entries = load_yaml(text_of(file)) or []
     except FileNotFoundError:
         return []
     except BadYaml as err:
-        raise ExpectedError(f"{file}: {err}") from None
+        raise BadReference(f"{file}: {err}") from None
     if not isinstance(entries, list):
-        raise ExpectedError(f"{file}: is no list of entries with case, until and why")
+        raise BadReference(f"{file}: is no list of entries with case, until and why")
     return [_entry(file, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
 def _entry(file: Path, number: int, entry: Any) -> ExpectedFailure:
     where = f"{file}, entry {number}"
-    if not isinstance(entry, dict) or set(entry) != KEYS:
-        raise ExpectedError(f"{where}: needs case, until and why, and nothing else")
+    if not isinstance(entry, dict) or set(entry) != {"case", "until", "why"}:
+        raise BadReference(f"{where}: needs case, until and why, and nothing else")
     case, until, why = entry["case"], entry["until"], entry["why"]
     if type(until) is not date:
-        raise ExpectedError(f"{where}: until is {until!r}: write a day such as 2027-01-31")
+        raise BadReference(f"{where}: until is {until!r}: write a day such as 2027-01-31")
     if not (isinstance(why, str) and why.strip()):
-        raise ExpectedError(f"{where}: why is {why!r}: name the fault, or its ticket")
+        raise BadReference(f"{where}: why is {why!r}: name the fault, or its ticket")
     try:
         return ExpectedFailure(re.compile(case), until, why)
     except (re.error, TypeError) as err:
-        raise ExpectedError(
+        raise BadReference(
             f"{where}: case is {case!r}, no regular expression for case ids: {err}"
         ) from None
 

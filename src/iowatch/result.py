@@ -15,15 +15,16 @@ from typing import Any, NoReturn
 
 import jsonschema
 
-from iowatch.case import Case, format_size
+from iowatch.case import Case
+from iowatch.checks import format_size
+from iowatch.raw_results import read_text
 from iowatch.site import Filesystem
 
 MIB = 2**20
-CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds of the same job
 
 
 class InvalidResult(Exception):
-    """A run that gives no figure; the message is one sentence that says why."""
+    """A run that gives no metric; the message is one sentence that says why."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _schema() -> Any:
 def read_result(path: Path) -> Result:
     """Read a benchio.result/1 file; InvalidResult if it is not one or the run was not ok."""
     try:
-        data = json.loads(path.read_text("utf-8"), parse_constant=_refuse_constant)
+        data = json.loads(read_text(path), parse_constant=_refuse_constant)
         jsonschema.validate(data, _schema())
     except (OSError, ValueError) as err:
         raise InvalidResult(f"{path.name} is not readable JSON: {err}") from None
@@ -134,7 +135,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
 
 
 def conditions(result: Result) -> dict[str, str]:
-    """What a run met with, in words: when a figure changes, so may one of these have."""
+    """What a run met with, in words: when a metric changes, so may one of these have."""
     measured = result.measurements[-1]
     run = result.run
     conditions = {name: version for name, version in result.versions.items() if version}
@@ -153,13 +154,6 @@ def conditions(result: Result) -> dict[str, str]:
 def _slowest(time: dict[str, Any]) -> Slowest:
     to_mean = time["max"] / time["mean"] if time["mean"] else 1.0
     return Slowest(time["slowest_rank"], time["slowest_host"], to_mean)
-
-
-def backends_of(case: Case) -> list[str]:
-    """The backends a job for this case runs: the control first."""
-    if case.backend == CONTROL or case.ior_peer:  # IOR is the control
-        return [case.backend]
-    return [CONTROL, case.backend]
 
 
 def require(
@@ -186,7 +180,7 @@ def require(
         ("filesystem", run["filesystem"]["type"], filesystem.types),
         ("sync", run["sync"], ["data"]),
         ("verify", run["verify"], ["all", "last"]),
-        ("backends", [m.backend for m in result.measurements], [backends_of(case)]),
+        ("backends", [m.backend for m in result.measurements], [case.backends]),
     ]  # fmt: skip
     striping = _striping(case, offset)
     for measurement in result.measurements:

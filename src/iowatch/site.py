@@ -1,44 +1,44 @@
-"""A site's filesystems, as the `extras` of ReFrame's partitions describe them.
+"""A site's filesystems and sweeps, as ReFrame's configuration has them.
 
-A partition is one node type seen with one filesystem. All keys are required, so a misspelt one
-cannot pass unnoticed. site_configs/README.md says what each key means.
+A partition is one node type seen with one filesystem, which its `extras` describe. All keys are
+required, so a misspelt one cannot pass unnoticed. site_configs/README.md says what each key means.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
-import re
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import (
-    ALL_CHECKS,
     CHECKS,
-    PROFILES,
-    Setting,
-    Sweep,
+    NODES,
+    STRIPING,
+    WRITERS,
+    WRITERS_PER_NODE,
+    Check,
+    Parameter,
     read_count,
-    read_list,
-    read_sweeps,
     read_text,
 )
 from iowatch.files import UserError
 
-FILESYSTEM = "filesystem"
-PATH = "path"
-TYPE = "type"
-PEAK = "peak"
-OSTS = "osts"
-CACHED_READS = "cached_reads"
-WRITERS_PER_NODE = "writers_per_node"
-SWEEPS = "sweeps"
+ROOT = Path(__file__).resolve().parents[2]
+CHECKS_FOLDER = ROOT / "reframe_checks"
+
+#: The environment variable with the id of the night that a session of ReFrame belongs to.
+NIGHT = "IOWATCH_NIGHT"
+
+#: The environment variable with the TMPDIR that jobs are to have; empty: none.
+JOB_TMPDIR = "IOWATCH_TMPDIR"
+
+NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
+SWEEPS = (NIGHTLY, ACCEPTANCE)
 
 #: Optional, in the extras of an environment: a prebuilt benchio to use instead of this checkout's.
 BENCHIO = "benchio"
@@ -47,11 +47,33 @@ BENCHIO = "benchio"
 DARSHAN = "darshan"
 
 
-class SiteConfigError(UserError):
-    """A site's configuration is incomplete or wrong.
+@dataclass(frozen=True)
+class Setting:
+    """What a sweep asks of a check: the parameters of a case, and how its writers are spread."""
 
-    Not one of ReFrame's own exceptions: with those it would skip the check and exit with 0.
-    """
+    check: Check
+    nodes: int
+    writers_per_node: int
+    parameters: tuple[tuple[str, Any], ...]  # as a case has them
+
+    @classmethod
+    def of(cls, check: Check, values: Mapping[str, Any]) -> Setting:
+        """From a value for each parameter, None where there is none; nodes stand for writers."""
+        nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
+        writers_per_node = values.get(WRITERS_PER_NODE.name) or 1
+        values = {**values, WRITERS.name: nodes * writers_per_node}
+        parameters = ((p.name, values.get(p.name)) for p in check.parameters)
+        given = tuple((name, value) for name, value in parameters if value is not None)
+        return cls(check, nodes, writers_per_node, given)
+
+    def get(self, name: str) -> Any:
+        """The value of a sweep's parameter, or what the check fixes it to; None: there is none."""
+        if name in (NODES.name, WRITERS_PER_NODE.name):
+            return getattr(self, name)
+        return dict(self.parameters).get(name, self.check.fixed.get(name))
+
+
+Sweep = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
 
 
 @dataclass(frozen=True)
@@ -68,45 +90,122 @@ class Filesystem:
     osts: int | None  # None: not striped
     cached_reads: bool  # reads that a cache may have served are accepted
     writers_per_node: int  # where a sweep does not say so itself
+    keep_days: int  # that the raw results of a run are kept
     sweeps: Mapping[str, Sweep]
 
-    def settings(self, sweep: str, check: str) -> tuple[Setting, ...]:
+    def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
         """What a check is to measure here; nothing if the sweep does not name it."""
-        return self.sweeps[sweep].get(check, ())
+        return self.sweeps[sweep].get(check.name, ())
 
-    def case(self, environ: str, check: str, setting: Setting) -> Case:
-        """The case of one setting of a check in one environment."""
-        return Case(
-            system=self.system,
-            partition=self.partition,
-            environ=environ,
-            operation=ALL_CHECKS[check].operation,
-            files=setting.files,
-            backend=setting.backend,
-            stripe_count=setting.stripe_count,
-            stripe_size=setting.stripe_size,
-            local_size=setting.local_size,
-            writers=setting.nodes * setting.writers_per_node,
-            instances=setting.instances,
-            each_ost=ALL_CHECKS[check].each_ost,
-            ior_peer=ALL_CHECKS[check].ior_peer,
-        )
+    def case(self, environ: str, setting: Setting) -> Case:
+        """The case of one setting in one environment."""
+        return Case(self.system, self.partition, environ, setting.check, setting.parameters)
 
     def cases(self, sweep: str) -> set[Case]:
         """Every case to be measured here."""
-        return self._cases(sweep, CHECKS)
-
-    def profiles(self, sweep: str) -> set[Case]:
-        """Every access pattern to be looked at here; their operation is ``profile``."""
-        return self._cases(sweep, PROFILES)
-
-    def _cases(self, sweep: str, checks: Iterable[str]) -> set[Case]:
         return {
-            self.case(environ, check, setting)
+            self.case(environ, setting)
             for environ in self.environs
-            for check in checks
+            for check in CHECKS.values()
             for setting in self.settings(sweep, check)
         }
+
+
+def cases(places: Iterable[Filesystem], sweep: str) -> set[Case]:
+    """Every case that a sweep asks for on these filesystems."""
+    return {case for place in places for case in place.cases(sweep)}
+
+
+# ReFrame's configuration
+
+
+@dataclass(frozen=True)
+class Site:
+    """What ReFrame's configuration says of a system, or of one of its partitions."""
+
+    system: str
+    filesystems: tuple[Filesystem, ...]
+    is_whole: bool  # not only one partition
+    prefix: Path  # of what ReFrame writes
+    database: Path  # ReFrame's results
+
+    def cases(self, sweep: str) -> set[Case]:
+        return cases(self.filesystems, sweep)
+
+
+def read_site(system: str) -> Site:
+    """The site of a system, or of one of its partitions (`archer:fs3`).
+
+    UserError.
+    """
+    config = _configuration(system)
+    name: str = config.get("systems/0/name")
+    partitions = config.get("systems/0/partitions")
+    return Site(
+        name,
+        tuple(
+            read_filesystem(
+                name,
+                partition["name"],
+                partition.get("environs", []),
+                partition.get("extras", {}),
+                config.sources,
+            )
+            for partition in partitions
+        ),
+        ":" not in system,
+        Path(os.environ.get("RFM_PREFIX") or config.get("systems/0/prefix")),
+        _database(config),
+    )
+
+
+def results_database() -> Path:
+    """The results database of ReFrame's configuration, whatever the system. UserError."""
+    return _database(_configuration("generic"))
+
+
+def reference_folder() -> Path:
+    """Where the checks find reference values and baselines."""
+    return Path(os.environ.get("RFM_REFERENCE_PREFIX") or ROOT / "reference_values").absolute()
+
+
+def _database(config: Any) -> Path:
+    given = os.environ.get("RFM_SQLITE_DB_FILE") or config.get("storage/0/sqlite_db_file")
+    return Path(os.path.expandvars(given)).expanduser()
+
+
+def _configuration(system: str) -> Any:
+    """ReFrame's configuration with this system chosen, as ReFrame itself would read it."""
+    # Not above: the commands that do not ask for it need not wait for these imports.
+    from reframe.core import config  # type: ignore[import-untyped]
+
+    folders, files = (os.environ.get(f"RFM_CONFIG_{what}", "") for what in ("PATH", "FILES"))
+    found = config.find_config_files(
+        *(text.split(":") if text else [] for text in (folders, files))
+    )
+    try:
+        site = config.load_config(*found)
+        site.validate()
+        site.select_subconfig(system)
+    except SystemExit as err:  # a configuration file of ours that refuses to go on
+        raise UserError(str(err.code).removeprefix("error: ")) from None
+    except Exception as err:
+        where = ", ".join(found) or "RFM_CONFIG_FILES, which is not set: source env.sh"
+        raise UserError(f"--system {system}: {_why(err)}: see {where}") from None
+    return site
+
+
+def _why(err: Exception) -> str:
+    """One line on why a configuration cannot be read: the place in its file if it is no Python."""
+    if isinstance(err.__cause__, ImportError):  # of which ReFrame says nothing
+        err = err.__cause__
+    said = " ".join(str(err).split()) or type(err).__name__
+    if isinstance(err, SyntaxError):
+        return f"{err.filename}, line {err.lineno}: {err.msg}"
+    last = traceback.extract_tb(err.__traceback__)[-1]
+    if Path(last.filename).suffix == ".py" and "reframe" not in Path(last.filename).parts:
+        return f"{last.filename}, line {last.lineno}: {type(err).__name__}: {said}"
+    return said
 
 
 def read_filesystem(
@@ -116,43 +215,42 @@ def read_filesystem(
     extras: Mapping[str, Any],
     sources: Iterable[str],
 ) -> Filesystem:
-    """The filesystem of one partition; SiteConfigError, naming the file among `sources` to mend."""
-    files = list(sources)
+    """The filesystem of one partition; UserError, naming the file among `sources` to mend."""
+    files = [file for file in sources if file != "<builtin>"]
     # One file per system, named like it, is the rule; a site may have its own.
     mend = ", ".join([f for f in files if Path(f).stem == system] or files)
     names = tuple(environs)
     if not names:
-        raise SiteConfigError(
-            f"{system}:{partition}: the partition has no environs: mend it in {mend}"
-        )
+        raise UserError(f"{system}:{partition}: the partition has no environs: mend it in {mend}")
 
     def read(key: str, convert: Callable[[Any], Any]) -> Any:
         if key not in extras:
-            raise SiteConfigError(
+            raise UserError(
                 f"{system}:{partition}: the partition's extras have no {key!r}: add it in {mend}"
             )
         try:
             return convert(extras[key])
         except ValueError as err:
-            raise SiteConfigError(
+            raise UserError(
                 f"{system}:{partition}: {key!r} in the partition's extras {err}: mend it in {mend}"
             ) from None
 
-    name = read(FILESYSTEM, read_text)
-    osts = read(OSTS, lambda value: None if value is None else read_count(value))
-    writers_per_node = read(WRITERS_PER_NODE, read_count)
+    name = read("filesystem", read_text)
+    osts = read("osts", lambda value: None if value is None else read_count(value))
+    writers_per_node = read("writers_per_node", read_count)
     return Filesystem(
         system=system,
         partition=partition,
         environs=names,
         name=name,
-        path=read(PATH, _directory),
-        types=read(TYPE, lambda v: read_list(read_text)([v] if isinstance(v, str) else v)),
-        peak=read(PEAK, _positive),
+        path=read("path", _directory),
+        types=read("type", lambda v: read_list(read_text)([v] if isinstance(v, str) else v)),
+        peak=read("peak", _positive),
         osts=osts,
-        cached_reads=read(CACHED_READS, _flag),
+        cached_reads=read("cached_reads", _flag),
         writers_per_node=writers_per_node,
-        sweeps=read(SWEEPS, lambda v: read_sweeps(v, osts is not None, writers_per_node)),
+        keep_days=read("keep_days", read_count),
+        sweeps=read("sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node)),
     )
 
 
@@ -178,111 +276,109 @@ def _flag(value: Any) -> bool:
     return value
 
 
-ROOT = Path(__file__).resolve().parents[2]
-CHECKS_FOLDER = ROOT / "reframe_checks"
-
-#: The environment variable with the TMPDIR that jobs are to have; empty: none.
-JOB_TMPDIR = "IOWATCH_TMPDIR"
-
-
-class UsageError(UserError):
-    """What was asked for cannot be done; the message says what to mend."""
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"is not a mapping: {value!r}")
+    return value
 
 
-def filesystems(system: str) -> list[Filesystem]:
-    """The filesystems of a system, or of one of its partitions (`archer:fs3`).
+def read_list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """A reader of lists with at least one entry and none twice."""
 
-    SiteConfigError, UsageError.
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not value:
+            raise ValueError(f"is not a list with at least one entry: {value!r}")
+        items = tuple(convert(item) for item in value)
+        if len(set(items)) < len(items):
+            raise ValueError(f"has an entry twice: {value!r}")
+        return items
+
+    return read
+
+
+# Sweeps
+
+
+def read_sweeps(value: Any, striped: bool, writers_per_node: int) -> dict[str, Sweep]:
+    """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
+
+    `value` is sweep -> check -> parameter -> list of values; instead of one such mapping a check
+    may have a list of them, whose cases are measured one and all.
     """
-    config = json.loads(ask_reframe("--system", system, "--show-config=systems"))[0]
-    sources = os.environ.get("RFM_CONFIG_FILES", "ReFrame's configuration").split(":")
-    return [
-        read_filesystem(
-            config["name"],
-            partition["name"],
-            partition.get("environs", []),
-            partition.get("extras", {}),
-            sources,
-        )
-        for partition in config["partitions"]
+    given = _mapping(value)
+    if set(given) != set(SWEEPS):
+        raise ValueError(f"has not exactly the sweeps {' and '.join(SWEEPS)}: {list(given)}")
+    sweeps: dict[str, Sweep] = {}
+    for name, named in given.items():
+        sweep = {
+            check: _settings(f"{name}/{check}", check, values, striped, writers_per_node)
+            for check, values in _mapping(named).items()
+        }
+        everywhere = (check for check in CHECKS.values() if check.is_everywhere and sweep)
+        sweeps[name] = sweep | {check.name: (Setting.of(check, {}),) for check in everywhere}
+    return sweeps
+
+
+def _settings(
+    place: str, name: str, given: Any, striped: bool, writers_per_node: int
+) -> tuple[Setting, ...]:
+    """All settings of one check."""
+    known = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
+    check = known.get(name)
+    if check is None:
+        raise ValueError(f"has an unknown check, {place}: there are {', '.join(known)}")
+    if check.needs_stripes and not striped:
+        raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
+    every = given if isinstance(given, list) and given else [given]
+    settings = [
+        setting
+        for values in every
+        for setting in _product(place, check, _mapping(values), striped, writers_per_node)
     ]
+    same = [setting.parameters for setting in settings]
+    if twice := [setting for setting in settings if same.count(setting.parameters) > 1]:
+        raise ValueError(f"measures the same at {place} twice: {twice[0]} and {twice[-1]}")
+    return tuple(settings)
 
 
-def cases(places: Iterable[Filesystem], sweep: str) -> set[Case]:
-    """Every case that a sweep asks for on these filesystems."""
-    return {case for place in places for case in place.cases(sweep)}
+def swept(check: Check, striped: bool) -> tuple[list[Parameter], list[Parameter]]:
+    """The parameters to which a sweep must give values, and those to which it may."""
+    own = [p for p in check.parameters_where(striped) if p is not WRITERS]
+    if WRITERS in check.parameters and NODES.name not in check.fixed:
+        own.append(NODES)
+    needed = [p for p in own if p.name not in check.defaults]
+    optional = [p for p in own if p.name in check.defaults]
+    return needed, [*optional, *([WRITERS_PER_NODE] if WRITERS in check.parameters else [])]
 
 
-def profiles(places: Iterable[Filesystem], sweep: str) -> set[Case]:
-    """Every access pattern that a sweep asks to be looked at on these filesystems."""
-    return {case for place in places for case in place.profiles(sweep)}
+def _product(
+    place: str, check: Check, given: Mapping[str, Any], striped: bool, writers_per_node: int
+) -> list[Setting]:
+    """All combinations of the values given."""
+    needed, optional = swept(check, striped)
+    known = {parameter.name: parameter for parameter in (*needed, *optional)}
+    for name in given:
+        if name not in known:
+            why = ", for it is not striped" if name in STRIPING and not striped else ""
+            raise ValueError(f"has no place for {place}/{name}{why}")
+    if missing := [parameter.name for parameter in needed if parameter.name not in given]:
+        raise ValueError(f"has no {place}/{missing[0]}")
 
-
-def results_database() -> Path:
-    """The results database of ReFrame's configuration."""
-    path: str = json.loads(ask_reframe("--show-config=storage/0/sqlite_db_file"))
-    return Path(os.path.expandvars(path))
-
-
-def reference_folder() -> Path:
-    """Where the checks find reference values and baselines."""
-    return Path(os.environ.get("RFM_REFERENCE_PREFIX") or ROOT / "reference_values").absolute()
-
-
-def is_stored(system: str, uuid: str) -> bool:
-    """Is this session in the results database?"""
-    try:
-        stored = json.loads(ask_reframe("--system", system, f"--describe-stored-sessions={uuid}"))
-    except UsageError:
-        return False
-    return any(session["session_info"]["uuid"] == uuid for session in stored)
-
-
-def ask_reframe(*options: str) -> str:
-    """What ReFrame prints for these options; UsageError in one line if it can't."""
-    try:
-        with temporary_folder() as folder:
-            done = subprocess.run(
-                ["reframe", "--nocolor", *options],
-                capture_output=True,
-                text=True,
-                check=True,
-                env=environment(folder),
-            )
-    except FileNotFoundError:
-        raise UsageError("no reframe on PATH: run `make setup` and `source env.sh`") from None
-    except subprocess.CalledProcessError as err:
-        said = err.stdout + err.stderr
-        reason = why_it_failed(said) or (said.strip().splitlines() or ["it said nothing"])[-1]
-        raise UsageError(f"reframe {' '.join(options)}: {reason}") from None
-    return done.stdout
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed after the block; UsageError if none can be made."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="iowatch.")
-    except OSError as err:
-        raise UsageError(f"no temporary folder can be made, nothing was run: {err}") from None
-    with folder as name:
-        yield Path(name)
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """ReFrame's own environment: it leaves a log in TMPDIR whenever it starts.
-
-    Its jobs get the user's TMPDIR again, from reframe_checks/job.py.
-    """
-    users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
-    return {**os.environ, "TMPDIR": str(folder), **users}
-
-
-def why_it_failed(output: str) -> str:
-    """The line of ReFrame's output that says what went wrong; empty if there is none."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)  # of colours
-    lines = [line.strip() for line in plain.splitlines() if line.strip()]
-    # A configuration that is no Python makes ReFrame print a traceback, the place near its end.
-    place = [line for line in lines if line.startswith("File ")][-1:]
-    error = [line for line in lines if re.search(r"rror: |^ERROR", line)][-1:]
-    return ": ".join(place + error) if error else ""
+    values: dict[str, tuple[Any, ...]] = {name: (v,) for name, v in check.defaults.items()}
+    values[WRITERS_PER_NODE.name] = (writers_per_node,)
+    for name in given:
+        try:
+            values[name] = read_list(known[name].read)(given[name])
+        except ValueError as err:
+            raise ValueError(f"at {place}/{name} {err}") from None
+    if other := set(values.get("backend", ())) - set(check.backends):
+        raise ValueError(
+            f"asks at {place}/backend for {min(other)}: there are {', '.join(check.backends)}"
+        )
+    combinations = [
+        dict(zip(values, combination, strict=True))
+        for combination in itertools.product(*values.values())
+    ]
+    if why := next(filter(None, map(check.is_impossible, combinations)), ""):
+        raise ValueError(f"asks at {place} for what cannot be: {why}")
+    return [Setting.of(check, combination) for combination in combinations]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from itertools import count, product
 from string import ascii_lowercase
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from iowatch.bless import Blessing
-from iowatch.case import format_size
-from iowatch.checks import shape, stripes
-from iowatch.history import Record, by_night
-from iowatch.importers.runs import IMPORTED
+from iowatch.bless import Blessing, samples_of
+from iowatch.case import Case
 from iowatch.night.gate import Night
 from iowatch.paper import figures as paper
+from iowatch.run import Run, by_case, day_of, nights_of
+from iowatch.verdict import Kind
 
 
 def show_night(night: Night, console: Console) -> None:
@@ -27,22 +29,22 @@ def show_night(night: Night, console: Console) -> None:
         f"\n{'partition':<10}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
         f"{'writers':>8}{'max MiB/s':>10} {'ratio':>5} {'close %':>7} verdict",
         style="bold",
+        soft_wrap=True,
     )
-    for row in night.rows:
-        case, figures = row.case, row.figures
-        striping = stripes(case).removeprefix("stripes ") or "-"
+    for row in night.cases:
+        case, metrics = row.case, row.last.metrics
+        striping = case.stripes.removeprefix("stripes ") or "-"
         console.print(
-            f"{case.partition:<10}{shape(case):<16}{case.backend:<8}{striping:<11}"
-            f"{format_size(case.local_size):<12}{case.writers:>8}"
-            f"{_number(figures.get('total_max'), '.0f'):>10}"
-            f" {_number(figures.get('ratio'), '.2f'):>5}"
-            f" {_number(figures.get('close_fraction'), '.1%').rstrip('%'):>7} {row.kind}"
-            f"{' (known)' if row.known else ''}",
-            style="red" if row.red else None,
+            f"{case.partition:<10}{case.shape:<16}{case.backend or '-':<8}{striping:<11}"
+            f"{case.size.removeprefix('local ') or '-':<12}{case.writers or '-':>8}"
+            f"{_number(metrics.get('total_max'), '.0f'):>10}"
+            f" {_number(metrics.get('ratio'), '.2f'):>5}"
+            f" {_number(metrics.get('close_fraction'), '.1%').rstrip('%'):>7} {row.label}",
+            style="red" if row.is_red else None,
             soft_wrap=True,
         )
-        if (row.red or row.known) and row.case not in night.merged:
-            console.print(f"    {row.sentence}", soft_wrap=True, markup=False)
+        if (row.is_red or row.known) and case not in night.merged:
+            console.print(f"    {row.last.sentence}", soft_wrap=True, markup=False)
     for problem in night.problems:
         console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
     for note in night.notes:
@@ -51,7 +53,7 @@ def show_night(night: Night, console: Console) -> None:
         console.print(f"report: {night.page}", soft_wrap=True, markup=False)
     colour = "red" if night.is_red else "green"
     console.print(
-        f"\n{colour}: {len(night.rows)} case(s) measured, {len(night.red_rows)} with a red verdict,"
+        f"\n{colour}: {len(night.cases)} case(s) measured, {len(night.red)} with a red verdict,"
         f" {len(night.problems)} problem(s) with the night",
         style=colour,
     )
@@ -66,7 +68,7 @@ def as_text(night: Night) -> str:
 
 def in_brief(night: Night) -> str:
     """A night in a few words, for the subject of a mail."""
-    cases, red = len(night.rows), len(night.red_rows)
+    cases, red = len(night.cases), len(night.red)
     words = ["red" if night.is_red else "green"]
     words += ["interrupted"] if night.signal else []
     words += [f"{red} of {cases} cases" if night.is_red else f"{cases} cases"]
@@ -78,28 +80,59 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def show_history(records: Iterable[Record], console: Console) -> None:
-    """Print each case with its nights, the days between them without one, and its best rate."""
-    cases = by_night(records)
+def show_history(runs: Sequence[Run], console: Console) -> None:
+    """Print each case with its nights, its hand runs, its best rate, and its last raw results."""
     console.print(
-        f"{'nights':>6} {'first':<10} {'last':<10} {'gaps':>4} {'runs':>5} {'invalid':>7}"
-        f" {'imported':>8}"
-        f" {'best MiB/s':>10}  case",
+        f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'invalid':>7}"
+        f" {'imported':>8} {'best MiB/s':>10}  case, and where its last raw results are",
         style="bold",
+        soft_wrap=True,
     )
-    for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
-        runs = [record for night in nights.values() for record in night]
-        first, last = min(nights), max(nights)
-        gaps = (last - first).days + 1 - len(nights)
-        best = max((run.figures.get("total_max", 0.0) for run in runs), default=0.0)
+    cases: dict[Case, list[Run]] = {}
+    for run in runs:
+        cases.setdefault(run.case, []).append(run)
+    for case, own in sorted(cases.items(), key=lambda item: str(item[0])):
+        nights = nights_of(own)
+        days = [own[0].time.date(), own[-1].time.date()]
+        if nights:
+            days = [day_of(min(nights)), day_of(max(nights))]
+        best = max((run.metrics["total_max"] for run in own if run.is_measured), default=None)
         console.print(
-            f"{len(nights):>6} {first} {last} {gaps:>4} {len(runs):>5}"
-            f" {sum(not run.figures for run in runs):>7}"
-            f" {sum(run.verdict == IMPORTED for run in runs):>8} {best:>10.0f}  {case}",
+            f"{len(nights):>6} {days[0]} {days[1]} {len(own):>5}"
+            f" {sum(not run.night for run in own):>7} {sum(run.is_invalid for run in own):>7}"
+            f" {sum(run.kind is Kind.IMPORTED for run in own):>8}"
+            f" {_number(best, '.0f'):>10}  {case}",
             soft_wrap=True,
             markup=False,
         )
+        if own[-1].folder:
+            console.print(f"{'':>66}  {own[-1].folder}", soft_wrap=True, markup=False)
     console.print(f"{len(cases)} case(s)")
+
+
+#: Columns of the table that `iowatch backtest` reads.
+COLUMNS = ("case", "night", "run", "max_mib_s", "control_max_mib_s", "finish_fraction")
+
+
+def write_table(runs: Iterable[Run], file: TextIO) -> int:
+    """Write a site's own past as the table that `iowatch backtest` reads; the number of its runs.
+
+    A night is a number of days since the first of all nights; its first valid run is run 0, and
+    those after it are its re-runs, as the detector has them.
+    """
+    cases = by_case(runs)
+    first = min((day_of(night) for nights in cases.values() for night in nights), default=date.min)
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(COLUMNS)
+    count = 0
+    for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
+        for night, own in nights.items():
+            for number, run in enumerate(samples_of(own)):
+                control = run.best / run.ratio if run.ratio else None
+                day = (day_of(night) - first).days
+                table.writerow((case, day, number, run.best, control, run.finish_fraction))
+                count += 1
+    return count
 
 
 def show_blessing(blessing: Blessing, console: Console) -> None:
@@ -120,13 +153,13 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         )
     for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
         console.print(f"refused: {case}: {why}", style="red", soft_wrap=True, markup=False)
-    for file in blessing.files:
-        console.print(f"written: {file}", soft_wrap=True, markup=False)
-    done = "blessed" if blessing.files or not blessing.blessed else "to be blessed, nothing written"
+    if blessing.file:
+        console.print(f"written: {blessing.file}", soft_wrap=True, markup=False)
+    done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"
     console.print(f"{len(blessing.blessed)} case(s) {done}, {len(blessing.refused)} refused")
 
 
-def show_table(figure: paper.Figure, records: Sequence[Record], console: Console) -> None:
+def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:
     """Print a table of the white paper, MiB/s, with the site's own columns after it.
 
     Columns have letters, for which a list stands above them; those that do not fit beside the

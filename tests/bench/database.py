@@ -1,88 +1,277 @@
-"""How long a year of nights takes to load: prints a table, asserts nothing.
+"""What a night costs besides its jobs, after ten years of nights: prints a table, asserts nothing.
 
-usage: database.py [RUNS]
+usage: database.py [YEARS [NIGHTS]]
 
-The database is as ReFrame's own storage leaves it after 365 sessions of 200 cases with 12 figures
-each, made from one small run of benchio. Every run is a process of its own; the table has the
-median over the runs and, in brackets, their range. CPU: what others' work on the machine tells on
-least; peak: the most memory that the process held.
+A night reads its past twice, once as the checks do and once as the driver, judges every case by it,
+and writes its page. The table has the first night, which finds nothing of the past in brief
+(iowatch.run_cache), and the median and range of so many nights after it. Checks and driver are
+processes of their own, timed from after their imports; peak: the most memory that either held. The
+goal is 5 s and 500 MiB on a quiet core.
+
+The database is not ReFrame's own work, whose storage would take hours for it: its tables are those
+that ReFrame made for one small run of benchio, and a night is that run's session with 200 cases in
+place of one, inserted as ReFrame would. Every case has 30 blessed nights, ten months ago. Ten years
+take about 4.5 GB under $TMPDIR while this runs.
 """
 
 import json
+import os
+import random
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import uuid
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from conftest import BENCHIO, ROOT
-from integration.conftest import new_site
+from checks.conftest import new_site
+from conftest import BENCHIO
 
-NIGHTS, CASES, FIGURES = 365, 200, 12
+from iowatch import bless
+from iowatch.case import Case
+from iowatch.detector.baseline import Sample, estimate
+from iowatch.run import night_id
+
+DAYS, CASES = 365, 200
+BLESSED = slice(-330, -300)  # of the nights
 MIB = 2**20
+#: About how much a case takes in the database.
+CASE_BYTES = 6500
+#: A healthy HDF5, and how much a metric varies from night to night.
+USUAL = {
+    "total_max": 7700.0, "total_median": 7100.0, "total_mean": 7000.0, "total_min": 6200.0,
+    "stable_median": 6900.0, "data_median": 7600.0, "open_s": 0.02, "define_s": 0.01,
+    "write_s": 1.1, "sync_s": 0.05, "close_s": 0.04, "close_fraction": 0.03,
+    "finish_fraction": 0.04, "ratio": 0.95,
+}  # fmt: skip
+SPREAD = 0.06
 
-LOAD = """
+CHECKS = """
+from iowatch import bless, history
+from iowatch.judge import by_past
+from iowatch.run import by_case
+
+start()
+blessed = bless.read("small", folder)
+runs = history.read([database], now - history.YEAR, bless.spans(blessed.values()))
+cases = by_case(run for run in runs if run.time <= now)
+lap("read")
+for case, nights in cases.items():
+    *earlier, last = nights.values()
+    past = by_past([*earlier, last], [], blessed[case], now, last[-1].metrics)
+    assert past.drift is not None and past.usual
+lap("judge")
+end(len(cases), len(runs))
+"""
+DRIVER = """
+import iowatch.plots
+from iowatch import report
+from iowatch.night.gate import night_of
+from iowatch.night.nightly import look_back
+from iowatch.site import Site
+
+start()
+known, runs = look_back(Site("small", (), True, database.parent, database), now)
+lap("read")
+night = night_of("small", max(run.night for run in runs), runs, known, now)
+page = report.write_page(night, database.parent)
+lap("page")
+assert page.stat().st_size > 1_000_000
+end(len(night.cases), len(runs))
+"""
+TIMED = r"""
 import json, re, sys, time
+from datetime import datetime, timezone
 from pathlib import Path
-from iowatch.past.history import by_night, read
-start, used = time.perf_counter(), time.process_time()
-records = read([Path(sys.argv[1])])
-loaded = time.perf_counter()
-cases = by_night(records)
-grouped, used = time.perf_counter(), time.process_time() - used
-peak = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())
-nights = {len(nights) for nights in cases.values()}
-figures = {len(record.figures) for record in records}
-shape = [len(cases), *nights, *figures]
-print(json.dumps([shape, loaded - start, grouped - loaded, used, int(peak[1])]))
+database, folder, now = Path(sys.argv[1]), Path(sys.argv[2]), datetime.now(timezone.utc)
+laps = {}
+def start():
+    global clock, used
+    clock, used = time.perf_counter(), time.process_time()
+def lap(name):
+    global clock
+    laps[name], clock = time.perf_counter() - clock, time.perf_counter()
+def end(cases, runs):
+    peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    cpu, mib = time.process_time() - used, int(peak[1]) / 1024
+    print(json.dumps({**laps, "cpu": cpu, "peak": mib, "cases": cases, "runs": runs}))
 """
 
 
-def python(*words: object) -> str:
-    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{words[0]}: exit code {done.returncode}\n{done.stderr}")
-    return done.stdout
+class Template:
+    """The session of one small run as ReFrame stored it."""
+
+    def __init__(self, database: Path) -> None:
+        with closing(sqlite3.connect(database)) as connection:
+            ((text,),) = connection.execute("SELECT json_blob FROM sessions")
+        self.session: dict[str, Any] = json.loads(text)
+        tests = [test for run in self.session["runs"] for test in run["testcases"]]
+        (self.test,) = [test for test in tests if test["name"].startswith("SharedFileWrite")]
+        start, writers = self.test["case_id"].rsplit("=", 1)
+        self.cases = [f"{start}={int(writers) + number}" for number in range(CASES)]
+        self.speeds = {case: random.Random(case).random() for case in self.cases}
+
+    def night(self, began: datetime) -> dict[str, Any]:
+        """What ReFrame would have stored of this night."""
+        rng, start, night = random.Random(began.timestamp()), began.timestamp(), night_id(began)
+        name = str(uuid.UUID(int=rng.getrandbits(128)))
+        hosts = sorted(rng.sample(range(4000), 8))
+        met = {
+            "hosts": " ".join(f"nid{host:05}" for host in hosts),
+            "free space": f"{rng.randrange(9000)} GiB",
+        }
+        tests = [
+            {
+                **self.test,
+                "uuid": f"{name}:0:{number}",
+                "session_uuid": name,
+                "hashcode": f"{number:08x}",
+                "case_id": case,
+                "sentence": self.test["sentence"].replace(self.test["case_id"], case),
+                "kept": f"/work/iowatch/runs/{night}/{case.replace('/', ',')}",
+                "promised": CASES,
+                "job_completion_time_unix": start + 30 * number,
+                "conditions": {**self.test["conditions"], **met},
+                "perfvalues": {
+                    key: [self.value(rng, case, key.rsplit(":", 1)[-1]), *rest]
+                    for key, (_, *rest) in self.test["perfvalues"].items()
+                    if key.rsplit(":", 1)[-1] in USUAL
+                },
+            }
+            for number, case in enumerate(self.cases)
+        ]
+        info = {
+            **self.session["session_info"],
+            **{"time_start_unix": start, "time_end_unix": start + 30 * CASES},
+            **{"uuid": name, "night": night, "num_cases": CASES},
+        }
+        runs = [{**self.session["runs"][0], "testcases": tests, "num_cases": CASES}]
+        return {**self.session, "session_info": info, "runs": runs}
+
+    def value(self, rng: random.Random, case: str, metric: str) -> float:
+        speed = 1 + self.speeds[case] if metric.startswith("total") else 1.0
+        return USUAL[metric] * speed * rng.lognormvariate(0, SPREAD)
 
 
-def store_year(folder: Path) -> Path:
-    with new_site(folder, BENCHIO) as site:
-        site.write["backend"] = ["hdf5"]
-        done = site.reframe("-r", "--mode=record")
+def store(connection: sqlite3.Connection, sessions: Any) -> None:
+    """Insert sessions as ReFrame's storage does, all in one transaction."""
+
+    def rows() -> Any:
+        for session in sessions:
+            info = session["session_info"]
+            times = info["time_start_unix"], info["time_end_unix"]
+            yield info["uuid"], *times, json.dumps(session), "/work/iowatch/reports/run.json"
+            tests.extend(
+                (
+                    *(test[key] for key in ("name", "system", "partition", "environ")),
+                    *(test["job_completion_time_unix"], info["uuid"], test["uuid"]),
+                )
+                for test in session["runs"][0]["testcases"]
+            )
+
+    tests: list[tuple[Any, ...]] = []
+    with connection:
+        connection.executemany("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", rows())
+        connection.executemany("INSERT INTO testcases VALUES (?, ?, ?, ?, ?, ?, ?)", tests)
+
+
+def bless_all(template: Template, nights: list[datetime], folder: Path) -> None:
+    """A baseline of these nights for every case."""
+    samples: dict[str, list[list[Sample]]] = {case: [] for case in template.cases}
+    for began in nights:
+        for test in template.night(began)["runs"][0]["testcases"]:
+            found = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
+            sample = Sample(began, found["total_max"], found["ratio"], found["finish_fraction"])
+            samples[test["case_id"]].append([sample])
+    ids = [night_id(began) for began in nights]
+    blessed = {
+        Case.parse(case): bless.Blessed.of(estimate(own), ids, nights[-1].date(), "ops", "quiet")
+        for case, own in samples.items()
+    }
+    bless.path_of("small", folder).parent.mkdir()
+    bless.write("small", folder, blessed)
+
+
+def timed(program: str, database: Path, folder: Path) -> dict[str, Any]:
+    code = TIMED + program
+    environment = {**os.environ, "RFM_REFERENCE_PREFIX": str(folder)}
+    words = [sys.executable, "-c", code, database, folder]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
-        sys.exit(f"reframe: exit code {done.returncode}\n{done.stdout}")
-    database = folder / "year.db"
-    template = folder / "run" / "results.db"
-    python(ROOT / "tests/integration/year.py", template, database, NIGHTS, CASES)
-    return database
+        sys.exit(f"database.py: exit code {done.returncode}\n{done.stderr}")
+    measured: dict[str, Any] = json.loads(done.stdout)
+    if measured["cases"] != CASES:
+        sys.exit(f"database.py: {CASES} cases were stored, and {measured['cases']} read")
+    return measured
+
+
+def a_night(template: Template, database: Path, folder: Path, began: datetime) -> list[float]:
+    """What it costs: the past as the checks read it, its verdicts, the past as the driver reads it,
+    its page; all of that; its CPU time; its peak."""
+    checks = timed(CHECKS, database, folder)
+    with closing(sqlite3.connect(database)) as connection:
+        store(connection, [template.night(began)])
+    driver = timed(DRIVER, database, folder)
+    if driver["runs"] != checks["runs"] + CASES:
+        sys.exit(f"database.py: {checks['runs']} runs, and {driver['runs']} one night later")
+    laps = [checks["read"], checks["judge"], driver["read"], driver["page"]]
+    cpu, peak = checks["cpu"] + driver["cpu"], max(checks["peak"], driver["peak"])
+    return [*laps, sum(laps), cpu, peak]
 
 
 def brief(values: list[float]) -> str:
-    return f"{median(values):.2f} [{min(values):.2f}-{max(values):.2f}]"
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return f"{median(values):.2f}" + (f" [{low}-{high}]" if len(values) > 1 else "")
 
 
-def main(runs: str = "7") -> None:
-    with tempfile.TemporaryDirectory(prefix="iowatch-bench.") as folder:
-        database = store_year(Path(folder))
+def main(years: str = "10", repeats: str = "5") -> None:
+    count = int(years) * DAYS
+    with tempfile.TemporaryDirectory(prefix="iowatch-bench.") as name:
+        folder = Path(name)
+        needed, free = count * CASES * CASE_BYTES, shutil.disk_usage(folder).free
+        if free < 1.2 * needed:
+            sys.exit(f"{name}: {needed / MIB:.0f} MiB are needed, {free / MIB:.0f} are free")
+        with new_site(folder, BENCHIO) as site:
+            site.write["backend"] = ["hdf5"]
+            done = site.reframe("-r", "--mode=record")
+        if done.returncode != 0:
+            sys.exit(f"reframe: exit code {done.returncode}\n{done.stdout}")
+        database = folder / "run" / "results.db"
+        template = Template(database)
+        end = datetime.now(UTC) - timedelta(days=int(repeats) + 2)
+        nights = [end - timedelta(days=ago) for ago in range(count - 1, -1, -1)]
+        bless_all(template, nights[BLESSED], folder)
+        with closing(sqlite3.connect(database)) as connection:
+            connection.executescript("PRAGMA synchronous=OFF; DELETE FROM sessions;")
+            connection.executescript("DELETE FROM testcases;")
+            store(connection, map(template.night, nights))
         size = database.stat().st_size
-        measured = [json.loads(python("-c", LOAD, database)) for _ in range(int(runs))]
-    for shape, *_ in measured:
-        if shape != [CASES, NIGHTS, FIGURES]:
-            sys.exit(f"a year of another shape was read (cases, nights, figures): {shape}")
-    _, load, group, cpu, peak = map(list, zip(*measured, strict=True))
+        # A night later, each; none is later than now.
+        after = [end + timedelta(days=number + 1) for number in range(int(repeats) + 1)]
+        first, *others = [a_night(template, database, folder, began) for began in after]
+        cache = sum(file.stat().st_size for file in database.parent.glob("results.db.*"))
     table = Table(
-        title=f"{NIGHTS} sessions of {CASES} cases, {FIGURES} figures each: {size / MIB:.0f} MiB"
+        title=f"{count} nights of {CASES} cases: {size / MIB:.0f} MiB, in brief {cache / MIB:.0f}"
     )
-    for heading in ("load, s", "group by night, s", "both, s", "CPU of both, s", "peak, MiB"):
+    table.add_column("")
+    for heading in (
+        *("checks:\nread, s", "judge, s", "driver:\nread, s", "page, s"),
+        *("all, s", "CPU, s", "peak, MiB"),
+    ):
         table.add_column(heading, justify="right")
-    both = [a + b for a, b in zip(load, group, strict=True)]
-    mebibytes = [kib / 1024 for kib in peak]
-    table.add_row(*(brief(values) for values in (load, group, both, cpu, mebibytes)))
-    Console(width=110).print(table)
+    for name, measured in (("first night", [first]), ("each after", others)):
+        if measured:
+            table.add_row(name, *(brief(list(values)) for values in zip(*measured, strict=True)))
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from detector_trials import (
 )
 from detector_year import year_rows
 
-from iowatch.detector.judgement import GAIN, R1, R2, R3, R4
+from iowatch.detector.rules import GAIN, R1, R2, R3, R4
 from iowatch.detector.settings import SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs/detector.md"
@@ -38,8 +38,8 @@ FALSE = {
     "main": Trial(MAIN, 300),
     "pessimistic": Trial(PESSIMISTIC, 150),
     "harder": Trial(HARDER, 100),
-    "main, without re-runs": Trial(MAIN, 100, jobs=1),
-    "pessimistic, without re-runs": Trial(PESSIMISTIC, 100, jobs=1),
+    "main, without re-runs": Trial(MAIN, 100, runs=1),
+    "pessimistic, without re-runs": Trial(PESSIMISTIC, 100, runs=1),
     "main, MPI-IO itself": Trial(MAIN, 100, mpiio=True),
     "pessimistic, MPI-IO itself": Trial(PESSIMISTIC, 100, mpiio=True),
     "main, `sensitive`": Trial(MAIN, 100, settings=SETTINGS["sensitive"]),
@@ -53,7 +53,7 @@ FOUND = {
     "main": (Trial(MAIN, 100, 14), True),
     "pessimistic": (Trial(PESSIMISTIC, 60, 14), False),
     "harder": (Trial(HARDER, 60, 14), False),
-    "main, without re-runs": (Trial(MAIN, 40, 14, jobs=1), False),
+    "main, without re-runs": (Trial(MAIN, 40, 14, runs=1), False),
     "main, `sensitive`": (Trial(MAIN, 40, 14, settings=SETTINGS["sensitive"]), False),
     "main, `quiet`": (Trial(MAIN, 40, 14, settings=SETTINGS["quiet"]), False),
 }
@@ -82,7 +82,7 @@ def false_table(pool):
     yield "False alarms per 1000 case-nights (red nights), and by rule:"
     yield ""
     plain = [f"ReFrame -{percent} %" for percent in PLAIN]
-    yield from header("model", "iowatch", R1, R2, R3, R4, "gains", "jobs a night", *plain)
+    yield from header("model", "iowatch", R1, R2, R3, R4, "gains", "runs a night", *plain)
     for name, trial in FALSE.items():
         count = sum(over_cases(pool, false_alarms, trial), Counter())
         rate = 1000 / count["nights"]
@@ -91,7 +91,7 @@ def false_table(pool):
             name,
             f"**{count['all'] * rate:.2f}** ± {count['all'] ** 0.5 * rate:.2f}",
             *rules,
-            f"{count['jobs'] / count['nights']:.2f}",
+            f"{count['runs'] / count['nights']:.2f}",
             *(f"{count[percent] * rate:.0f}" for percent in PLAIN),
         )
 

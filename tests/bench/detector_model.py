@@ -1,9 +1,9 @@
-"""Simulated nights of benchio jobs, from marginal distributions fitted to published tables.
+"""Simulated nights of benchio runs, from marginal distributions fitted to published tables.
 
 ln MiB/s of a repetition = q(Phi(sqrt(ICC) z + sqrt(1 - ICC) e)): q is the quantile function of one
-of the 22 cases in archer_model.json, z is the job's contention and e the repetition's own. Nightly
-jobs have AR(1) z with correlation rho; a re-run's, hours later, has correlation `rerun` with its
-night's. HDF5's z has correlation `control` with MPI-IO's of the same job. ICC, rho, rerun and
+of the 22 cases in archer_model.json, z is the run's contention and e the repetition's own. Nightly
+runs have AR(1) z with correlation rho; a re-run's, hours later, has correlation `rerun` with its
+night's. HDF5's z has correlation `control` with MPI-IO's of the same run. ICC, rho, rerun and
 control are assumptions: the tables cannot tell them.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from iowatch.detector.baseline import Job
+from iowatch.detector.baseline import Sample
 
-JOBS = 5  # of a night: the nightly one and four re-runs
+RUNS = 5  # of a night: the nightly one and four re-runs
 REPEATS = 10
 BLESSED = 30  # nights of the baseline
 _Z = np.linspace(-6.5, 6.5, 2601)
@@ -73,15 +73,15 @@ def _scaled_beta(scale, ln_a, ln_b):
 
 
 class Nights:
-    """`series` independent cases of the same kind, so many nights each, up to JOBS jobs a night.
+    """`series` independent cases of the same kind, so many nights each, up to RUNS runs a night.
 
     y, control: ln MiB/s of HDF5 and MPI-IO, the fastest repetition; close: HDF5's close fraction in
-    that repetition. Arrays of series x nights x jobs.
+    that repetition. Arrays of series x nights x runs.
     """
 
     def __init__(self, rng, table, model, series, nights, close=Close()):
         self.rng, self.table, self.model = rng, table, model
-        shape = (series, nights, JOBS)
+        shape = (series, nights, RUNS)
         shared = self._contention(shape)
         own = self._contention(shape) if model.lasting else rng.standard_normal(shape)
         self.z = model.control * shared + math.sqrt(1 - model.control**2) * own
@@ -114,7 +114,7 @@ class Nights:
         self.usual = rng.uniform(*close.usual, (shape[0], 1, 1))
         logit = np.log(np.maximum(self.usual, 1e-3) / (1 - self.usual))
         self.close = 1 / (1 + np.exp(-logit - close.spread * rng.standard_normal(shape)))
-        # A stall of the metadata server hits a share of a job's repetitions, any share alike; the
+        # A stall of the metadata server hits a share of a run's repetitions, any share alike; the
         # fastest is hit if all are. A re-run is stalled as well with the correlation of contention.
         stall = rng.random(shape) < close.stalls
         again = rng.random(shape) < self.model.rerun
@@ -144,17 +144,17 @@ class Nights:
 
 _START = datetime(2026, 1, 1)
 _TIMES = [
-    [_START + timedelta(days=night, hours=4 * job) for job in range(JOBS)] for night in range(400)
+    [_START + timedelta(days=night, hours=4 * run) for run in range(RUNS)] for night in range(400)
 ]
 
 
-def jobs(y, control=None, close=None, first=0):
-    """The nights (lists of Jobs) of one series from its arrays nights x jobs of logarithms."""
+def nights_of(y, control=None, close=None, first=0):
+    """The nights (lists of Samples) of one series from its arrays nights x runs of logarithms."""
     best = np.exp(y).tolist()
-    none = [[None] * JOBS] * len(best)
+    none = [[None] * RUNS] * len(best)
     ratio = none if control is None else np.exp(y - control).tolist()
     close = none if close is None else close.tolist()
     return [
-        list(map(Job, *columns))
+        list(map(Sample, *columns))
         for columns in zip(_TIMES[first : first + len(best)], best, ratio, close, strict=True)
     ]

@@ -7,15 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from detector_model import BLESSED, JOBS, Model, Nights, jobs, quantiles
+from detector_model import BLESSED, RUNS, Model, Nights, nights_of, quantiles
 
 from iowatch.detector.baseline import estimate
-from iowatch.detector.judgement import GAIN
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import GAIN, Detector, State
 from iowatch.detector.settings import NORMAL, Settings
 
 CASES = 22
-PLAIN = (10, 20, 30, 50)  # ReFrame's lower threshold on the night's job, % below the reference
+PLAIN = (10, 20, 30, 50)  # ReFrame's lower threshold on the night's run, % below the reference
 WARM_UP = 10  # nights between bless and fault
 NEVER = 99
 #: Name -> what is left of HDF5's bandwidth, and of MPI-IO's; None: the close phase is longer.
@@ -40,7 +39,7 @@ class Trial:
     series: int  # of every case
     nights: int = 120  # judged
     settings: Settings = NORMAL
-    jobs: int = JOBS  # a night can have: 1 is a site that never re-runs
+    runs: int = RUNS  # a night can have: 1 is a site that never re-runs
     mpiio: bool = False  # the case is MPI-IO: no ratio, no close phase
     seed: int = 1
 
@@ -50,12 +49,12 @@ class Trial:
         return Nights(rng, table, self.model, self.series, BLESSED + nights)
 
     def nights_of(self, y, control, close, first=0):
-        all_jobs = jobs(control) if self.mpiio else jobs(y, control, close, first)
-        return [night[: self.jobs] for night in all_jobs]
+        every = nights_of(control) if self.mpiio else nights_of(y, control, close, first)
+        return [night[: self.runs] for night in every]
 
 
 def false_alarms(trial, index):
-    """Counter: red nights by rule, improvements, jobs and nights; plain thresholds by %.
+    """Counter: red nights by rule, improvements, runs and nights; plain thresholds by %.
 
     An alarm is followed by State(), as if the site had found nothing and kept the baseline.
     """
@@ -66,15 +65,15 @@ def false_alarms(trial, index):
         detector = Detector(estimate(nights[:BLESSED]), trial.settings)
         state, better = State(), False
         for night in nights[BLESSED:]:
-            state, judgement = detector.judge(state, night)
+            state, verdict = detector.judge(state, night)
             count["nights"] += 1
-            count["jobs"] += judgement.jobs
-            if judgement.red:
+            count["runs"] += verdict.runs
+            if verdict.is_red:
                 count["all"] += 1
-                count[judgement.rule] += 1
+                count[verdict.rule] += 1
             # A severe night is told, and over; a gain is told until it is blessed.
-            count[GAIN] += judgement.rule == GAIN and not better
-            better = judgement.rule == GAIN
+            count[GAIN] += verdict.rule == GAIN and not better
+            better = verdict.rule == GAIN
             state = State() if state.alarm else state
         first = (control if trial.mpiio else y)[:, 0]
         for percent in PLAIN:
@@ -154,10 +153,10 @@ def visible(trial, index, spreads, of_ratio):
     sim = trial.simulate(index, trial.nights)
     found = []
     for y, control in zip(sim.y, sim.control, strict=True):
-        nights = jobs(y, control)
+        nights = nights_of(y, control)
         baseline = estimate(nights[:BLESSED])
         drop = spreads * (baseline.s_r if of_ratio else baseline.s)
         after = control[BLESSED:] - (0 if of_ratio else drop)
-        nights = jobs(y[BLESSED:] - drop, after, first=BLESSED)
+        nights = nights_of(y[BLESSED:] - drop, after, first=BLESSED)
         found.append(first_alarm(Detector(baseline, trial.settings), State(), nights))
     return found

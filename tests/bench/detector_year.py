@@ -21,13 +21,13 @@ def with_reruns(nights, rng):
     """Four re-runs for every night: its own value again, or that of one of the nights around it."""
     out = []
     for index, past in enumerate(nights):
-        first = past.jobs[0]
-        jobs = [first]
+        first = past.samples[0]
+        samples = [first]
         for number in range(1, 5):
             other = min(max(index + rng.choice(NEAR), 0), len(nights) - 1)
-            again = first if rng.random() < SAME else nights[other].jobs[0]
-            jobs.append(replace(again, time=first.time + timedelta(hours=4 * number)))
-        out.append(PastNight(past.night, jobs))
+            again = first if rng.random() < SAME else nights[other].samples[0]
+            samples.append(replace(again, time=first.time + timedelta(hours=4 * number)))
+        out.append(PastNight(past.night, samples))
     return out
 
 
@@ -37,11 +37,11 @@ def plain(series, percent):
     for nights in series:
         index = BLESS
         while index < len(nights):
-            baseline = estimate([past.jobs for past in nights[index - BLESS : index]])
+            baseline = estimate([past.samples for past in nights[index - BLESS : index]])
             limit = math.log(1 - percent / 100)
             while index < len(nights):
                 judged += 1
-                low = math.log(nights[index].jobs[0].best) < baseline.m + limit
+                low = math.log(nights[index].samples[0].best) < baseline.m + limit
                 index += 1
                 if low:
                     alarms += 1
@@ -53,10 +53,10 @@ def plain(series, percent):
 
 def year_rows(path):
     series = read(path)
-    runs = sum(len(past.jobs) for nights in series.values() for past in nights)
+    runs = sum(len(past.samples) for nights in series.values() for past in nights)
     yield f"{len(series)} series, {sum(map(len, series.values()))} nights, {runs} runs. Per 1000:"
     yield ""
-    yield "| rules | nights | alarms | persisted | transient | severe nights | jobs a night |"
+    yield "| rules | nights | alarms | persisted | transient | severe nights | runs a night |"
     yield "|---|---|---|---|---|---|---|"
     for name, settings in SETTINGS.items():
         yield _row(f"iowatch `{name}`, the re-runs that there are", backtest(path, BLESS, settings))
@@ -68,7 +68,7 @@ def year_rows(path):
         yield _row(f"iowatch `{name}`, re-runs drawn ({SEEDS} times)", drawn)
     for percent in PLAIN:
         judged, alarms, persisted = plain(series.values(), percent)
-        result = Backtest(judged=judged, jobs=judged, alarms=alarms, persisted=persisted)
+        result = Backtest(judged=judged, runs=judged, alarms=alarms, persisted=persisted)
         yield _row(f"ReFrame -{percent} %", result)
 
 
@@ -77,5 +77,5 @@ def _row(name, result):
     return (
         f"| {name} | {result.judged} | {result.alarms * rate:.2f} | "
         f"{result.persisted / max(result.alarms, 1):.0%} | {result.transients * rate:.2f} | "
-        f"{result.severe * rate:.2f} | {result.jobs / result.judged:.2f} |"
+        f"{result.severe * rate:.2f} | {result.runs / result.judged:.2f} |"
     )

@@ -1,8 +1,4 @@
-"""Filesystems with faults, and runs that meet them.
-
-Every fault meets every backend, and on both MPI-IO components those that go through it: they
-report different things.
-"""
+"""Filesystems with faults, and runs that meet them."""
 
 import ctypes
 import json
@@ -14,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import FILES, OPEN_MPI, THROUGH_MPIIO, Run, injected
-from faults.attempts import BYTES, RANKS, STATUS, Attempt, few_mib, no_rate
+from conftest import FILES, Run, injected
+from faults.attempts import BYTES, RANKS, STATUS, Attempt, Way, few_mib, no_rate, result_of
 
 CLONE_NEWNS = 0x20000
 
@@ -31,17 +27,18 @@ def own_mounts() -> None:
 
 
 @pytest.fixture
-def tmpfs(own_mounts: None, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """tmpfs("size=4m"): a directory of its own filesystem, mounted with these options."""
-    directory = tmp_path / "mounted"
+def tmpfs(own_mounts: None, new_directory: Callable[[], Path]) -> Iterator[Callable[[str], Path]]:
+    """tmpfs("size=4m"): a new directory of its own filesystem, mounted with these options."""
+    mounted = []
 
     def mount(options: str) -> Path:
-        directory.mkdir()
+        directory = new_directory()
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory], check=True)
+        mounted.append(directory)
         return directory
 
     yield mount
-    if directory.is_mount():
+    for directory in mounted:
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
@@ -70,71 +67,51 @@ class Failure:
         }
 
 
-WAYS = [(name, component) for name in THROUGH_MPIIO for component in ("romio321", "ompio")]
-WAYS.remove(("pnetcdf", "ompio"))
-# What OMPIO does not say, it does not say to PnetCDF either.
-SELDOM = pytest.param(("pnetcdf", "ompio"), marks=pytest.mark.slow)
-
-
-@pytest.fixture(params=[*WAYS, SELDOM, ("stream", "")], ids=lambda way: "-".join(filter(None, way)))
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """A backend and the MPI-IO component below it."""
-    if request.param[1]:
-        monkeypatch.setitem(OPEN_MPI, "OMPI_MCA_io", request.param[1])
-    return request.param
-
-
 @pytest.fixture
-def backend(way: tuple[str, str]) -> str:
-    return way[0]
+def attempt(mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]]) -> Attempt:
+    """attempt(way, directory, options...): a run of a few MiB that must fail, within a minute."""
 
-
-@pytest.fixture
-def io_component(way: tuple[str, str]) -> str:
-    return way[1]
-
-
-@pytest.fixture
-def attempt(
-    mpirun: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    tmp_path: Path,
-    backend: str,
-) -> Attempt:
-    """attempt(directory, options...): a run of a few MiB that must fail, within a minute."""
-
-    def start(directory: Path, *options: str, **how: Any) -> Failure:
-        file = tmp_path / "result.json"
-        done = mpirun(RANKS, *few_mib(backend, directory, file), *options, **how)
-        return Failure(done, read_result(file), directory)
+    def start(
+        way: Way, directory: Path, *options: str, env: dict[str, str] | None = None, **how: Any
+    ) -> Failure:
+        file = result_of(directory)
+        env = {**way.env, **(env or {})}
+        done = mpirun(RANKS, *few_mib(way.backend, directory, file), *options, env=env, **how)
+        result = read_result(file)
+        assert result["environment"]["OMPI_MCA_io"] == (way.component or "romio321")
+        return Failure(done, result, directory)
 
     return start
 
 
 @pytest.fixture
-def inject(attempt: Attempt, backend: str, shim: Path) -> Attempt:
-    """inject("flip", directory): such a run with a fault."""
+def inject(attempt: Attempt, shim: Path) -> Attempt:
+    """inject(way, "flip", directory): such a run with a fault."""
 
-    def start(fault: str, directory: Path, options: Sequence[str] = (), **more: object) -> Failure:
-        how = injected(shim, fault, directory / FILES[backend], BYTES, **more)
-        return attempt(directory, *options, **how)
+    def start(
+        way: Way, fault: str, directory: Path, options: Sequence[str] = (), **more: object
+    ) -> Failure:
+        how = injected(shim, fault, directory / FILES[way.backend], BYTES, **more)
+        return attempt(way, directory, *options, **how)
 
     return start
 
 
 @pytest.fixture
 def survive(
-    mpirun: Callable[..., Run], shim: Path, backend: str, directory: Path, tmp_path: Path
+    mpirun: Callable[..., Run], shim: Path, new_directory: Callable[[], Path]
 ) -> Callable[..., Run]:
-    """survive("write", ERRNO=...): a run that a fault of one rank may hang, until the watchdog ends
-    it; there is then no result file. Checked for what such a run must show."""
+    """survive(way, "write", ERRNO=...): a run that a fault of one rank may hang, until the watchdog
+    ends it; there is then no result file. Checked for what such a run must show."""
 
-    def start(fault: str, *options: object, file: str = FILES[backend], **more: object) -> Run:
-        result = tmp_path / "result.json"
+    def start(way: Way, fault: str, *options: object, file: str = "", **more: object) -> Run:
+        directory = new_directory()
+        result = result_of(directory)
+        how = injected(shim, fault, directory / (file or FILES[way.backend]), BYTES, **more)
+        how["env"].update(way.env)
         done = mpirun(
-            RANKS, *few_mib(backend, directory, result), "--phase-limit", 3, *options,
-            **injected(shim, fault, directory / file, BYTES, **more),
-        )  # fmt: skip
+            RANKS, *few_mib(way.backend, directory, result), "--phase-limit", 3, *options, **how
+        )
         assert no_rate(done)
         assert len(done.errors) == 1, done.err
         assert not result.exists() or json.loads(result.read_text())["cases"] == []

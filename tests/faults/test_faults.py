@@ -1,12 +1,13 @@
 """What fails below benchio must be said, once, and must leave neither a figure nor a file."""
 
 import errno
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import FILES, Run, files_of, injected
+from conftest import FILES, Run, each, files_of, injected
 from faults.attempts import (
     BYTES,
     IO,
@@ -14,39 +15,57 @@ from faults.attempts import (
     RANKS,
     TIME_LIMIT,
     VERIFICATION,
+    WAYS,
     Attempt,
+    Way,
     few_mib,
     no_rate,
+    other_component_is_slow,
+    result_of,
 )
-
-
-def test_flipped_byte(inject: Attempt, directory: Path) -> None:
-    failure = inject("flip", directory)
-    assert failure.code == VERIFICATION
-    assert list(directory.iterdir()) == []
-
-
-def test_truncated_file(inject: Attempt, directory: Path) -> None:
-    """A read beyond the end reports success and touches nothing: the size is looked at first."""
-    failure = inject("truncate", directory)
-    assert failure.code == IO
-    assert list(directory.iterdir()) == []
-
 
 # What of the fault benchio may see: the error, or that the data are not what they should be.
 SEEN = (IO, VERIFICATION)
+# So many runs at a time where some only wait for the watchdog.
+WAITING = 4
+
+
+@other_component_is_slow
+@pytest.mark.parametrize(("fault", "code"), [("flip", VERIFICATION), ("truncate", IO)])
+def test_damage_between_write_and_read(
+    inject: Attempt, new_directory: Callable[[], Path], ways: list[Way], fault: str, code: int
+) -> None:
+    """A read beyond the end reports success and touches nothing: the size is looked at first."""
+
+    def check(case: tuple[Way, str]) -> None:
+        way, operations = case
+        # Whichever rank it is that looks at the size.
+        failure = inject(way, fault, new_directory(), ["--operation", operations], RANK="all")
+        assert failure.code == code
+        assert failure.path == failure.directory / FILES[way.backend]
+        assert list(failure.directory.iterdir()) == []
+
+    each(itertools.product(ways, ["write", "read", "write,read"]), check)
 
 
 @pytest.mark.parametrize("call", ["open", "write", "sync", "close"])
 def test_filesystem_full_at_a_call(survive: Callable[..., Run], call: str) -> None:
-    done = survive(call, ERRNO=errno.ENOSPC, RANK="all")
-    assert done.code in SEEN, done.err
+    def check(way: Way) -> None:
+        done = survive(way, call, ERRNO=errno.ENOSPC, RANK="all")
+        assert done.code in SEEN, done.err
+
+    each(WAYS, check, WAITING)
 
 
 def test_open_fails_on_a_rank_that_did_not_create(survive: Callable[..., Run]) -> None:
-    """The file is there by then, and must go."""
-    done = survive("open", ERRNO=errno.EIO, RANK=1)
-    assert done.code == IO, done.err
+    """The file is there by then, and must go. From OMPIO's MPI_File_open nobody returns to tell the
+    error: the watchdog must end it."""
+
+    def check(way: Way) -> None:
+        done = survive(way, "open", ERRNO=errno.EIO, RANK=1)
+        assert done.code == (TIME_LIMIT if way.component == "ompio" else IO), done.err
+
+    each(WAYS, check, WAITING)
 
 
 SLOW = pytest.mark.slow
@@ -58,8 +77,12 @@ SLOW = pytest.mark.slow
 )
 def test_io_error(survive: Callable[..., Run], rank: str) -> None:
     """One rank has an I/O error: the others must not wait for it for ever."""
-    done = survive("write", "--collective", "no", ERRNO=errno.EIO, RANK=rank)
-    assert done.code in SEEN, done.err
+
+    def check(way: Way) -> None:
+        done = survive(way, "write", "--collective", "no", ERRNO=errno.EIO, RANK=rank)
+        assert done.code in SEEN, done.err
+
+    each(WAYS, check, WAITING)
 
 
 @pytest.mark.parametrize(
@@ -67,58 +90,96 @@ def test_io_error(survive: Callable[..., Run], rank: str) -> None:
 )
 def test_short_write(survive: Callable[..., Run], rank: str) -> None:
     """As at a quota: half a write, then none."""
-    done = survive("short", "--collective", "no", ERRNO=errno.EDQUOT, RANK=rank)
-    assert done.code in SEEN, done.err
+
+    def check(way: Way) -> None:
+        done = survive(way, "short", "--collective", "no", ERRNO=errno.EDQUOT, RANK=rank)
+        assert done.code in SEEN, done.err
+
+    each(WAYS, check, WAITING)
 
 
 @SLOW
 @pytest.mark.parametrize("fault", ["write", "short"])
 def test_fault_below_collective_writes(survive: Callable[..., Run], fault: str) -> None:
     """Only the ranks that aggregate have it."""
-    done = survive(fault, ERRNO=errno.EDQUOT, RANK="all")
-    assert done.code in SEEN, done.err
+
+    def check(way: Way) -> None:
+        done = survive(way, fault, ERRNO=errno.EDQUOT, RANK="all")
+        assert done.code in SEEN, done.err
+
+    each(WAYS, check, WAITING)
 
 
 @SLOW
 @pytest.mark.parametrize("rank", ["0", "all"])
 def test_io_error_in_the_first_write(survive: Callable[..., Run], rank: str) -> None:
     """Of HDF5 and NetCDF it is their metadata: no rank may ever return to tell the error."""
-    done = survive("write", ERRNO=errno.EIO, RANK=rank, THROUGH=0)
-    assert done.code in (*SEEN, TIME_LIMIT), done.err
+
+    def check(way: Way) -> None:
+        done = survive(way, "write", ERRNO=errno.EIO, RANK=rank, THROUGH=0)
+        assert done.code in (*SEEN, TIME_LIMIT), done.err
+
+    each(WAYS, check, WAITING)
 
 
 def test_failed_sync(survive: Callable[..., Run]) -> None:
     """On one rank."""
-    done = survive("sync", ERRNO=errno.EIO, RANK=0)
-    assert done.code == IO, done.err
-    assert re.match(r"rank 0: \w+: .*: .+", done.errors[0]), done.errors
+
+    def check(way: Way) -> None:
+        done = survive(way, "sync", ERRNO=errno.EIO, RANK=0)
+        assert done.code == IO, done.err
+        assert re.match(r"rank 0: \w+: .*: .+", done.errors[0]), done.errors
+
+    each(WAYS, check, WAITING)
 
 
-@pytest.mark.parametrize("files", ["shared", "process"])
-def test_rank_that_never_returns(survive: Callable[..., Run], backend: str, files: str) -> None:
+@other_component_is_slow
+def test_rank_that_never_returns(survive: Callable[..., Run], ways: list[Way]) -> None:
     """Nobody has an error to tell: the watchdog ends it for its time. Whoever waits for that rank
     leaves no file either."""
-    name = files_of(backend, RANKS if files == "process" else 1)[0]
-    done = survive("sleep", "--files", files, "--phase-limit", 1, file=name, RANK=0)
-    assert done.code == TIME_LIMIT, done.err
-    assert "--phase-limit" in done.errors[0]
+
+    def check(case: tuple[Way, str, str]) -> None:
+        way, files, fault = case
+        # Pages are dropped outside the clock, but not outside the watchdog's time.
+        options = ["--operation", "read", "--sync", "none"] if fault == "sleep-in-sync" else []
+        file = files_of(way.backend, RANKS if files == "process" else 1)[0]
+        done = survive(
+            way, fault, "--files", files, "--phase-limit", 1, *options, file=file, RANK=0
+        )
+        assert done.code == TIME_LIMIT, done.err
+        assert "--phase-limit" in done.errors[0]
+
+    cases = [(way, files, "sleep") for way in ways for files in ("shared", "process")]
+    each([*cases, (ways[0], "shared", "sleep-in-sync")], check, at_once=6)
 
 
-@pytest.mark.parametrize("files", ["process", "gather"])
-def test_io_error_in_other_layouts(survive: Callable[..., Run], backend: str, files: str) -> None:
+@other_component_is_slow
+def test_io_error_in_other_layouts(survive: Callable[..., Run], ways: list[Way]) -> None:
     """On the rank that alone writes the file."""
-    rank, names = (1, files_of(backend, RANKS)) if files == "process" else (0, [FILES[backend]])
-    done = survive("write", "--files", files, file=names[rank], ERRNO=errno.EIO, RANK=rank)
-    assert done.code in SEEN, done.err
+
+    def check(case: tuple[Way, str]) -> None:
+        (way, files), rank, file = case, 0, FILES[case[0].backend]
+        if files == "process":
+            rank, file = 1, files_of(way.backend, RANKS)[1]
+        done = survive(way, "write", "--files", files, file=file, ERRNO=errno.EIO, RANK=rank)
+        assert done.code in SEEN, done.err
+
+    each(itertools.product(ways, ["process", "gather"]), check)
 
 
+@other_component_is_slow
 def test_killed_rank(
-    mpirun: Callable[..., Run], shim: Path, backend: str, directory: Path, tmp_path: Path
+    mpirun: Callable[..., Run], shim: Path, new_directory: Callable[[], Path], ways: list[Way]
 ) -> None:
     """In the middle of a write: nobody is left to clean up, nor to say a figure."""
-    result = tmp_path / "result.json"
-    how = injected(shim, "kill", directory / FILES[backend], BYTES)
-    done = mpirun(RANKS, *few_mib(backend, directory, result), **how)
-    assert done.code == KILLED, done.err
-    assert no_rate(done)
-    assert not result.exists()
+
+    def check(way: Way) -> None:
+        directory = new_directory()
+        how = injected(shim, "kill", directory / FILES[way.backend], BYTES)
+        how["env"].update(way.env)
+        done = mpirun(RANKS, *few_mib(way.backend, directory, result_of(directory)), **how)
+        assert done.code == KILLED, done.err
+        assert no_rate(done)
+        assert not result_of(directory).exists()
+
+    each(ways, check)

@@ -2,13 +2,25 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Run
+from conftest import ROOT, Run, each
 
-Ask = Callable[..., tuple[Run, dict[str, Any] | None]]
+
+@dataclass(frozen=True)
+class Answer:
+    """A small run on the stand-in: what it said, its result file, and the calls of lfs."""
+
+    done: Run
+    result: dict[str, Any]
+    calls: list[str]
+    directory: Path
+
+
+Ask = Callable[..., Answer]
 
 
 @pytest.fixture
@@ -16,96 +28,101 @@ def ask(
     mpirun: Callable[..., Run],
     read_result: Callable[[Path], dict[str, Any]],
     lustre_shim: Path,
-    tmp_path: Path,
+    new_directory: Callable[[], Path],
 ) -> Ask:
-    """ask(options..., LUSTRE_...=...): a small run in `files`, its result, on the stand-in."""
-    directory = tmp_path / "files"
-    directory.mkdir()
+    """ask("--stripe-count 4", LUSTRE_...=...)"""
 
-    def start(*options: object, **lustre: str) -> tuple[Run, dict[str, Any] | None]:
-        result = tmp_path / "result.json"
+    def start(options: str, **lustre: str) -> Answer:
+        directory = new_directory()
+        result, state = directory.parent / "result.json", directory.parent / "state"
         env = {
             "PATH": f"{ROOT / 'tests/faults'}:{os.environ['PATH']}",
-            "LUSTRE_STATE": str(tmp_path / "state"),
+            "LUSTRE_STATE": str(state),
             **lustre,
         }
         done = mpirun(
-            2, "--local-size", 8, "--repeats", 1, "--dir", directory, "--json", result, *options,
-            env=env, launcher=["-x", f"LD_PRELOAD={lustre_shim}"],
+            2, "--local-size", 8, "--repeats", 1, "--dir", directory, "--json", result,
+            *options.split(), env=env, launcher=["-x", f"LD_PRELOAD={lustre_shim}"],
         )  # fmt: skip
         assert list(directory.iterdir()) == []
-        return done, read_result(result) if result.exists() else None
+        log = state.with_suffix(".log")
+        calls = log.read_text().splitlines() if log.exists() else []
+        return Answer(done, read_result(result), calls, directory)
 
     return start
 
 
-@pytest.mark.parametrize("layout", ["v1", "v3", "composite"])
-def test_what_was_asked_for_is_set_and_observed(ask: Ask, tmp_path: Path, layout: str) -> None:
-    done, result = ask(
-        "--stripe-count", 4, "--stripe-size", 8, "--stripe-offset", 2, LUSTRE_LAYOUT=layout
-    )
-    assert done.code == 0, done.err
-    assert result is not None
-    calls = (tmp_path / "state.log").read_text().splitlines()
-    assert calls[0] == f"setstripe -c 4 -S 8388608 -i 2 {tmp_path / 'files'}"
-    assert len([call for call in calls if call.startswith("setstripe")]) == 1
-    stripes = {"count": 4, "size": 8388608, "offset": 2}
-    assert result["cases"][0]["striping"] == {
-        "requested": stripes,
-        "echoed": None,
-        "observed": stripes,
-    }
+def test_what_was_asked_for_is_set_and_observed(ask: Ask) -> None:
+    def check(layout: str) -> None:
+        answer = ask("--stripe-count 4 --stripe-size 8 --stripe-offset 2", LUSTRE_LAYOUT=layout)
+        assert answer.done.code == 0, answer.done.err
+        assert answer.calls[0] == f"setstripe -c 4 -S 8388608 -i 2 {answer.directory}"
+        assert len([call for call in answer.calls if call.startswith("setstripe")]) == 1
+        stripes = {"count": 4, "size": 8388608, "offset": 2}
+        assert answer.result["cases"][0]["striping"] == {
+            "requested": stripes,
+            "echoed": None,
+            "observed": stripes,
+        }
+
+    each(["v1", "v3", "composite"], check)
 
 
 def test_all_osts(ask: Ask) -> None:
-    done, result = ask("--stripe-count", -1)
-    assert done.code == 0, done.err
-    assert result is not None
-    assert result["cases"][0]["striping"]["observed"]["count"] == 4
+    answer = ask("--stripe-count -1")
+    assert answer.done.code == 0, answer.done.err
+    assert answer.result["cases"][0]["striping"]["observed"]["count"] == 4
 
 
-def test_striping_is_observed_without_being_asked_for(ask: Ask, tmp_path: Path) -> None:
-    done, result = ask(LUSTRE_STRIPING="3 1048576 1")
-    assert done.code == 0, done.err
-    assert result is not None
-    assert result["cases"][0]["striping"]["requested"] is None
-    assert result["cases"][0]["striping"]["observed"]["count"] == 3
-    assert not (tmp_path / "state.log").exists()
+def test_striping_is_observed_without_being_asked_for(ask: Ask) -> None:
+    answer = ask("", LUSTRE_STRIPING="3 1048576 1")
+    assert answer.done.code == 0, answer.done.err
+    assert answer.result["cases"][0]["striping"]["requested"] is None
+    assert answer.result["cases"][0]["striping"]["observed"]["count"] == 3
+    assert answer.calls == []
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        ("2 1048576 0", "count 2"),
-        ("4 2097152 0", "size 2097152"),
-    ],
-)
-def test_other_striping_than_asked_for_is_an_error(ask: Ask, found: str, said: str) -> None:
-    done, result = ask("--stripe-count", 4, "--stripe-size", 1, LUSTRE_STRIPING=found)
-    assert done.code == 3
-    assert result is not None
-    assert result["cases"] == []
-    assert said in result["error"]["message"]
-    assert "asked for: count 4" in result["error"]["message"]
+FOUR = "--stripe-count 4"
+
+# Options, what the filesystem does, words of the error.
+ERRORS: list[tuple[str, dict[str, str], list[str]]] = [
+    (f"{FOUR} --stripe-size 1", {"STRIPING": "2 1048576 0"}, ["count 2", "asked for: count 4"]),
+    (
+        f"{FOUR} --stripe-size 1",
+        {"STRIPING": "4 2097152 0"},
+        ["size 2097152", "asked for: count 4"],
+    ),
+    (FOUR, {"LAYOUT": "garbage"}, ["cannot be observed"]),
+    ("--stripe-count 400", {"FAIL": "error: too many stripes"}, ["too many stripes"]),
+]
 
 
-def test_striping_that_nobody_can_see_is_an_error(ask: Ask) -> None:
-    done, result = ask("--stripe-count", 4, LUSTRE_LAYOUT="garbage")
-    assert done.code == 3
-    assert result is not None
-    assert "cannot be observed" in result["error"]["message"]
+def test_other_striping_than_asked_for_is_an_error(ask: Ask) -> None:
+    """Also one that nobody can see, and one that lfs refuses: its words are quoted."""
+
+    def check(case: tuple[str, dict[str, str], list[str]]) -> None:
+        options, filesystem, said = case
+        answer = ask(options, **{f"LUSTRE_{name}": value for name, value in filesystem.items()})
+        assert answer.done.code == 3
+        assert answer.result["cases"] == []
+        error = answer.result["error"]
+        assert [words for words in said if words not in error["message"]] == [], error
+        assert (error["call"] == "lfs setstripe") == ("FAIL" in filesystem), error
+
+    each(ERRORS, check)
 
 
-def test_lfs_that_fails_is_quoted(ask: Ask) -> None:
-    done, result = ask("--stripe-count", 400, LUSTRE_FAIL="error: too many stripes")
-    assert done.code == 3
-    assert result is not None
-    assert result["error"]["call"] == "lfs setstripe"
-    assert "too many stripes" in result["error"]["message"]
+def test_stripes_are_refused_off_lustre(
+    mpirun: Callable[..., Run], new_directory: Callable[[], Path]
+) -> None:
+    """And not ignored."""
 
+    def check(option: str) -> None:
+        directory = new_directory()
+        done = mpirun(2, "--local-size", 8, *option.split(), "--dir", directory)
+        assert done.code == 3, done.err
+        assert len(done.errors) == 1, done.err
+        assert "not lustre" in done.errors[0]
+        assert list(directory.iterdir()) == []
 
-def test_stripes_are_refused_off_lustre(mpirun: Callable[..., Run], tmp_path: Path) -> None:
-    done = mpirun(2, "--local-size", 8, "--stripe-size", 4, "--dir", tmp_path)
-    assert done.code == 3
-    assert "not lustre" in done.errors[0]
-    assert list(tmp_path.iterdir()) == []
+    each(["--stripe-count 2", "--stripe-size 4", "--stripe-offset 0"], check)

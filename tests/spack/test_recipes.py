@@ -2,15 +2,23 @@
 
 import re
 import subprocess
+import tomllib
+from importlib import resources
+from pathlib import Path
 
 import pytest
 import yaml
 from spack.instance import PACKAGES, RELEASE, ROOT, git
 
+from iowatch.site import CHECKS_FOLDER
+
 ENVIRONMENTS = ROOT / "spack-repo/environments"
 SYSTEMS = sorted({path.stem for path in (ROOT / "site_configs").glob("*.py")} - {"settings"})
 
+SCHEMA = "benchio.result-1.schema.json"
+
 BENCHIO = (ROOT / PACKAGES / "benchio/package.py").read_text()
+IOWATCH = (ROOT / PACKAGES / "iowatch/package.py").read_text()
 OPTIONS = {
     variant: option
     for option, variant in re.findall(r'define_from_variant\("(\w+)", "(\w+)"\)', BENCHIO)
@@ -33,40 +41,57 @@ def at_release(path):
         raise
 
 
-def test_every_system_has_an_environment():
+def test_every_system_has_an_environment_that_shares_what_is_common():
     assert {path.parent.name for path in ENVIRONMENTS.glob("*/spack.yaml")} == set(SYSTEMS)
+    for system in SYSTEMS:
+        found = environment(system)
+        assert found["include"] == ["../common.yaml"], system
+        # A variant that is not named could be dropped for a dependency that is not to be had.
+        (spec,) = found["specs"]
+        assert "+hdf5+netcdf" in spec, system
+        for name, package in found.get("packages", {}).items():
+            for external in package.get("externals", ()):
+                assert external["spec"].startswith(f"{name}@"), (system, name)
+                assert external.keys() & {"prefix", "modules"}, (system, name)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_an_environment_shares_what_is_common_and_says_what_is_built_in(system):
-    found = environment(system)
-    assert found["include"] == ["../common.yaml"]
-    # A variant that is not named could be dropped for a dependency that is not to be had.
-    (spec,) = found["specs"]
-    assert "+hdf5+netcdf" in spec
+def test_iowatch_needs_there_what_it_needs_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.match(r"[\w-]+", words)[0] for words in project["dependencies"]}
+    named = {"reframe-hpc": "reframe"}
+    wanted = {named.get(name, f"py-{name}") for name in needed}
+    recipe = dict(re.findall(r'depends_on\("([\w-]+)(@\S+)?",', IOWATCH))
+    assert recipe.keys() - {"python"} == wanted
+    assert recipe["python"] == f"@{project['requires-python'].removeprefix('>=')}:"
+    assert "@" + re.search(r"reframe-hpc==(\d+\.\d+)", str(project))[1] == recipe["reframe"]
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_an_external_has_a_place(system):
-    for name, package in environment(system).get("packages", {}).items():
-        for external in package.get("externals", ()):
-            assert external["spec"].startswith(f"{name}@"), name
-            assert external.keys() & {"prefix", "modules"}, name
+def test_what_iowatch_reads_is_installed_with_it():
+    """The folders that the recipe installs have everything that the code finds from itself."""
+    (listed,) = re.findall(r"for folder in \(([^)]+)\)", IOWATCH)
+    folders = re.findall(r'"([^"]+)"', listed)
+    for place in (
+        CHECKS_FOLDER,
+        ROOT / "reference_values",
+        ROOT / "site_configs",
+        *read_by_the_package(),
+    ):
+        assert place.exists(), place
+        name = str(place.relative_to(ROOT))
+        assert any(f"{name}/".startswith(f"{folder}/") for folder in folders), name
 
 
-def test_the_recipes_of_a_release_agree():
-    iowatch = (ROOT / PACKAGES / "iowatch/package.py").read_text()
-    assert RELEASE.findall(BENCHIO) == RELEASE.findall(iowatch) != []
+def read_by_the_package():
+    package = resources.files("iowatch")
+    return [Path(str(package.joinpath(name))) for name in ("templates", SCHEMA)]
 
 
-def test_the_release_has_its_version():
+def test_the_recipes_of_a_release_agree_and_it_has_its_version():
+    assert RELEASE.findall(BENCHIO) == RELEASE.findall(IOWATCH) != []
     ((number, _),) = RELEASE.findall(BENCHIO)
-    assert f"project(benchio VERSION {number} " in at_release("src/benchio/CMakeLists.txt")
-    assert f'version = "{number}"' in at_release("pyproject.toml")
-
-
-def test_the_release_has_the_variants_that_are_not_for_later():
     build = at_release("src/benchio/CMakeLists.txt")
+    assert f"project(benchio VERSION {number} " in build
+    assert f'version = "{number}"' in at_release("pyproject.toml")
     assert OPTIONS.keys() == VARIANTS.keys() != set()
     later = {name for name, rest in VARIANTS.items() if 'when="@main"' in rest}
     assert {name for name, option in OPTIONS.items() if option not in build} == later

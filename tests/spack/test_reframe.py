@@ -16,7 +16,6 @@ CHECK = "SharedFileWrite.*backend=hdf5.*local_size=64x64x64"
 # No time can spoil a verdict.
 REFERENCES = """\
 SharedFileWrite:
-  $index: [case_id]
   local:.*:
     close_fraction: [0, null, 1, '1']
 """
@@ -150,9 +149,9 @@ def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, concre
     assert build["concrete_spec"].startswith(f"benchio@git.{commit}=main+hdf5")
     assert "^openmpi@" in build["concrete_spec"]
     assert (write["result"], write["verdict"]) == ("pass", "ok")
-    assert write["conditions"]["spack"] == build["concrete_spec"]  # with every figure
+    assert write["conditions"]["spack"] == build["concrete_spec"]  # with every metric
 
-    job = next((tmp_path / "run/output").glob("**/SharedFileWrite*/rfm_job.sh")).read_text()
+    job = Path(write["kept"], "rfm_job.sh").read_text()
     assert f"{spack.folder}/store/" in job
     assert "/load.sh\n" in job
     (kept,) = (tmp_path / "run/output").glob("**/BuiltBenchio*/spack.lock")

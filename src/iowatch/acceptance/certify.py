@@ -15,9 +15,10 @@ import numpy as np
 from scipy import stats
 
 from iowatch.acceptance.contract import Contract, Criterion
-from iowatch.acceptance.evidence import Evidence, Job
+from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.case import Case
-from iowatch.result import CONTROL
+from iowatch.checks import CONTROL, OST
+from iowatch.metrics import osts_of
 from iowatch.site import Filesystem
 
 
@@ -47,19 +48,20 @@ def _certify(
             and case.operation == criterion.operation
             and case.files == criterion.files
             and case.backend == criterion.backend
-            and case.each_ost == (criterion.kind == "slow_ost")
+            and case.check.needs_stripes == (criterion.kind == "slow_ost")
             and case.instances is None
-            and not case.ior_peer
+            and case.check.has_control
+            and bool(case.metrics)
         )
 
     if invalid := sorted(map(str, filter(concerns, evidence.invalid))):
         reason = evidence.invalid[Case.parse(invalid[0])].removeprefix(f"{invalid[0]}: ")
         return Finding(REFUSED, f"invalid: {_first(invalid)}: {reason}")
-    jobs = [job for job in evidence.jobs if concerns(job.case)]
-    missing = {case for case in expected if concerns(case)} - {job.case for job in jobs}
+    exhibits = [one for one in evidence.exhibits if concerns(one.case)]
+    missing = {case for case in expected if concerns(case)} - {one.case for one in exhibits}
     if missing:
         return Finding(REFUSED, f"not measured: {_first(sorted(map(str, missing)))}")
-    return _judge(contract, criterion, jobs, mine)
+    return _judge(contract, criterion, exhibits, mine)
 
 
 def _first(cases: Sequence[str]) -> str:
@@ -67,11 +69,14 @@ def _first(cases: Sequence[str]) -> str:
 
 
 def _judge(
-    contract: Contract, criterion: Criterion, jobs: Sequence[Job], mine: Mapping[str, Filesystem]
+    contract: Contract,
+    criterion: Criterion,
+    exhibits: Sequence[Exhibit],
+    mine: Mapping[str, Filesystem],
 ) -> Finding:
     confidence = contract.confidence
     if criterion.kind == "scaling":
-        few, many = (_best(jobs, nodes) for nodes in (criterion.from_nodes, criterion.to_nodes))
+        few, many = (_best(exhibits, nodes) for nodes in (criterion.from_nodes, criterion.to_nodes))
         if not few or not many:
             return Finding(REFUSED, "no case has these numbers of nodes")
         finding = judge_scaling(
@@ -82,7 +87,7 @@ def _judge(
             confidence,
         )
         return replace(finding, case=f"{few[0].case} and {many[0].case}")
-    best = _best(jobs, criterion.nodes)
+    best = _best(exhibits, criterion.nodes)
     if not best:
         nodes = f" with {criterion.nodes} node(s)" if criterion.nodes else ""
         return Finding(REFUSED, f"no such case was measured{nodes}")
@@ -91,12 +96,12 @@ def _judge(
 
 
 def _judge_case(
-    criterion: Criterion, best: Sequence[Job], place: Filesystem, confidence: float
+    criterion: Criterion, best: Sequence[Exhibit], place: Filesystem, confidence: float
 ) -> Finding:
-    """The verdict on a criterion that is about one case, from all its jobs."""
+    """The verdict on a criterion that is about one case, from all its runs."""
     if criterion.kind == "slow_ost":
-        osts = sorted({ost for job in best for ost in job.osts})
-        rates_of = {ost: [rate for job in best for rate in job.osts.get(ost, ())] for ost in osts}
+        osts = sorted({ost for one in best for ost in one.osts})
+        rates_of = {ost: [rate for one in best for rate in one.osts.get(ost, ())] for ost in osts}
         return judge_slowest(criterion, rates_of, len(best))
     rates = _all_rates(best, criterion.backend)
     if criterion.kind == "repeatability":
@@ -109,25 +114,25 @@ def _judge_case(
     return judge_median(criterion, rates, len(best), confidence)
 
 
-def _best(jobs: Sequence[Job], nodes: int | None) -> list[Job]:
-    """All jobs of the case with the highest median rate, of those with so many nodes."""
-    cases: dict[Case, list[Job]] = {}
-    for job in jobs:
-        if nodes in (None, job.nodes):
-            cases.setdefault(job.case, []).append(job)
+def _best(exhibits: Sequence[Exhibit], nodes: int | None) -> list[Exhibit]:
+    """All runs of the case with the highest median rate, of those with so many nodes."""
+    cases: dict[Case, list[Exhibit]] = {}
+    for one in exhibits:
+        if nodes in (None, one.nodes):
+            cases.setdefault(one.case, []).append(one)
     if not cases:
         return []
     return cases[max(cases, key=lambda case: _middle(cases[case]))]
 
 
-def _middle(jobs: Sequence[Job]) -> float:
-    backend = jobs[0].case.backend
-    rates = [rate for job in jobs for rates in job.osts.values() for rate in rates]
-    return median(rates or _all_rates(jobs, backend))
+def _middle(exhibits: Sequence[Exhibit]) -> float:
+    backend = exhibits[0].case.backend
+    rates = [rate for one in exhibits for rates in one.osts.values() for rate in rates]
+    return median(rates or _all_rates(exhibits, backend))
 
 
-def _all_rates(jobs: Sequence[Job], backend: str) -> list[float]:
-    return [rate for job in jobs for rate in job.rates[backend]]
+def _all_rates(exhibits: Sequence[Exhibit], backend: str) -> list[float]:
+    return [rate for one in exhibits for rate in one.rates[backend]]
 
 
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
@@ -255,16 +260,12 @@ def judge_slowest(criterion: Criterion, rates: Mapping[int, Sequence[float]], jo
     """The verdict on the slowest OST: the best rate of each counts, so there is no interval."""
     if len(rates) < 2:
         return Finding(REFUSED, f"{len(rates)} OST has no peers")
-    best = {ost: max(values) for ost, values in rates.items()}
-    to_peers = {
-        ost: rate / float(np.median([other for peer, other in best.items() if peer != ost]))
-        for ost, rate in best.items()
-    }
-    slowest = min(to_peers, key=lambda ost: to_peers[ost])
-    measured = to_peers[slowest]
-    verdict = PASS if measured >= criterion.committed else FAIL
+    slowest = osts_of({f"{OST}{ost}": max(values) for ost, values in rates.items()})[0]
+    verdict = PASS if slowest.to_peers >= criterion.committed else FAIL
     repetitions = min(len(values) for values in rates.values())
-    return Finding(verdict, f"OST {slowest}", measured, repetitions=repetitions, jobs=jobs)
+    return Finding(
+        verdict, f"OST {slowest.name}", slowest.to_peers, repetitions=repetitions, jobs=jobs
+    )
 
 
 def _variation(spread: Any) -> Any:

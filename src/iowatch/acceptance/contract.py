@@ -24,10 +24,6 @@ OPTIONAL = {
 }  # fmt: skip
 
 
-class CriteriaError(UserError):
-    """The criteria cannot be used; one line says which and why."""
-
-
 @dataclass(frozen=True)
 class Criterion:
     """One line of a contract."""
@@ -63,52 +59,52 @@ class Contract:
 
 
 def read(path: Path) -> Contract:
-    """The contract of a YAML file; CriteriaError names the file, the criterion and the key."""
+    """The contract of a YAML file; UserError names the file, the criterion and the key."""
     try:
         text = path.read_text("utf-8")
         data = load_yaml(text)
     except (OSError, UnicodeDecodeError, BadYaml) as err:
-        raise CriteriaError(f"{path}: cannot be read: {err}") from None
+        raise UserError(f"{path}: cannot be read: {err}") from None
     keys = {"system", "title", "confidence", "criteria"}
     if not isinstance(data, dict) or not keys - {"confidence"} <= set(data) <= keys:
-        raise CriteriaError(f"{path}: needs system, title and criteria, and may have confidence")
+        raise UserError(f"{path}: needs system, title and criteria, and may have confidence")
     confidence = data.get("confidence", 0.95)
     if not _is_number(confidence) or not 0.5 <= confidence < 1:
-        raise CriteriaError(f"{path}: confidence is {confidence!r}, not between 0.5 and 1")
+        raise UserError(f"{path}: confidence is {confidence!r}, not between 0.5 and 1")
     if not isinstance(data["criteria"], list) or not data["criteria"]:
-        raise CriteriaError(f"{path}: criteria is no list, or is empty")
+        raise UserError(f"{path}: criteria is no list, or is empty")
     criteria = [
         _criterion(f"{path}, criterion {number}", entry)
         for number, entry in enumerate(data["criteria"], start=1)
     ]
     names = [criterion.name for criterion in criteria]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise CriteriaError(f"{path}: two criteria are named {min(twice)!r}")
+        raise UserError(f"{path}: two criteria are named {min(twice)!r}")
     checksum = hashlib.sha256(text.encode()).hexdigest()
     return Contract(str(data["system"]), str(data["title"]), confidence, criteria, checksum)
 
 
 def _criterion(where: str, entry: Any) -> Criterion:
     if not isinstance(entry, dict) or not set(entry) >= REQUIRED:
-        raise CriteriaError(f"{where}: needs {', '.join(sorted(REQUIRED))}")
+        raise UserError(f"{where}: needs {', '.join(sorted(REQUIRED))}")
     if unknown := set(entry) - REQUIRED - OPTIONAL:
-        raise CriteriaError(f"{where}: has no key {', '.join(sorted(map(str, unknown)))}")
+        raise UserError(f"{where}: has no key {', '.join(sorted(map(str, unknown)))}")
     if not entry["name"]:
-        raise CriteriaError(f"{where}: its name is empty")
+        raise UserError(f"{where}: its name is empty")
     if str(entry["kind"]) not in KINDS:
-        raise CriteriaError(f"{where}: kind is {entry['kind']!r}: there are {', '.join(KINDS)}")
+        raise UserError(f"{where}: kind is {entry['kind']!r}: there are {', '.join(KINDS)}")
     bound = "at_most" if entry["kind"] == "repeatability" else "at_least"
     if bound not in entry or len({"at_least", "at_most"} & set(entry)) != 1:
-        raise CriteriaError(f"{where}: {entry['kind']} needs {bound}, and no other bound")
+        raise UserError(f"{where}: {entry['kind']} needs {bound}, and no other bound")
     if not _is_number(entry[bound]) or entry[bound] <= 0:
-        raise CriteriaError(f"{where}: {bound} is {entry[bound]!r}, not a positive number")
+        raise UserError(f"{where}: {bound} is {entry[bound]!r}, not a positive number")
     if (entry["kind"] == "scaling") != ({"from_nodes", "to_nodes"} <= set(entry)):
-        raise CriteriaError(f"{where}: from_nodes and to_nodes belong to scaling, both of them")
+        raise UserError(f"{where}: from_nodes and to_nodes belong to scaling, both of them")
     if entry["kind"] == "ratio" and entry.get("backend", "mpiio") == "mpiio":
-        raise CriteriaError(f"{where}: ratio needs a backend other than mpiio")
+        raise UserError(f"{where}: ratio needs a backend other than mpiio")
     for name in ("nodes", "from_nodes", "to_nodes"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
-            raise CriteriaError(f"{where}: {name} is {entry[name]!r}, not a number of nodes")
+            raise UserError(f"{where}: {name} is {entry[name]!r}, not a number of nodes")
     texts = ("name", "filesystem", "backend", "operation", "files")
     return Criterion(**{**entry, **{name: str(entry[name]) for name in texts if name in entry}})
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import jinja2
-import matplotlib
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding
 from iowatch.acceptance.contract import KINDS, Contract, Criterion
 from iowatch.acceptance.evidence import Evidence
 from iowatch.files import UserError, brief, whole
-from iowatch.svg import STYLE, TEXT, as_svg
 
 FORMATS = (".html", ".pdf")
 #: Worst first.
@@ -39,8 +38,8 @@ def render(
     verdicts = [finding.verdict for finding in findings.values()]
     counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in ORDER if verdict in verdicts]
     conditions: dict[str, list[str]] = {}
-    for job in evidence.jobs:
-        for name, value in job.conditions.items():
+    for exhibit in evidence.exhibits:
+        for name, value in exhibit.conditions.items():
             values = conditions.setdefault(name, [])
             if value not in values:
                 values.append(value)
@@ -56,11 +55,11 @@ def render(
         invalid=evidence.invalid,
         faults=evidence.faults,
         builds=evidence.builds,
-        jobs=sorted(evidence.jobs, key=lambda job: str(job.case)),
+        exhibits=sorted(evidence.exhibits, key=lambda one: str(one.case)),
         peaks={name: peaks[name] for name in sorted({c.filesystem for c in findings} & set(peaks))},
         describe=describe,
         brief=brief,
-        figure=figure,
+        amount=amount,
     )
 
 
@@ -69,11 +68,11 @@ def summary(contract: Contract, findings: Mapping[Criterion, Finding]) -> Iterat
     yield contract.title
     for criterion, finding in findings.items():
         bound = "at least" if criterion.at_least is not None else "at most"
-        line = f"{finding.verdict}: {criterion.name}: {figure(criterion, finding.measured)}"
+        line = f"{finding.verdict}: {criterion.name}: {amount(criterion, finding.measured)}"
         if finding.low is not None:
-            low, high = (figure(criterion, end) for end in (finding.low, finding.high))
+            low, high = (amount(criterion, end) for end in (finding.low, finding.high))
             line += f" ({low} to {high})"
-        line += f", {bound} {figure(criterion, criterion.committed)} committed"
+        line += f", {bound} {amount(criterion, criterion.committed)} committed"
         yield line + (f"; {finding.reason}" if finding.reason else "")
 
 
@@ -88,7 +87,7 @@ def describe(criterion: Criterion) -> str:
     return f"{criterion.kind.replace('_', ' ')} ({where}), {KINDS[criterion.kind]}"
 
 
-def figure(criterion: Criterion, value: float | None) -> str:
+def amount(criterion: Criterion, value: float | None) -> str:
     """A value as people write it."""
     if value is None:
         return "-"
@@ -114,51 +113,81 @@ def _write(page: str, path: Path, temporary: Path) -> None:
 
 
 #: Told apart without colours, too; these are legible on white and on black (a PDF has no styles).
-MARKERS = {PASS: ("o", "#009e73"), FAIL: ("X", "#d55e00"), OPEN: ("D", "#b07d00")}
+MARKERS = {
+    PASS: ("M-2 0a2 2 0 0 0 4 0a2 2 0 0 0-4 0", "#009e73"),
+    FAIL: ("M-3-3L3 3M-3 3L3-3", "#d55e00"),
+    OPEN: ("M0-3L3 0L0 3L-3 0z", "#b07d00"),
+}
 _LONGEST = 20  # characters of a name
 _FARTHEST = 32.0  # times as good, or as bad: what is beyond is drawn there
+_LEFT, _RIGHT = 140, 392  # of the axis, in units of the drawing
+_ROW = 18
+_POWERS = 8  # of two, as many have room
 
 
-def drawing(findings: Mapping[Criterion, Finding]) -> str:
-    """A row for each criterion with a measured value, as SVG; empty if none has one."""
-    rows = {criterion: finding for criterion, finding in findings.items() if finding.measured}
-    if not rows:
-        return ""
-    with matplotlib.rc_context(STYLE):
-        height = 0.75 + 0.26 * len(rows)  # inches
-        figure = Figure(figsize=(6.4, height))
-        axes = figure.add_axes((0.3, 0.55 / height, 0.66, 1 - 0.6 / height))
-        axes.axvline(1, color=TEXT, lw=1, ls="--", gid="committed")
-        for place, (criterion, finding) in enumerate(rows.items()):
-            marker, colour = MARKERS[finding.verdict]
-            interval = [
-                goodness(criterion, value)
-                for value in (finding.low, finding.high)
-                if value is not None
-            ]
-            axes.plot(interval, [place] * len(interval), color=colour, lw=2, gid="interval")
-            assert finding.measured is not None
-            measured = goodness(criterion, finding.measured)
-            axes.plot([measured], [place], marker, color=colour, ms=7, gid="measured")
-        axes.set_yticks(range(len(rows)))
-        axes.set_yticklabels([_short(criterion.name) for criterion in rows], parse_math=False)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xscale("log", base=2)
-        low, high = axes.get_xlim()
-        axes.set_xlim(min(low, 0.45), max(high, 2.2))
-        axes.xaxis.set_major_locator(LogLocator(2, numticks=8))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel(
-            "times as good as committed (dashed), with the confidence interval", fontsize=9
-        )
-        return as_svg(figure, "margins")
+@dataclass(frozen=True)
+class Place:
+    """Where on the drawing a criterion stands."""
+
+    name: str
+    y: float
+    marker: str  # a path
+    colour: str
+    measured: float
+    interval: Sequence[float]  # both ends, or nothing
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Where on an axis of powers of two each measured value stands."""
+
+    rows: Sequence[Place]
+    ticks: Sequence[tuple[float, str]]
+    committed: float
+    left: ClassVar = _LEFT
+    right: ClassVar = _RIGHT
+
+    @property
+    def axis(self) -> int:
+        """Below the rows."""
+        return _ROW * len(self.rows) + 6
+
+
+def drawing(findings: Mapping[Criterion, Finding]) -> Drawing | None:
+    """A row for each criterion with a measured value; None if none has one."""
+    times = {
+        criterion: [
+            goodness(criterion, value)
+            for value in (finding.measured, finding.low, finding.high)
+            if value is not None
+        ]
+        for criterion, finding in findings.items()
+        if finding.measured is not None
+    }
+    if not times:
+        return None
+    every = [value for values in times.values() for value in values]
+    low, high = math.log2(min(0.5, *every)) - 0.2, math.log2(max(2, *every)) + 0.2
+
+    def place(value: float) -> float:
+        return round(_LEFT + (math.log2(value) - low) / (high - low) * (_RIGHT - _LEFT), 1)
+
+    powers = range(math.ceil(low), math.floor(high) + 1)
+    step = 1 if len(powers) <= _POWERS else 2
+    rows = []
+    for number, (criterion, values) in enumerate(times.items()):
+        measured, *interval = map(place, values)
+        marker, colour = MARKERS[findings[criterion].verdict]
+        y = _ROW * (number + 0.5)
+        rows.append(Place(_short(criterion.name), y, marker, colour, measured, interval))
+    ticks = [(place(2.0**power), f"{2.0**power:g}") for power in powers if power % step == 0]
+    return Drawing(rows, ticks, place(1))
 
 
 def goodness(criterion: Criterion, value: float) -> float:
     """How many times as good as committed a value is: 1 is just enough."""
-    ratio = max(value / criterion.committed, 1 / _FARTHEST)
-    return min(ratio if criterion.at_least is not None else 1 / ratio, _FARTHEST)
+    ratio = min(max(value / criterion.committed, 1 / _FARTHEST), _FARTHEST)
+    return ratio if criterion.at_least is not None else 1 / ratio
 
 
 def _short(name: str) -> str:

@@ -13,27 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import ACCEPTANCE
+from iowatch.checks import CONTROL
 from iowatch.files import UserError, brief
-from iowatch.history import recorded, sessions
-from iowatch.metrics import figures, ost_figures
-from iowatch.night import gate
-from iowatch.result import CONTROL, InvalidResult, Result, conditions, read_result, require
-from iowatch.site import Filesystem
-from iowatch.verdict import INVALID, TOO_FAST
+from iowatch.history import read_metrics, sessions, tests_of
+from iowatch.metrics import metrics_of, ost_metrics
+from iowatch.night.gate import faults
+from iowatch.result import InvalidResult, Result, conditions, read_result, require
+from iowatch.site import ACCEPTANCE, Filesystem
+from iowatch.verdict import Kind
 
 Session = dict[str, Any]  # as ReFrame stores it
 SPACK_LOCK = "spack.lock"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
 
 
-class EvidenceError(UserError):
-    """There is no evidence to look at; one line says why."""
-
-
 @dataclass(frozen=True)
-class Job:
-    """One job of a case, and what it left behind."""
+class Exhibit:
+    """One run of a case as evidence, and what it left behind."""
 
     case: Case
     nodes: int
@@ -48,7 +44,7 @@ class Job:
 class Evidence:
     """All jobs that satisfy the law, and what is wrong with the others."""
 
-    jobs: list[Job] = field(default_factory=list)
+    exhibits: list[Exhibit] = field(default_factory=list)
     invalid: dict[Case, str] = field(default_factory=dict)
     sessions: list[Mapping[str, Any]] = field(default_factory=list)
     unused: list[Mapping[str, Any]] = field(default_factory=list)  # on record: who chose, shows it
@@ -61,7 +57,7 @@ def acceptance_sessions(
 ) -> tuple[list[Session], list[Session]]:
     """The sessions with these uuids, else the last that measured the acceptance sweep; the others.
 
-    EvidenceError if there is none.
+    UserError if there is none.
     """
     found = {
         session["session_info"]["uuid"]: session
@@ -69,14 +65,14 @@ def acceptance_sessions(
         for session in sessions(database)
         if any(
             test.get("sweep") == ACCEPTANCE and test["system"] == system
-            for test in session["tests"]
+            for test in tests_of(session)
         )
     }
     names = ", ".join(map(str, databases))
     if unknown := [uuid for uuid in wanted if uuid not in found]:
-        raise EvidenceError(f"{names}: no acceptance session {unknown[0]} of {system} is on record")
+        raise UserError(f"{names}: no acceptance session {unknown[0]} of {system} is on record")
     if not found:
-        raise EvidenceError(
+        raise UserError(
             f"{names}: no acceptance session of {system} is on record: run "
             f"`iowatch nightly --system {system} --sweep acceptance`"
         )
@@ -94,62 +90,65 @@ def collect(
     for session in used:
         info = session["session_info"]
         evidence.sessions.append(info)
-        evidence.faults += gate.faults(session)
-        for test in session["tests"]:
+        evidence.faults += faults(session)
+        for test in tests_of(session):
             if not test.get("case_id"):
                 if test["outputdir"]:  # of the build, among others
                     evidence.builds |= _checksums(Path(test["outputdir"]).rglob(SPACK_LOCK))
                 continue
             case = Case.parse(test["case_id"])
-            if case.ior_peer:  # a second opinion, on which no criterion is
+            if not case.check.has_control or not case.metrics:  # on these no criterion is
                 continue
             place = filesystems.get((case.system, case.partition))
             try:
                 if place is None:
                     raise InvalidResult("the site's configuration no longer has its partition")
-                job = _job(test, case, place, info)
-                claimed = {path for other in evidence.jobs for path in other.files}
-                if twice := claimed & set(job.files):
+                exhibit = _exhibit(test, case, place, info)
+                claimed = {path for other in evidence.exhibits for path in other.files}
+                if twice := claimed & set(exhibit.files):
                     raise InvalidResult(f"{min(twice)}: a later session wrote over it")
-                evidence.jobs.append(job)
+                evidence.exhibits.append(exhibit)
             except InvalidResult as err:
                 evidence.invalid[case] = str(err)
     return evidence
 
 
-def _job(test: Mapping[str, Any], case: Case, place: Filesystem, session: Mapping[str, Any]) -> Job:
-    folder = Path(test["outputdir"] or "")
-    if test["verdict"] in ("", INVALID, TOO_FAST):
+def _exhibit(
+    test: Mapping[str, Any], case: Case, place: Filesystem, session: Mapping[str, Any]
+) -> Exhibit:
+    folder = Path(test["kept"] or "")
+    if test["verdict"] in ("", Kind.INVALID, Kind.TOO_FAST):
         raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
-    if not test["outputdir"] or not folder.is_dir():
-        raise InvalidResult(f"{folder}: its output is no longer there")
+    if not test["kept"] or not folder.is_dir():
+        raise InvalidResult(f"{folder}: its raw results are no longer there")
     runs: dict[int, list[Result]] = {}  # by the OST asked for
-    paths = sorted(folder.glob("result*.json"))
-    expected = test["repeats"] * (place.osts or 0) if case.each_ost else 1
+    paths = sorted(folder.glob("result*.json*"))
+    each_ost = case.check.needs_stripes
+    expected = test["repeats"] * (place.osts or 0) if each_ost else 1
     if len(paths) != expected:
         raise InvalidResult(f"{folder}: {len(paths)} result files, where {expected} were written")
     for path in paths:
-        ost = int(path.name.split(".")[2]) if case.each_ost else None
+        ost = int(path.name.split(".")[2]) if each_ost else None
         result = read_result(path)
         seconds = result.started.timestamp()
         if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
             raise InvalidResult(f"{path}: another session wrote it, at {result.started}")
-        require(result, case, 1 if case.each_ost else test["repeats"], place, ost)
+        require(result, case, 1 if each_ost else test["repeats"], place, ost)
         runs.setdefault(-1 if ost is None else ost, []).append(result)
-    found = ost_figures(runs) if case.each_ost else figures(result, case)
-    _compare(found, recorded(test), place, folder)
-    return Job(
+    found = ost_metrics(runs) if each_ost else metrics_of(result, case)
+    _compare(found, read_metrics(test.get("perfvalues") or {}), place, folder)
+    return Exhibit(
         case=case,
         nodes=test["nodes"],
         session=session["uuid"],
-        rates={} if case.each_ost else _rates(result),
+        rates={} if each_ost else _rates(result),
         osts={
             ost: [rate for run in each for rate in _rates(run)[CONTROL]]
             for ost, each in runs.items()
-            if case.each_ost
+            if each_ost
         },
         conditions=conditions(result),
-        files=_checksums([*paths, *folder.glob("rfm_job.sh")]),
+        files=_checksums([*paths, *folder.glob("rfm_job.sh*")]),
     )
 
 

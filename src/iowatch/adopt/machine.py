@@ -15,10 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 
-class OnboardingError(Exception):
-    """No file can be written for the site; the message says what to do."""
-
-
 def ask(*words: str) -> str:
     """What a command says; nothing if there is no such command or it fails."""
     try:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.filesize import decimal
 
-from iowatch.adopt.machine import OnboardingError, ask
+from iowatch.adopt.machine import ask
+from iowatch.files import UserError
 
 MIB = 2**20
 
-#: Types of filesystems as /proc names them, and as benchio does: by their statfs number, which all
-#: FUSE filesystems share. It has no name for WekaFS.
+FINDMNT = (
+    *("findmnt", "--json", "--list", "--nofsroot"),
+    *("--output", "TARGET,FSTYPE,SOURCE,OPTIONS,MAJ:MIN"),
+)
+#: Types of filesystems as findmnt names them, and as benchio does: by their statfs number, which
+#: all FUSE filesystems share. It has no name for WekaFS.
 PARALLEL = {
     "lustre": "lustre",
     "gpfs": "gpfs",
@@ -107,14 +114,53 @@ class Filesystem:
 LeftOut = tuple[Mount, str]  # and why
 
 
+def read_mounts() -> list[Mount]:
+    """What findmnt says is mounted; of the mounts at one path the last, which hides the rest.
+
+    UserError if there is no findmnt, or if it fails.
+    """
+    try:
+        done = subprocess.run(
+            FINDMNT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=30,
+            check=True,
+        )
+        # Whoever may mount chooses names, which need not be UTF-8.
+        found = json.loads(done.stdout.decode(errors="replace"))["filesystems"]
+    except FileNotFoundError:
+        raise _not_listed("it is not on PATH") from None
+    except subprocess.CalledProcessError as err:
+        said = err.stderr.decode(errors="replace").splitlines()
+        raise _not_listed(said[0] if said else f"exit code {err.returncode}") from None
+    except (OSError, subprocess.TimeoutExpired, ValueError) as err:
+        raise _not_listed(str(err)) from None
+    mounts = {
+        entry["target"]: Mount(
+            path=entry["target"],
+            type=entry["fstype"],
+            source=entry["source"] or "",  # null if it was mounted without one
+            device=entry["maj:min"],
+            read_only="ro" in entry["options"].split(","),
+        )
+        for entry in found
+    }
+    return list(mounts.values())
+
+
+def _not_listed(why: str) -> UserError:
+    return UserError(f"findmnt of util-linux 2.27 or later must say what is mounted: {why}")
+
+
 def find_filesystems(
-    mountinfo: str, paths: Collection[Path], build: Path, is_local: bool
+    mounts: Collection[Mount], paths: Collection[Path], build: Path, is_local: bool
 ) -> tuple[list[Filesystem], list[LeftOut]]:
     """What to measure, by default all that is parallel, and what is left out and why.
 
     `build` is a directory of the user's own. `is_local`: no other node need see the filesystem.
     """
-    mounts = parse_mounts(mountinfo)
     if paths:
         return _with_own_names(_asked_for(path, mounts) for path in paths), []
     chosen, left_out = _of_types(PARALLEL, mounts, [build])
@@ -123,7 +169,7 @@ def find_filesystems(
         left_out += others
     if not chosen:
         seen = "; ".join(f"{mount.path}: {why}" for mount, why in left_out) or "no parallel ones"
-        raise OnboardingError(f"no filesystem to measure ({seen}): name directories with --path")
+        raise UserError(f"no filesystem to measure ({seen}): name directories with --path")
     return _with_own_names(chosen), left_out
 
 
@@ -141,9 +187,9 @@ def _asked_for(path: Path, mounts: Collection[Mount]) -> Filesystem:
     directory = path.absolute()
     parent = directory if os.access(directory, os.F_OK) else directory.parent
     if not is_writable_directory(parent):
-        raise OnboardingError(f"--path {path}: not a directory, or not one that you may write to")
+        raise UserError(f"--path {path}: not a directory, or not one that you may write to")
     if not PLAIN.fullmatch(str(directory)):
-        raise OnboardingError(f"--path {path}: has characters that a job script would misread")
+        raise UserError(f"--path {path}: has characters that a job script would misread")
     return _describe(directory, mount_of(parent.resolve(), mounts))
 
 
@@ -179,22 +225,6 @@ def name_of(mount: Mount) -> str:
     """A name for the filesystem that ReFrame accepts for a partition."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(mount.path).name) or "disk"
     return stem if re.match("[A-Za-z_]", stem) else f"fs{stem}"
-
-
-def parse_mounts(mountinfo: str) -> list[Mount]:
-    """The mounts in /proc/self/mountinfo; of those at one path the last, which hides the rest."""
-    mounts: dict[str, Mount] = {}
-    for line in mountinfo.splitlines():
-        left, _, right = line.partition(" - ")
-        place, kind = left.split(" "), right.split(" ")
-        if len(place) >= 6 and len(kind) >= 2:
-            path, source = (
-                re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), word)
-                for word in (place[4], kind[1])
-            )
-            is_read_only = "ro" in (*place[5].split(","), *kind[-1].split(","))
-            mounts[path] = Mount(path, kind[0], source, place[2], is_read_only)
-    return list(mounts.values())
 
 
 def mount_of(path: Path, mounts: Iterable[Mount]) -> Mount:

@@ -7,71 +7,64 @@ import re
 import runpy
 import socket
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import jinja2
-import typer
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
 from iowatch.adopt import machine
-from iowatch.adopt.machine import OnboardingError
-from iowatch.adopt.mounts import find_filesystems
+from iowatch.adopt.mounts import find_filesystems, read_mounts
 from iowatch.checks import CHECKS
+from iowatch.files import UserError
 from iowatch.site import ROOT
 
-MOUNTINFO = Path("/proc/self/mountinfo")
 LINKS = Path("/sys/class")
 SITES = ROOT / "site_configs"
 FASTEST_LINK = 800.0  # Gbit/s, XDR InfiniBand: where no rate can be read
 ACCOUNT = {"pbs": "-A NAME", "torque": "-A NAME", "lsf": "-P NAME"}  # else Slurm's --account
 
-site = typer.Typer(no_args_is_help=True)
+
+@dataclass(frozen=True)
+class NewSite:
+    """A site that has been adopted."""
+
+    name: str
+    facts: dict[str, Any]  # what the template was given
+    file: Path
+    references: Path
 
 
-@site.callback()
-def adopt() -> None:
-    """Adopt a site."""
+def new_site(name: str, paths: list[Path], folder: Path) -> NewSite:
+    """Look at this machine, and write the site's files into the folder."""
+    check_name(name, folder)
+    facts = look(name, paths, folder)
+    references = write_references(name, folder)
+    file = folder.absolute() / f"{name}.py"
+    write(file, render(facts))
+    return NewSite(name, facts, file, references)
 
 
-@site.command()
-def new(
-    name: Annotated[str, typer.Argument(help="The new system, such as archer.")],
-    path: Annotated[
-        list[Path] | None,
-        typer.Option(help="Directory to measure, may be repeated.", show_default="what is found"),
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option(help="Where the file is written.", show_default="site_configs")
-    ] = SITES,
-) -> None:
-    """Look at this machine, a centre's login node, and write site_configs/NAME.py."""
-    try:
-        check_name(name, folder)
-        facts = look(name, path or [], folder)
-        references = write_references(name, folder)
-        file = folder.absolute() / f"{name}.py"
-        write(file, render(facts))
-    except OnboardingError as err:
-        typer.echo(f"iowatch: error: {err}", err=True)
-        raise typer.Exit(2) from None
-    console = Console(width=100, highlight=False)
-    console.print(table(facts))
-    console.print(next_steps(name, file, references), soft_wrap=True, markup=False)
+def show(site: NewSite, console: Console) -> None:
+    """What was found and written, and how to go on."""
+    console.print(table(site.facts))
+    steps = next_steps(site.name, site.file, site.references)
+    console.print(steps, soft_wrap=True, markup=False)
 
 
 def check_name(name: str, folder: Path) -> None:
     """Refuse a name that ReFrame would refuse, or that is taken."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
-        raise OnboardingError(
+        raise UserError(
             f"{name!r} cannot be a system's name: a letter, then letters, digits, '_' and '-', "
             "64 characters at most"
         )
     if not folder.is_dir():
-        raise OnboardingError(f"there is no folder {folder}")
+        raise UserError(f"there is no folder {folder}")
     taken = {"generic": "ReFrame's own"}
     for file in sorted({*SITES.glob("*.py"), *folder.absolute().glob("*.py")}):
         taken[file.stem] = str(file)
@@ -81,11 +74,9 @@ def check_name(name: str, folder: Path) -> None:
             config = runpy.run_path(str(file))["site_configuration"]
             taken |= {system["name"]: f"in {file}" for system in config["systems"]}
         except Exception as err:
-            raise OnboardingError(f"{file} is no site's configuration: {err!r}") from None
+            raise UserError(f"{file} is no site's configuration: {err!r}") from None
     if name in taken:
-        raise OnboardingError(
-            f"{name} exists already ({taken[name]}): remove it, or take another name"
-        )
+        raise UserError(f"{name} exists already ({taken[name]}): remove it, or take another name")
 
 
 def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:
@@ -93,7 +84,7 @@ def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:
     benchio = machine.find_benchio(ROOT / "build" / "bin" / "benchio")
     jobs = machine.find_jobs(benchio.is_open_mpi_4)
     filesystems, left_out = find_filesystems(
-        MOUNTINFO.read_text(errors="replace"),
+        read_mounts(),
         paths,
         build=ROOT / "build",
         is_local=jobs.scheduler == "local",
@@ -160,7 +151,8 @@ def write_references(name: str, folder: Path) -> Path:
     file = Path(given or own) / f"{name}.yaml"
     if not file.exists():
         text = f"# Reference values of system {name}: none yet; see README.md for their form.\n"
-        write(file, text + "".join(f"{check}: {{$index: [case_id]}}\n" for check in CHECKS))
+        checks = (check.name for check in CHECKS.values() if check.metrics)
+        write(file, text + "".join(f"{name}: {{}}\n" for name in checks))
     return file
 
 
@@ -170,7 +162,7 @@ def write(file: Path, text: str) -> None:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except OSError as err:
-        raise OnboardingError(f"{file} cannot be written: {err.strerror}") from None
+        raise UserError(f"{file} cannot be written: {err.strerror}") from None
 
 
 def table(facts: dict[str, Any]) -> Table:

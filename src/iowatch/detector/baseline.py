@@ -20,36 +20,30 @@ class BaselineRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What one job says of a case."""
+class Sample:
+    """What one run says of a case."""
 
     time: datetime
     best: float  # MiB/s, the fastest repetition
-    ratio: float | None = (
-        None  # `best` over MPI-IO's in the same job; None: is MPI-IO, or no control
-    )
-    close: float | None = None  # fraction of the fastest repetition's time that finishes the file
-
-
-#: The jobs of one night in the order of time: the nightly run and its re-runs.
-Night = Sequence[Job]
+    #: `best` over MPI-IO's in the same job; None: it is MPI-IO, or has no control.
+    ratio: float | None = None
+    #: The part of the fastest repetition's time that finishes the file; None: not known.
+    finish_fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Medians and spreads (standard deviations of logarithms) of the blessed nights' first jobs."""
+    """Medians and spreads (standard deviations of logarithms) of the blessed nights' first runs."""
 
     m: float  # median of ln MiB/s
     s: float
     m_r: float | None  # the same of ln ratio; None: no control
     s_r: float | None
-    phi0: float | None  # median of that fraction
+    finish_fraction: float | None  # median
     nights: int
-    first: datetime
-    last: datetime
 
 
-def baseline_of(nights: Sequence[Night], settings: Settings = NORMAL) -> Baseline:
+def baseline_of(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) -> Baseline:
     """The baseline of these nights; BaselineRefused if they must not be blessed."""
     baseline = estimate(nights, settings)
     values = [math.log(night[0].best) for night in nights]
@@ -72,7 +66,7 @@ def baseline_of(nights: Sequence[Night], settings: Settings = NORMAL) -> Baselin
     return baseline
 
 
-def estimate(nights: Sequence[Night], settings: Settings = NORMAL) -> Baseline:
+def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) -> Baseline:
     """The study's formulae, refusing too few nights only.
 
     The spread of bandwidth is wider where contention lasts for nights: a few weeks say less then.
@@ -82,23 +76,21 @@ def estimate(nights: Sequence[Night], settings: Settings = NORMAL) -> Baseline:
             f"{len(nights)} night(s); a baseline needs at least {settings.min_nights}"
         )
     first = [night[0] for night in nights]
-    values = [math.log(job.best) for job in first]
+    values = [math.log(sample.best) for sample in first]
     m, s = _middle(values, settings)
     lasting = max(0.0, _autocorrelation(values, m, s, settings) - settings.lasting)
     s *= 1 + settings.lasting_widens * lasting
     # A few lost controls do not matter; a baseline of a few nights would.
-    ratios = [math.log(job.ratio) for job in first if job.ratio is not None]
+    ratios = [math.log(sample.ratio) for sample in first if sample.ratio is not None]
     m_r, s_r = _middle(ratios, settings) if len(ratios) >= settings.min_nights else (None, None)
-    closes = [job.close for job in first if job.close is not None]
+    finishes = [s.finish_fraction for s in first if s.finish_fraction is not None]
     return Baseline(
         m=m,
         s=s,
         m_r=m_r,
         s_r=s_r,
-        phi0=median(closes) if len(closes) >= settings.min_nights else None,
+        finish_fraction=median(finishes) if len(finishes) >= settings.min_nights else None,
         nights=len(nights),
-        first=first[0].time,
-        last=first[-1].time,
     )
 
 
@@ -143,9 +135,10 @@ def change_point(values: Sequence[float], settings: Settings = NORMAL) -> int | 
         within = squares - before**2 / split - after**2 / (n - split)
         variance = max(within, 1e-9) / (n - 2) * (1 / split + 1 / (n - split))
         t = abs(before / split - after / (n - split)) / math.sqrt(variance)
-        middles = median(values[:split]), median(values[split:])
-        if t > best and abs(middles[1] - middles[0]) > -math.log(1 - settings.warn_drop):
-            best, change = t, split
+        if t > best:  # medians take long, and few splits get here
+            step = abs(median(values[split:]) - median(values[:split]))
+            if step > -math.log(1 - settings.warn_drop):
+                best, change = t, split
     return change
 
 

@@ -2,40 +2,29 @@
 
     detector, state = Detector(baseline), State()
     for night in nights:
-        state, judgement = detector.judge(state, night)
+        state, verdict = detector.judge(state, night)
 
 Judging night by night and replaying all of them are the same thing. While tonight's re-runs may
-still come, `judge(state, jobs_so_far, final=False)` says when the next is due.
+still come, `judge(state, runs_so_far, final=False)` says when the next is due.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 
-from iowatch.detector.baseline import Baseline, Job, Night, visible_drops, what_shows
-from iowatch.detector.judgement import (
-    DEFECT,
-    GAIN,
-    IMPROVEMENT,
-    NO_BASELINE,
-    NOISY,
-    OK,
-    R1,
-    R2,
-    R3,
-    R4,
-    REGRESSION,
-    SEVERE,
-    SUSPECT,
-    TRANSIENT,
-    Judgement,
-)
+from iowatch.detector.baseline import Baseline, Sample, visible_drops, what_shows
 from iowatch.detector.settings import NORMAL, Settings
+from iowatch.verdict import Kind, Verdict
 
 _KEPT = 30  # nights: enough for the size of a change, however long nobody blesses it
+
+
+#: The rules: bandwidth, ratio to MPI-IO, finishing the file, this night alone, R1 mirrored.
+R1, R2, R3, R4, GAIN = "R1", "R2", "R3", "R4", "gain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,7 @@ REST = Cusum()
 
 
 class Chart:
-    """The rules for one figure. Values are logarithms relative to the baseline's median."""
+    """The rules for one metric. Values are logarithms relative to the baseline's median."""
 
     def __init__(self, centre: float, spread: float, settings: Settings) -> None:
         self.centre = centre
@@ -65,8 +54,8 @@ class Chart:
         self.warn = settings.warn_line(spread, again=False)
         self._warn_again = settings.warn_line(spread, again=True)
 
-    def value(self, figure: float) -> float:
-        return math.log(figure) - self.centre
+    def value(self, metric: float) -> float:
+        return math.log(metric) - self.centre
 
     def is_low(self, value: float, cusum: Cusum) -> bool:
         """Is a re-run due?"""
@@ -77,7 +66,7 @@ class Chart:
         return min(math.log(part), -self.settings.floor_spreads * self.spread)
 
     def fell(self, cusum: Cusum, value: float, reruns: int, time: datetime) -> Cusum:
-        """The CUSUM of decreases after a night whose best job has this value."""
+        """The CUSUM of decreases after a night whose best run has this value."""
         limits = self.settings
         score = -value / self.spread
         if score < limits.reset:
@@ -110,24 +99,24 @@ class State:
     slow: Cusum = REST
     ratio: Cusum = REST
     better: Cusum = REST
-    close: int = 0  # the last jobs in a row that have R3's signature
+    finish: int = 0  # the last runs in a row that have R3's signature
     nights: int = 0
     suspicious: int = 0  # of these nights
-    alarm: Judgement | None = None  # open
+    alarm: Verdict | None = None  # open
     recent: tuple[bool, ...] = ()  # the nights since the alarm: was all well?
 
 
 @dataclass(slots=True)
 class _Tonight:
-    """The jobs of a night taken together: the best of them counts."""
+    """The runs of a night taken together: the best of them counts."""
 
-    last: Job
-    jobs: int = 0
+    last: Sample
+    runs: int = 0
     reruns: int = 0  # far enough apart to count
     y: float = -math.inf  # bandwidth relative to the baseline; without one it stays so
     r: float = -math.inf  # ratio to MPI-IO, likewise
     low: bool = False  # a re-run is due
-    close: int = 0  # jobs with R3's signature, and those that the night before ended with
+    finish: int = 0  # runs with R3's signature, and those that the night before ended with
 
 
 class Detector:
@@ -138,33 +127,39 @@ class Detector:
         self.baseline = baseline
         self._speed: Chart | None = None
         self._ratio: Chart | None = None
-        self._close_limit = math.inf
+        self._finish_limit = math.inf
         self._may_be_defect = True
-        self._passed = Judgement(NO_BASELINE, "there is no baseline yet", 1)
+        self._passed = Verdict(Kind.NO_BASELINE, "there is no baseline yet")
         if baseline is None:
             return
         self._speed = Chart(baseline.m, baseline.s, settings)
         if baseline.m_r is not None and baseline.s_r is not None:
             self._ratio = Chart(baseline.m_r, baseline.s_r, settings)
-        if baseline.phi0 is not None:
-            self._close_limit = max(settings.close_fraction, baseline.phi0 + settings.close_rise)
+        if baseline.finish_fraction is not None:
+            self._finish_limit = max(
+                settings.finish_fraction, baseline.finish_fraction + settings.finish_rise
+            )
             if baseline.m_r is not None:
-                # A job may look so by chance; the median of the blessed nights does not.
-                self._may_be_defect = settings.is_defect(baseline.phi0, math.exp(baseline.m_r))
+                # A run may look so by chance; the median of the blessed nights does not.
+                self._may_be_defect = settings.is_defect(
+                    baseline.finish_fraction, math.exp(baseline.m_r)
+                )
         noisy = min(visible_drops(baseline, settings)) > settings.wanted_drop
-        self._passed = Judgement(NOISY if noisy else OK, what_shows(baseline, settings), 1)
+        self._passed = Verdict(Kind.NOISY if noisy else Kind.OK, what_shows(baseline, settings))
 
-    def judge(self, state: State, night: Night, final: bool = True) -> tuple[State, Judgement]:
-        """The state after this night, and the judgement on it.
+    def judge(
+        self, state: State, night: Sequence[Sample], final: bool = True
+    ) -> tuple[State, Verdict]:
+        """The state after this night, and the verdict on it.
 
-        `final` means that no more jobs will come. Until then a suspicious night is only suspect,
+        `final` means that no more runs will come. Until then a suspicious night is only suspect,
         and leaves the state as it was.
         """
         if state.alarm:
             return self._watch(state, state.alarm, night)
         limits = self.settings
         tonight = self._gather(state, night)
-        undecided = tonight.close < limits.close_jobs and tonight.reruns < limits.max_reruns
+        undecided = tonight.finish < limits.finish_runs and tonight.reruns < limits.max_reruns
         if not final and tonight.low and undecided:
             return state, self._suspect(tonight, tonight.last.time + limits.rerun_after)
         time, speed, ratio = night[0].time, self._speed, self._ratio
@@ -178,9 +173,9 @@ class Detector:
             slow,
             relative,
             better,
-            tonight.close if self._signature(tonight.last) else 0,
+            tonight.finish if self._signature(tonight.last) else 0,
             state.nights + 1,
-            state.suspicious + (tonight.low or tonight.jobs > 1),
+            state.suspicious + (tonight.low or tonight.runs > 1),
         )
         alarm = self._alarm(after, tonight, time)
         if alarm:
@@ -197,49 +192,49 @@ class Detector:
         levels = (state.slow.level / limits.slow_limit, state.ratio.level / limits.ratio_limit)
         return max(levels)
 
-    def _gather(self, state: State, night: Night) -> _Tonight:
-        """The jobs that the rules ask for: as long as the night is suspicious, the next one."""
+    def _gather(self, state: State, night: Sequence[Sample]) -> _Tonight:
+        """The runs that the rules ask for: as long as the night is suspicious, the next one."""
         limits, speed, ratio = self.settings, self._speed, self._ratio
-        tonight = _Tonight(night[0], close=state.close)
-        for job in night:
-            counts = not tonight.jobs
-            if tonight.jobs and job.time - tonight.last.time >= limits.rerun_after:
+        tonight = _Tonight(night[0], finish=state.finish)
+        for run in night:
+            counts = not tonight.runs
+            if tonight.runs and run.time - tonight.last.time >= limits.rerun_after:
                 tonight.reruns += 1
                 counts = True
-            tonight.jobs += 1
-            tonight.low = self._signature(job)
+            tonight.runs += 1
+            tonight.low = self._signature(run)
             if counts:
-                tonight.last = job
-                tonight.close += tonight.low
+                tonight.last = run
+                tonight.finish += tonight.low
             if speed:
-                tonight.y = max(tonight.y, speed.value(job.best))
+                tonight.y = max(tonight.y, speed.value(run.best))
                 tonight.low |= speed.is_low(tonight.y, state.slow)
-            if ratio and job.ratio is not None:
-                tonight.r = max(tonight.r, ratio.value(job.ratio))
+            if ratio and run.ratio is not None:
+                tonight.r = max(tonight.r, ratio.value(run.ratio))
                 tonight.low |= ratio.is_low(tonight.r, state.ratio)
-            enough = tonight.close >= limits.close_jobs or tonight.reruns >= limits.max_reruns
+            enough = tonight.finish >= limits.finish_runs or tonight.reruns >= limits.max_reruns
             if enough or not tonight.low:
                 break
         return tonight
 
-    def _signature(self, job: Job) -> bool:
+    def _signature(self, run: Sample) -> bool:
         """Does finishing the file take a part of the time that it should not?"""
-        if job.close is None:
+        if run.finish_fraction is None:
             return False
-        if job.close > self._close_limit and self._speed:
+        if run.finish_fraction > self._finish_limit and self._speed:
             # A write phase that has become faster raises the fraction as well.
-            return self._speed.value(job.best) < -self._speed.warn
+            return self._speed.value(run.best) < -self._speed.warn
         return (
             self._may_be_defect
-            and job.ratio is not None
-            and self.settings.is_defect(job.close, job.ratio)
+            and run.ratio is not None
+            and self.settings.is_defect(run.finish_fraction, run.ratio)
         )
 
-    def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Judgement | None:
+    def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
         limits = self.settings
-        if tonight.close >= limits.close_jobs:
-            return self._close_alarm(tonight, time)
+        if tonight.finish >= limits.finish_runs:
+            return self._finish_alarm(tonight, time)
         if self._ratio and after.ratio.level:
             confirmed = tonight.reruns >= limits.max_reruns
             at_once = confirmed and tonight.r < self._ratio.floor(limits.ratio_floor)
@@ -253,72 +248,76 @@ class Detector:
     def _usual(self) -> str:
         return f"its baseline of {math.exp(self.baseline.m):.0f} MiB/s" if self.baseline else ""
 
-    def _close_alarm(self, tonight: _Tonight, time: datetime) -> Judgement:
-        close, ratio = tonight.last.close or 0, tonight.last.ratio or 0
-        sentence = f"{close:.0%} of the time is spent finishing the file in {tonight.close} jobs"
-        if close > self._close_limit and self.baseline:
+    def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
+        part, ratio = tonight.last.finish_fraction or 0, tonight.last.ratio or 0
+        sentence = f"{part:.0%} of the time is spent finishing the file in {tonight.finish} runs"
+        if part > self._finish_limit and self.baseline:
             drop = 1 - math.exp(tonight.y if tonight.r == -math.inf else tonight.r)
-            sentence += f", {self.baseline.phi0:.0%} in its baseline"
+            sentence += f", {self.baseline.finish_fraction:.0%} in its baseline"
             sentence += f"; bandwidth is {drop:.0%} lower" if drop > 0 else ""
-            return Judgement(REGRESSION, sentence, tonight.jobs, R3, drop, time, raised=time)
+            return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, R3, drop, time, raised=time)
         drop = 1 - ratio
         sentence += f", and bandwidth is {ratio:.2f} of MPI-IO's: a fault, whatever the history"
-        return Judgement(DEFECT, sentence, tonight.jobs, R3, drop, time, raised=time)
+        return Verdict(Kind.DEFECT, sentence, (), tonight.runs, R3, drop, time, raised=time)
 
     def _drop_alarm(
         self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
-    ) -> Judgement:
+    ) -> Verdict:
         drop, since = cusum.drop, cusum.since
         sentence = f"bandwidth is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
-        return Judgement(REGRESSION, sentence, tonight.jobs, rule, drop, since, raised=time)
+        return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, rule, drop, since, raised=time)
 
-    def _no_alarm(self, after: State, tonight: _Tonight, time: datetime) -> Judgement:
-        limits, jobs = self.settings, tonight.jobs
+    def _no_alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict:
+        limits, runs = self.settings, tonight.runs
         confirmed = tonight.reruns >= limits.max_reruns
         if confirmed and self._speed and tonight.y < self._speed.floor(limits.severe):
             drop = 1 - math.exp(tonight.y)
-            sentence = f"all {jobs} jobs of the night are {drop:.0%} or more below {self._usual()}"
-            return Judgement(SEVERE, sentence, jobs, R4, drop, time, raised=time)
+            sentence = f"all {runs} runs of the night are {drop:.0%} or more below {self._usual()}"
+            return Verdict(Kind.SEVERE, sentence, (), runs, R4, drop, time, raised=time)
         if tonight.low:
             return self._suspect(tonight, None)
         if after.better.level > limits.better_limit:
             drop, since = after.better.drop, after.better.since
             sentence = f"bandwidth is {-drop:.0%} above {self._usual()} since {since:%Y-%m-%d}"
             sentence += ": bless it if it is to stay"
-            return Judgement(IMPROVEMENT, sentence, jobs, GAIN, drop, since)
+            return Verdict(Kind.IMPROVEMENT, sentence, (), runs, GAIN, drop, since)
         passed = self._passed
         often = after.suspicious > limits.max_suspect * after.nights
         if often and after.nights >= limits.min_nights:
             sentence = f"{after.suspicious} of {after.nights} nights were suspicious"
-            passed = replace(passed, kind=NOISY, sentence=f"{sentence}; {passed.sentence}")
-        return passed if jobs == 1 else replace(passed, jobs=jobs)
+            passed = replace(passed, kind=Kind.NOISY, sentence=f"{sentence}; {passed.sentence}")
+        return passed if runs == 1 else replace(passed, runs=runs)
 
-    def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Judgement:
+    def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
         signs = []
         if tonight.y > -math.inf:
             signs.append(f"bandwidth {math.exp(tonight.y) - 1:+.0%} from its baseline")
         if tonight.r > -math.inf:
             signs.append(f"its ratio to MPI-IO {math.exp(tonight.r) - 1:+.0%}")
-        if tonight.last.close is not None:
-            signs.append(f"{tonight.last.close:.0%} of the time to finish the file")
-        sentence = f"{', '.join(signs)} in the best of {tonight.jobs} job(s)"
+        if tonight.last.finish_fraction is not None:
+            signs.append(f"{tonight.last.finish_fraction:.0%} of the time to finish the file")
+        sentence = f"{', '.join(signs)} in the best of {tonight.runs} run(s)"
         if rerun_at:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
-        return Judgement(SUSPECT, sentence, tonight.jobs, rerun_at=rerun_at)
+        return Verdict(Kind.SUSPECT, sentence, (), tonight.runs, rerun_at=rerun_at)
 
-    def _watch(self, state: State, alarm: Judgement, night: Night) -> tuple[State, Judgement]:
+    def _watch(
+        self, state: State, alarm: Verdict, night: Sequence[Sample]
+    ) -> tuple[State, Verdict]:
         """A night while an alarm is open: only its end is looked for, and no re-run asked for."""
-        limits, job = self.settings, night[0]
-        well = not self._signature(job)
+        limits, run = self.settings, night[0]
+        well = not self._signature(run)
         if self._speed:
-            well &= not self._speed.is_low(self._speed.value(job.best), REST)
-        if self._ratio and job.ratio is not None:
-            well &= not self._ratio.is_low(self._ratio.value(job.ratio), REST)
+            well &= not self._speed.is_low(self._speed.value(run.best), REST)
+        if self._ratio and run.ratio is not None:
+            well &= not self._ratio.is_low(self._ratio.value(run.ratio), REST)
         recent = (*state.recent, well)[-limits.recovered_of :]
         raised = f"{alarm.raised:%Y-%m-%d}"
         if sum(recent) < limits.recovered:
             sentence = f"{alarm.sentence} (alarm of {raised}, {sum(recent)} nights well since)"
-            return replace(state, recent=recent), replace(alarm, sentence=sentence, jobs=1)
+            return replace(state, recent=recent), replace(alarm, sentence=sentence, runs=1)
         sentence = f"the alarm of {raised} has gone: {sum(recent)} of {len(recent)} nights are well"
-        over = Judgement(TRANSIENT, sentence, 1, alarm.rule, alarm.drop, alarm.since, alarm.raised)
+        over = Verdict(
+            Kind.TRANSIENT, sentence, (), 1, alarm.rule, alarm.drop, alarm.since, alarm.raised
+        )
         return State(nights=state.nights, suspicious=state.suspicious), over

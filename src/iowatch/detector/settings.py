@@ -88,16 +88,16 @@ class Settings:
     # R3, finishing the file (close, and a flush beyond MPI-IO's) takes too much of the time
 
     #: Relative to a baseline: more than this fraction ... Study.
-    close_fraction: float = 0.25
+    finish_fraction: float = 0.25
     #: ... and this much more than the baseline's. Study: healthy systems differ from 0.00 to 0.53.
-    close_rise: float = 0.2
+    finish_rise: float = 0.2
     #: With or without a baseline: more than this fraction ... Study.
-    defect_close_fraction: float = 0.45
+    defect_finish_fraction: float = 0.45
     #: ... and less than this part of MPI-IO's bandwidth. Study: flags the published HDF5 on Cirrus,
     #: nothing on GPFS.
     defect_ratio: float = 0.5
     #: Jobs that must show either signature. Study: false alarms per 1000 fall from 0.66 to 0.06.
-    close_jobs: int = 2
+    finish_runs: int = 2
 
     # R4, improvement, the end of an alarm, common mode
 
@@ -129,9 +129,9 @@ class Settings:
         spreads = self.warn_again if again else self.warn
         return min(-spreads * spread, math.log(1 - self.warn_drop))
 
-    def is_defect(self, close: float, ratio: float) -> bool:
+    def is_defect(self, finish_fraction: float, ratio: float) -> bool:
         """Is this the close-phase fault, whatever the history?"""
-        return close > self.defect_close_fraction and ratio < self.defect_ratio
+        return finish_fraction > self.defect_finish_fraction and ratio < self.defect_ratio
 
 
 NORMAL = Settings()

@@ -13,16 +13,17 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import check_of
+from iowatch.checks import metric
+from iowatch.files import UserError
+from iowatch.history import NIGHT_KEY
 from iowatch.importers import epcc, perflogs
-from iowatch.importers.runs import IMPORTED, ImportFailed, Run
-from iowatch.metrics import unit as unit_of
-from iowatch.verdict import INVALID
+from iowatch.importers.runs import Run
+from iowatch.verdict import Kind
 
 _TIME = "%Y%m%dT%H%M%S%z"  # as ReFrame writes a session's times
 _UUIDS = uuid.UUID("6cf3a3b0-7f0c-4a7e-9d55-0f4f7b9e3a51")  # made up: the name space of sessions
@@ -34,14 +35,14 @@ _PLACE = re.compile(r"[^/:]+:[^/:]+/[^/]+")
 def read(
     files: Sequence[Path],
     case: str = "",
-    figure: str = "",
+    metric: str = "",
     unit: str = "",
     stripes: Iterable[str] = (),
 ) -> list[Run]:
-    """The runs in performance logs and outputs of benchio; ImportFailed if one of them won't do.
+    """The runs in performance logs and outputs of benchio; UserError if one of them won't do.
 
     `case` is of logs that name none, and of benchio's outputs SYSTEM:PARTITION/ENVIRON only;
-    `figure` and `unit` are of logs; `stripes` such as `unstriped=1x1` are of outputs.
+    `metric` and `unit` are of logs; `stripes` such as `unstriped=1x1` are of outputs.
     """
     folders = _stripes(stripes)
     runs: list[Run] = []
@@ -50,27 +51,27 @@ def read(
         try:
             text = file.read_text("utf-8", errors="replace")  # then it is garbled, where it matters
         except OSError as err:
-            raise ImportFailed(f"{file}: cannot be read: {err.strerror}") from None
+            raise UserError(f"{file}: cannot be read: {err.strerror}") from None
         if perflogs.is_perflog(text):
-            found = perflogs.read(file, text, case, figure, unit)
+            found = perflogs.read(file, text, case, metric, unit)
         elif epcc.BANNER in text:
             if not _PLACE.fullmatch(case):
-                raise ImportFailed(
+                raise UserError(
                     f"{file}: of benchio: say where it ran with --case SYSTEM:PARTITION/ENVIRON"
                 )
             found = epcc.read(file, text, case, folders)
         else:
-            raise ImportFailed(
+            raise UserError(
                 f"{file}: neither a performance log of ReFrame nor an output of EPCC's benchio"
             )
         for run in found:
-            key = (run.case, run.time, *run.figures.items())
+            key = (run.case, run.time, *run.metrics.items())
             if key in seen:
-                raise ImportFailed(f"{run.place}: is the same run as {seen[key].place}")
+                raise UserError(f"{run.place}: is the same run as {seen[key].place}")
             seen[key] = run
         runs += found
     if not runs:
-        raise ImportFailed("there is no run of a case in these files")
+        raise UserError("there is no run of a case in these files")
     return runs
 
 
@@ -80,20 +81,19 @@ def _stripes(given: Iterable[str]) -> dict[str, str]:
     for text in given:
         match = _STRIPES.fullmatch(text)
         if not match:
-            raise ImportFailed(
+            raise UserError(
                 f"--stripes {text}: is not FOLDER=COUNTxSIZE such as striped=4x1 (MiB), or "
                 "FOLDER=none"
             )
-        folders[match["folder"]] = (
-            f"count={match['count'] or 'none'}/size={match['size'] or 'none'}"
-        )
+        count, size = match["count"], match["size"]
+        folders[match["folder"]] = f"/stripe_count={count}/stripe_size={size}" if count else ""
     return folders
 
 
 def write(runs: Sequence[Run], to: Path) -> None:
-    """Make a results database of these runs: all of it, or nothing. ImportFailed says why."""
+    """Make a results database of these runs: all of it, or nothing. UserError says why."""
     if to.exists():
-        raise ImportFailed(f"{to}: is there already: name a new file with --to")
+        raise UserError(f"{to}: is there already: name a new file with --to")
     try:
         # ReFrame's lock is a file next to its database: here it is one that nobody else uses.
         with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
@@ -102,7 +102,7 @@ def write(runs: Sequence[Run], to: Path) -> None:
             new.rename(to)
     except (OSError, sqlite3.Error) as err:
         reason = err.strerror if isinstance(err, OSError) else err
-        raise ImportFailed(f"{to}: cannot be written: {reason}") from None
+        raise UserError(f"{to}: cannot be written: {reason}") from None
 
 
 def _store(database: Path, reports: Iterable[Mapping[str, Any]]) -> None:
@@ -132,7 +132,7 @@ def sessions(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     same: Counter[tuple[Path, Case, datetime]] = Counter()
     for run in runs:
         key = (run.file, run.case, run.time)
-        day = run.time.astimezone(timezone.utc).date()
+        day = run.time.astimezone(UTC).date()
         days.setdefault((run.file, day, same[key]), []).append(run)
         same[key] += 1
     return map(_report, days.values())
@@ -142,12 +142,12 @@ def _report(runs: Sequence[Run]) -> dict[str, Any]:
     from reframe.frontend.reporting import DATA_VERSION  # type: ignore[import-untyped]
 
     # The same runs have the same session whenever they are imported: history counts them once.
-    content = repr([(str(r.case), r.time.timestamp(), sorted(r.figures.items())) for r in runs])
+    content = repr([(str(r.case), r.time.timestamp(), sorted(r.metrics.items())) for r in runs])
     session = str(uuid.uuid5(_UUIDS, content))
     start, end = (f(run.time for run in runs) for f in (min, max))
     counts = {
         "num_cases": len(runs),
-        "num_failures": sum(not run.figures for run in runs),
+        "num_failures": sum(not run.metrics for run in runs),
         "num_aborted": 0,
         "num_skipped": 0,
     }
@@ -157,6 +157,7 @@ def _report(runs: Sequence[Run]) -> dict[str, Any]:
             "data_version": DATA_VERSION,
             "hostname": socket.gethostname(),
             "uuid": session,
+            NIGHT_KEY: f"{start.astimezone(UTC):%Y-%m-%d}",
             "time_start": f"{start:{_TIME}}",
             "time_start_unix": start.timestamp(),
             "time_end": f"{end:{_TIME}}",
@@ -171,7 +172,7 @@ def _report(runs: Sequence[Run]) -> dict[str, Any]:
 
 def _test(run: Run, identity: str) -> dict[str, Any]:
     """A run as ReFrame's report has the test of it."""
-    case, check = run.case, check_of(run.case)
+    case, check = run.case, run.case.check.name
     prefix = f"{case.system}:{case.partition}"
     said = f", which says: {run.remark}" if run.remark else ""
     return {
@@ -184,17 +185,17 @@ def _test(run: Run, identity: str) -> dict[str, Any]:
         "partition": case.partition,
         "environ": case.environ,
         "case_id": str(case),
-        "verdict": IMPORTED if run.figures else INVALID,
+        "verdict": Kind.IMPORTED if run.metrics else Kind.INVALID,
         "sentence": f"{case}: imported from {run.place}{said}",
-        "result": "pass" if run.figures else "fail",
-        "fail_phase": None if run.figures else "sanity",
+        "result": "pass" if run.metrics else "fail",
+        "fail_phase": None if run.metrics else "sanity",
         "fail_reason": None,
         "job_completion_time": run.time.isoformat(timespec="seconds"),
         "job_completion_time_unix": run.time.timestamp(),
         "job_nodelist": [],
         "perfvalues": {
-            f"{prefix}:{name}": [value, 0, None, None, unit_of(name), "pass"]
-            for name, value in run.figures.items()
+            f"{prefix}:{name}": [value, 0, None, None, metric(name).unit, "pass"]
+            for name, value in run.metrics.items()
         },
         "time_total": None,
         "uuid": identity,
@@ -206,5 +207,5 @@ def summary(runs: Sequence[Run]) -> str:
     days = sorted(run.time.date() for run in runs)
     return (
         f"{len(runs)} run(s) of {len({run.case for run in runs})} case(s), {days[0]} to {days[-1]},"
-        f" {sum(not run.figures for run in runs)} invalid"
+        f" {sum(not run.metrics for run in runs)} invalid"
     )

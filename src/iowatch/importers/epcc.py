@@ -17,29 +17,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from math import isclose, prod
 from pathlib import Path
 from statistics import fmean, median
 
-from iowatch.case import Size, format_size
-from iowatch.importers.runs import ImportFailed, Run, as_number, case_of, mib_per_s
-from iowatch.result import CONTROL
+from iowatch.checks import CONTROL, Size, format_size
+from iowatch.files import UserError
+from iowatch.importers.runs import Run, as_number, case_of, mib_per_s
 
 BANNER = "Simple Parallel IO benchmark"
 
-#: Of a case id, who has a file and the backend: by the name of what is written, without number.
+#: The check, the backend and who has a file: by the name of what is written, without number.
 KINDS = {
-    "mpiio": "shared/mpiio",
-    "hdf5": "shared/hdf5",
-    "netcdf": "shared/netcdf",
-    "serial": "gather/stream",  # rank 0 writes as much as all together, but gathers nothing
-    "proc": "process/stream",
-    "rank": "process/stream",
-    "fpp": "process/stream",
-    "fpp-hdf5": "process/hdf5",
-    "fpp-netcdf": "process/netcdf",
-    "node": "node/stream",
+    "mpiio": ("SharedFileWrite", "mpiio", ""),
+    "hdf5": ("SharedFileWrite", "hdf5", ""),
+    "netcdf": ("SharedFileWrite", "netcdf", ""),
+    # Rank 0 writes as much as all together, but gathers nothing.
+    "serial": ("FilePerProcess", "stream", "gather"),
+    "proc": ("FilePerProcess", "stream", "process"),
+    "rank": ("FilePerProcess", "stream", "process"),
+    "fpp": ("FilePerProcess", "stream", "process"),
+    "fpp-hdf5": ("FilePerProcess", "hdf5", "process"),
+    "fpp-netcdf": ("FilePerProcess", "netcdf", "process"),
+    "node": ("FilePerProcess", "stream", "node"),
     "adios": None,  # left out: not measured here
 }
 
@@ -87,16 +88,16 @@ def read(file: Path, text: str, place: str, stripes: Mapping[str, str]) -> list[
     """The runs of one output, all of them at the time of the file's last change.
 
     `place` is SYSTEM:PARTITION/ENVIRON; `stripes` has for each folder the part of a case id that
-    says how it is striped. ImportFailed if the output is not whole, or these do not say enough.
+    says how it is striped. UserError if the output is not whole, or these do not say enough.
     """
-    time = datetime.fromtimestamp(file.stat().st_mtime, timezone.utc)
+    time = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     # Any rank prints it, whenever it likes: which of the writes has failed is not to be known.
     error = _ERROR.search(text)
     runs = []
     jobs = _jobs(file, text)
     if unknown := sorted({folder for job in jobs for folder, _ in job.targets} - set(stripes)):
         example = unknown[0]
-        raise ImportFailed(
+        raise UserError(
             f"{file}: say how {' and '.join(unknown)} is striped: --stripes {example}=4x1 for 4 "
             f"stripes of 1 MiB, {example}=-1x1 for all OSTs, {example}=none for no stripes"
         )
@@ -104,24 +105,27 @@ def read(file: Path, text: str, place: str, stripes: Mapping[str, str]) -> list[
         for (folder, name), target in job.targets.items():
             here = f"{file}:{target.line}"
             if name not in KINDS:
-                raise ImportFailed(f"{here}: {name} is none of {', '.join(KINDS)}")
-            if KINDS[name] is None:
+                raise UserError(f"{here}: {name} is none of {', '.join(KINDS)}")
+            kind = KINDS[name]
+            if kind is None:
                 continue
+            check, backend, files = kind
             case = case_of(
                 here,
-                f"{place}/write/{KINDS[name]}/{stripes[folder]}"
-                f"/local={format_size(job.size)}/writers={job.processes}",
+                f"{place}/{check}/backend={backend}{stripes[folder]}"
+                f"/local_size={format_size(job.size)}/writers={job.processes}"
+                + (f"/files={files}" if files else ""),
             )
-            figures = {} if error else _figures(job, folder, name)
+            metrics = {} if error else _metrics(job, folder, name)
             remark = error[0].strip() if error else ""
-            runs.append(Run(case, time, figures, file, target.line, remark))
+            runs.append(Run(case, time, metrics, file, target.line, remark))
     return runs
 
 
-def _figures(job: _Job, folder: str, name: str) -> dict[str, float]:
+def _metrics(job: _Job, folder: str, name: str) -> dict[str, float]:
     """What the rates of one case come to, and for HDF5 and NetCDF the ratio to MPI-IO."""
     rates = job.targets[folder, name].rates
-    figures = {
+    metrics = {
         "total_max": max(rates),
         "total_median": median(rates),
         "total_mean": fmean(rates),
@@ -129,12 +133,12 @@ def _figures(job: _Job, folder: str, name: str) -> dict[str, float]:
     }
     control = job.targets.get((folder, CONTROL))
     if control and name in ("hdf5", "netcdf"):
-        figures["ratio"] = max(rates) / max(control.rates)
-    return figures
+        metrics["ratio"] = max(rates) / max(control.rates)
+    return metrics
 
 
 def _jobs(file: Path, text: str) -> list[_Job]:
-    """The runs of the program that an output holds; ImportFailed if one is not whole."""
+    """The runs of the program that an output holds; UserError if one is not whole."""
     jobs: list[_Job] = []
     job: _Job | None = None
     target: _Target | None = None
@@ -146,7 +150,7 @@ def _jobs(file: Path, text: str) -> list[_Job]:
             jobs.append(job)
         elif not job or found["banner"] or found["garbled"]:
             shown = text.splitlines()[line - 1].strip()
-            raise ImportFailed(f"{here}: {shown!r} is garbled, or what is before it truncated")
+            raise UserError(f"{here}: {shown!r} is garbled, or what is before it truncated")
         elif found["processes"]:
             job.processes = int(found["processes"])
         elif found["x"]:
@@ -157,7 +161,7 @@ def _jobs(file: Path, text: str) -> list[_Job]:
         elif found["finished"]:
             counts = [len(target.rates) for target in job.targets.values()]
             if not counts or min(counts) < max(counts) or not counts[0]:
-                raise ImportFailed(f"{here}: garbled: not the same number of rates of every file")
+                raise UserError(f"{here}: garbled: not the same number of rates of every file")
             job = None
         elif found["rate"]:
             rate = mib_per_s(here, found["rate"], found["unit"])
@@ -165,13 +169,13 @@ def _jobs(file: Path, text: str) -> list[_Job]:
             if not target or not isclose(
                 rate * as_number(here, found["time"]), job.mib, rel_tol=_ROUNDING
             ):
-                raise ImportFailed(f"{here}: garbled: time x rate is not {job.mib:g} MiB")
+                raise UserError(f"{here}: garbled: time x rate is not {job.mib:g} MiB")
             target.rates.append(rate)
         elif found["summary"]:
             rate = mib_per_s(here, found["summary"], found["summary_unit"])
             known = target.rates if target else []
             if not known or not isclose(rate, _SUMMARY[found["kind"]](known), rel_tol=_ROUNDING):
-                raise ImportFailed(f"{here}: garbled: {found['kind']}rate is not that of the rates")
+                raise UserError(f"{here}: garbled: {found['kind']}rate is not that of the rates")
     if job:
-        raise ImportFailed(f"{file}: truncated: its end, 'Finished', is missing")
+        raise UserError(f"{file}: truncated: its end, 'Finished', is missing")
     return jobs

@@ -12,9 +12,6 @@ from pathlib import Path
 from iowatch.case import Case
 from iowatch.files import UserError
 
-#: The verdict of a run that was not verified here.
-IMPORTED = "imported"
-
 #: What one of these is in MiB/s. Case matters: nobody knows what Mb/s is.
 UNITS = {
     f"{prefix}B/s": factor / 2**20
@@ -33,17 +30,13 @@ UNITS = {
 }
 
 
-class ImportFailed(UserError):
-    """Old data cannot be imported; one line says where and why."""
-
-
 @dataclass(frozen=True)
 class Run:
     """One run of one case; nobody knows whether what it wrote was verified."""
 
     case: Case
     time: datetime  # of its end, with its time zone
-    figures: Mapping[str, float]  # in the units of iowatch.figures; empty if the run failed
+    metrics: Mapping[str, float]  # in the units of iowatch.metrics; empty if the run failed
     file: Path
     line: int
     remark: str  # what the file says of the run besides
@@ -54,25 +47,25 @@ class Run:
 
 
 def mib_per_s(place: str, value: str, unit: str) -> float:
-    """A bandwidth in MiB/s; ImportFailed if it is none, or of an unknown unit."""
+    """A bandwidth in MiB/s; UserError if it is none, or of an unknown unit."""
     factor = UNITS.get(unit)
     if factor is None:
-        what = f"{unit} is no unit of bandwidth" if unit else "the figure has no unit"
-        raise ImportFailed(f"{place}: {what}: give it with --unit, such as MB/s, GB/s or GiB/s")
+        what = f"{unit} is no unit of bandwidth" if unit else "the metric has no unit"
+        raise UserError(f"{place}: {what}: give it with --unit, such as MB/s, GB/s or GiB/s")
     number = as_number(place, value)
     if number <= 0:
-        raise ImportFailed(f"{place}: {value} is no bandwidth")
+        raise UserError(f"{place}: {value} is no bandwidth")
     return number * factor
 
 
 def as_number(place: str, text: str) -> float:
-    """A finite number; else ImportFailed."""
+    """A finite number; else UserError."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ImportFailed(f"{place}: {text!r} is no number")
+        raise UserError(f"{place}: {text!r} is no number")
     return number
 
 
@@ -83,7 +76,7 @@ def case_of(place: str, template: str, fields: Mapping[str, str] | None = None) 
 
     def field(match: re.Match[str]) -> str:
         if match[1] not in known:
-            raise ImportFailed(
+            raise UserError(
                 f"{place}: has no {match[0]} for --case: it has {', '.join(sorted(known))}"
             )
         return known[match[1]]
@@ -92,7 +85,7 @@ def case_of(place: str, template: str, fields: Mapping[str, str] | None = None) 
     try:
         return Case.parse(text)
     except ValueError:
-        raise ImportFailed(
-            f"{place}: {text!r} is not a case id: SYSTEM:PARTITION/ENVIRON/OPERATION/FILES/BACKEND"
-            "/count=COUNT/size=MIB/local=XxYxZ/writers=WRITERS"
+        raise UserError(
+            f"{place}: {text!r} is not a case id: SYSTEM:PARTITION/ENVIRON/CHECK/"
+            "PARAMETER=VALUE/..."
         ) from None

@@ -1,308 +1,239 @@
-"""The gate: a night's verdicts, and everything by which a check could have passed quietly."""
+"""A night of a system: the verdicts on its cases, and everything by which a check could have passed
+quietly."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from iowatch.bless import Blessed, settings_hash
-from iowatch.case import Case
-from iowatch.detector.judgement import NOISY, SUSPECT, Judgement, common_mode
+from iowatch.case import Case, short_names
+from iowatch.checks import DRIFT
+from iowatch.detector.filesystem import common_mode
 from iowatch.detector.settings import NORMAL
-from iowatch.history import UNFINISHED, Record, by_night, is_same_night
-from iowatch.judge import judge_tonight
-from iowatch.metrics import figure_names
-from iowatch.references import EXCUSABLE, ExpectedFailure
-from iowatch.site import Filesystem
-from iowatch.verdict import INVALID, NO_BASELINE, RED
+from iowatch.files import UserError
+from iowatch.history import reason, tests_of
+from iowatch.night.case_night import CaseNight
+from iowatch.references import ExpectedFailure, excuse
+from iowatch.run import Run, by_case, day_of, nights_of
+from iowatch.verdict import Kind, Verdict
 
-VERSIONS = "LibraryVersions"  # the check that has no case
-SHOWN = 12  # cases that a sentence names at most
-
-#: ReFrame's results of a test that has looked at what it was asked to look at.
-FINISHED = ("pass", "fail", "xfail")
+NAMED = 12  # cases that a sentence names at most
+RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
 @dataclass(frozen=True)
-class Row:
-    """The verdict on one case."""
-
-    case: Case
-    kind: str
-    sentence: str
-    red: bool
-    figures: dict[str, float]
-    known: bool = False  # a failure that the site expects
-
-
-@dataclass
 class Night:
-    """All verdicts, and what is wrong with the night as a whole."""
+    """All verdicts of a night, and what is wrong with the night as a whole."""
 
-    rows: list[Row] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # to be known, but not wrong
+    system: str
+    id: str
+    cases: Sequence[CaseNight] = ()
+    problems: Sequence[str] = ()  # with the night as a whole: they make it red
+    notes: Sequence[str] = ()  # to be known, but not wrong
     merged: frozenset[Case] = frozenset()  # a note says it for all of these
-    signal: int = 0  # that ended the night early
+    is_gated: bool = True  # whoever ran the night has said its problems; else the record speaks
+    signal: int = 0  # that ended it early
     page: Path | None = None  # its report
 
     @property
-    def red_rows(self) -> list[Row]:
-        return [row for row in self.rows if row.red]
+    def day(self) -> date:
+        """The day, in UTC, on which it began."""
+        return day_of(self.id)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All of them, in the order of time."""
+        return sorted((run for row in self.cases for run in row.runs), key=lambda run: run.time)
+
+    @property
+    def sessions(self) -> set[str]:
+        """Those of ReFrame in which it was measured."""
+        return {run.session for run in self.runs}
+
+    @property
+    def red(self) -> list[CaseNight]:
+        """The red cases."""
+        return [case for case in self.cases if case.is_red]
 
     @property
     def is_red(self) -> bool:
-        return bool(self.problems or self.red_rows)
-
-    def add(self, part: Night) -> None:
-        """Take in the verdicts of another session."""
-        self.rows += part.rows
-        self.problems += part.problems
-        self.notes += part.notes
-
-
-def gate(
-    expected: set[Case],
-    session: dict[str, Any] | None,
-    versions: bool = True,
-    profiles: Collection[Case] = (),
-) -> Night:
-    """Judge ReFrame's report of a session (None: it wrote none) against the expected cases.
-
-    With `versions` the libraries must have been asked for theirs wherever a case is expected.
-    `profiles` are the access patterns that must have been looked at.
-    """
-    run = session["runs"][-1] if session else {"testcases": []}
-    night = Night(problems=_failed(run))
-    for test in run["testcases"]:
-        if test.get("case_id"):
-            if test["result"] not in UNFINISHED:
-                night.rows.append(_row(test))
-        elif test["result"] == "xfail":
-            place = f"{test['partition']}+{test['environ']}"
-            night.notes.append(f"{test['display_name']} on {place} fails as expected")
-    night.rows.sort(key=lambda row: _order(row.case))
-
-    if not expected and not profiles:
-        night.problems.append("the site's configuration asks for no case: nothing was measured")
-    measured = {row.case for row in night.rows}
-    for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
-        if cases:
-            shown = _shown(map(str, cases))
-            night.problems.append(f"{len(cases)} of {len(expected)} cases {what}: {shown}")
-    profiled = {test.get("profile") for test in run["testcases"] if test["result"] in FINISHED}
-    if unseen := {str(case) for case in profiles} - profiled:
-        night.problems.append(
-            f"{len(unseen)} of {len(profiles)} access patterns not looked at: {_shown(unseen)}"
-        )
-    if versions and (unknown := _places(expected) - _seen(run["testcases"])):
-        night.problems.append(f"{VERSIONS} did not run on {', '.join(sorted(unknown))}")
-    if len(night.rows) > len(measured):
-        night.problems.append("a case ran more than once")
-    night.problems += _lost(run)
-    return night
-
-
-def faults(session: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a session whatever it was asked for, besides the verdicts on its cases."""
-    run = session["runs"][-1]
-    return [*_failed(run), *_lost(run)]
-
-
-def _failed(run: Mapping[str, Any]) -> list[str]:
-    """Of tests that have no case: a fixture, or a check before it had one."""
-    return [
-        f"{test['display_name']}: {_reason(test)}"
-        for test in run["testcases"]
-        if not test.get("case_id") and test["result"] in ("fail", "xpass")
-    ]
-
-
-def _lost(run: Mapping[str, Any]) -> list[str]:
-    lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
-    return [f"{lost} check(s) skipped or aborted"] if lost else []
-
-
-def _shown(cases: Iterable[str]) -> str:
-    """The first of these cases, by name."""
-    names = sorted(cases)
-    return ", ".join(names[:SHOWN] + ["..."] * (len(names) > SHOWN))
-
-
-def _places(cases: set[Case]) -> set[str]:
-    return {f"{case.partition}+{case.environ}" for case in cases}
-
-
-def _seen(tests: list[dict[str, Any]]) -> set[str]:
-    """Where the libraries said which versions they are."""
-    return {
-        f"{test['partition']}+{test['environ']}"
-        for test in tests
-        if test["name"] == VERSIONS and test["result"] in FINISHED
-    }
-
-
-def _order(case: Case) -> tuple[Any, ...]:
-    """A backend next to its control, and small before large."""
-    check = (
-        case.operation != "write",
-        case.files,
-        case.instances or 0,
-        case.each_ost,
-        case.ior_peer,
-    )
-    stripes = (case.stripe_count or 0, case.stripe_size or 0)
-    return (
-        case.partition,
-        case.environ,
-        *check,
-        case.local_size,
-        case.writers,
-        *stripes,
-        str(case),
-    )
-
-
-def _row(test: dict[str, Any]) -> Row:
-    """The row of a test that has a case: green only if ReFrame, figures and verdict all say so."""
-    case = Case.parse(test["case_id"])
-    values = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
-    figures = {name: value for name, value in values.items() if _is_finite(value)}
-    result, verdict, sentence = test["result"], test["verdict"], test["sentence"]
-
-    def invalid(why: str) -> Row:
-        return Row(case, INVALID, f"{case}: {why}", True, figures)
-
-    if result == "fail" and verdict in RED | {NO_BASELINE}:
-        return Row(case, verdict, sentence or f"{case}: {_reason(test)}", True, figures)
-    if result not in ("pass", "xfail"):
-        return invalid(_reason(test))
-    if missing := [name for name in figure_names(case) if name not in figures]:
-        return invalid(f"no figure for {', '.join(missing)}")
-    if not verdict:
-        return invalid("measured but not judged")
-    if result == "xfail" and verdict not in EXCUSABLE:
-        return invalid(f"its failure was expected, and its verdict is {verdict}")
-    if result == "pass" and verdict in RED:
-        return invalid(f"passed with a red verdict, {verdict}")
-    return Row(case, verdict, sentence, False, figures, known=result == "xfail")
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _reason(test: dict[str, Any]) -> str:
-    """One line on why a test did not pass."""
-    if test["result"] == "xpass":
-        return "passed, and ReFrame expects it to fail"
-    return " ".join((test.get("fail_reason") or test["result"]).split())
-
-
-#: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
-#: detector sees nothing of them.
-MAX_INVALID = NORMAL.max_reruns
-
-
-@dataclass(frozen=True)
-class Tonight:
-    """One case and what its night says so far."""
-
-    runs: Sequence[Record]  # of this night, oldest first
-    valid: Sequence[Record]  # of these, the ones with figures
-    judgement: Judgement | None  # of the detector; None: no run was valid
-    first_night: date  # on record
+        return bool(self.problems or self.red)
 
     @property
-    def is_suspect(self) -> bool:
-        return bool(self.valid) and self.valid[-1].verdict == SUSPECT
+    def worst_first(self) -> list[CaseNight]:
+        return sorted(self.cases, key=lambda case: case.severity)
 
     @property
-    def rerun_at(self) -> datetime | None:
-        """When the case is to be run again; None: not tonight."""
-        if not (self.is_suspect and self.judgement and self.judgement.rerun_at):
-            return None
-        if len(self.runs) - len(self.valid) > MAX_INVALID:
-            return None
-        due = self.judgement.rerun_at
-        return due if is_same_night(self.runs, due) else None
+    def brief(self) -> str:
+        """Red or green, and of how many cases."""
+        red = len(self.red)
+        count = f"{red} of {count_cases(len(self.cases))}" if red else count_cases(len(self.cases))
+        problems = f", {len(self.problems)} problem(s) with the night" if self.problems else ""
+        well = "Green" if self.is_gated else "Nothing red on record"
+        return f"{'Red' if self.is_red else well}: {count}{problems}"
+
+    @property
+    def why(self) -> str:
+        """The sentence that comes first."""
+        if self.merged and self.notes:
+            return self.notes[0]
+        rows = self.worst_first
+        worst = [*(row.sentence for row in rows if row.is_red), *self.problems]
+        loud = [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
+        if not self.is_gated:
+            loud.append("what was asked for and never ran is not on record")
+        return [*worst, *loud, "every case is as it should be"][0]
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """How many cases have each label, worst first."""
+        return list(Counter(row.label for row in self.worst_first).items())
+
+    def measured_in(self, sessions: Collection[str]) -> Night:
+        """The part of the night that ran in these sessions."""
+        cases = [c for c in self.cases if any(run.session in sessions for run in c.runs)]
+        return replace(self, cases=cases)
 
 
-def tonight(
-    records: Iterable[Record], blessed: Mapping[Case, Blessed], now: datetime
-) -> dict[Case, Tonight]:
-    """Every case that was run in the night that `now` is in; runs of the future are none."""
-    found = {}
-    for case, nights in by_night(record for record in records if record.time <= now).items():
-        last = max(nights)
-        runs = nights[last]
-        if not is_same_night(runs, now):
-            continue
-        valid = [run for run in runs if run.figures.get("total_max")]
-        judgement = None
-        if valid:
-            # As the check saw it: the last run has just ended, and is not yet on record.
-            run = valid[-1]
-            before = {**nights, last: [other for other in runs if other is not run]}
-            before = {night: others for night, others in before.items() if others}
-            judgement = judge_tonight(before, blessed.get(case), run.time, run.figures).judgement
-        found[case] = Tonight(runs, valid, judgement, min(nights))
-    return found
+def count_cases(count: int) -> str:
+    return f"{count} case" if count == 1 else f"{count} cases"
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known beyond tonight's own figures."""
+    """What is known of a system besides its runs."""
 
-    filesystems: Sequence[Filesystem]
-    cases: Mapping[Case, Tonight]
-    blessed: Mapping[Case, Blessed]
-    expected: Sequence[ExpectedFailure]
-    database: Path  # ReFrame's results
-    future: int = 0  # runs on record that are dated later than now
+    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
+    expected: Sequence[ExpectedFailure] = ()
+    rerun_command: str = ""  # that runs again what is suspicious; empty: not to be said
 
 
-def add_notes(night: Night, known: Known, now: datetime, again: str) -> None:
-    """Add all notes to a night; `again` is the command that runs what is suspicious again."""
-    night.merged, merged = _merge(night, known, now)
-    night.notes += [
-        *merged,
-        *_reruns(known.cases.values(), now, again),
-        *_noisy(night),
-        *_baselines(night, known),
-        *_well(night, known.expected, now.date()),
+def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
+    """A night of a system with everything on record of its cases.
+
+    What a wrong clock has dated later than now is no past. Of this night itself it counts: whatever
+    the time, these are its verdicts.
+    """
+    runs = [run for run in runs if run.case.system == system]
+    past = by_case(
+        run for run in runs if run.night == night or not (run.night > night or run.is_after(now))
+    )
+    tonight = {case: nights for case, nights in past.items() if night in nights}
+    names = short_names(tonight)
+    cases = [
+        _case_night(case, names[case], night, nights, known) for case, nights in tonight.items()
     ]
-    if known.future:
-        night.notes.append(
-            f"{known.future} run(s) in {known.database} are dated later than now: a clock was "
-            "wrong; they count for nothing"
+    cases.sort(key=lambda row: row.case.order)
+    merged, common = _merge(cases, now)
+    notes = [
+        *common,
+        *(_reruns(cases, now, known.rerun_command) if known.rerun_command else ()),
+        *_noisy(cases),
+        *_baselines(cases),
+        *_well(cases, known.expected),
+        *_future((run for run in runs if run.night != night), now),
+    ]
+    return Night(system, night, cases, notes=notes, merged=merged)
+
+
+def _case_night(
+    case: Case, name: str, night: str, nights: Mapping[str, Sequence[Run]], known: Known
+) -> CaseNight:
+    runs = nights[night]
+    entry = known.blessed.get(case)
+    if entry and entry.blessed > day_of(night):  # it was not in force then
+        entry = None
+    is_known = runs[-1].is_known
+    why = excuse(known.expected, str(case), day_of(night)) if is_known else None
+    return CaseNight(
+        case=case,
+        name=name,
+        night=night,
+        runs=runs,
+        earlier={other: runs for other, runs in nights.items() if other != night},
+        blessed=entry,
+        known=str(why or "expected") if is_known else "",
+    )
+
+
+def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
+    """The night that begins with `night` (a day, or more of its id), or the last one.
+
+    What is wrong with it is what the record says: a case that was not measured is a problem if the
+    nights before measured it. UserError.
+    """
+    own = [run for run in runs if run.case.system == system and not run.is_after(now)]
+    nights = nights_of(own)
+    if not nights:
+        names = ", ".join(sorted({run.case.system for run in runs})) or "none"
+        raise UserError(f"no night of system {system} is on record; systems on record: {names}")
+    found = [name for name in nights if name.startswith(night)] if night else [max(nights)]
+    if not found:
+        raise UserError(
+            f"no night of {night} is on record for {system}: the first is {min(nights)}, the last "
+            f"{max(nights)}"
+        )
+    if len(found) > 1:
+        raise UserError(
+            f"{len(found)} nights of {system} began on {night}: name one of {', '.join(found)}"
+        )
+    (last,) = found
+    before = {name: runs for name, runs in nights.items() if name < last}
+    missing = list(_missing(before, {run.case for run in nights[last]}))
+    of_record = night_of(system, last, runs, known, now)
+    return replace(of_record, problems=missing, is_gated=False)
+
+
+def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
+    """A sentence on the cases that most of the nights before measured, and this one did not."""
+    recent = list(earlier)[-RECENT:]
+    measured = Counter(case for night in recent for case in {run.case for run in earlier[night]})
+    missing = [c for c, count in measured.items() if c not in tonight and count > len(recent) / 2]
+    if missing:
+        yield (
+            f"{count_cases(len(missing))} not measured, unlike on most nights before: "
+            f"{_shown(missing)}"
         )
 
 
-def _merge(night: Night, known: Known, now: datetime) -> tuple[frozenset[Case], list[str]]:
+def _shown(cases: Iterable[Case]) -> str:
+    """The first of these cases, by name."""
+    names = sorted(map(str, cases))
+    return ", ".join(names[:NAMED] + ["..."] * (len(names) > NAMED))
+
+
+# Notes
+
+
+def _merge(cases: Sequence[CaseNight], now: datetime) -> tuple[frozenset[Case], list[str]]:
     """The cases that share one alarm, of their filesystem, and its sentence."""
-    shared = {(fs.system, fs.partition): fs.name for fs in known.filesystems}
-    judgements: dict[str, dict[str, Case]] = {}
-    for case, tonight in known.cases.items():
-        name = shared.get((case.system, case.partition))
-        if name and tonight.judgement:
-            judgements.setdefault(name, {})[str(case)] = case
-    kinds = {row.case: row.kind for row in night.rows if row.red}
+    filesystems: dict[str, dict[str, CaseNight]] = {}
+    for row in cases:
+        if any(run.is_measured for run in row.runs):
+            filesystems.setdefault(row.last.filesystem, {})[str(row.case)] = row
     merged, sentences = set(), []
-    for name, cases in sorted(judgements.items()):
-        judged = {text: j for text, case in cases.items() if (j := known.cases[case].judgement)}
-        if alarm := common_mode(judged, now):
+    for name, rows in sorted(filesystems.items()):
+        verdicts = {text: _verdict(row) for text, row in rows.items()}
+        if alarm := common_mode(verdicts, now):
             sentences.append(f"{name}: {alarm.sentence}")
-            slow = {text: cases[text] for text in alarm.cases}
-            merged |= {c for text, c in slow.items() if kinds.get(c) == judged[text].kind}
+            slow = (rows[text] for text in alarm.cases)
+            merged |= {row.case for row in slow if row.is_red and row.kind is _verdict(row).kind}
     return frozenset(merged), sentences
 
 
-def _reruns(cases: Iterable[Tonight], now: datetime, again: str) -> Iterator[str]:
+def _verdict(row: CaseNight) -> Verdict:
+    """The detector's: of a case that is well it need not be asked."""
+    past = row.past if row.is_red or row.known else None
+    return past.verdict if past else Verdict(row.kind, row.said)
+
+
+def _reruns(cases: Sequence[CaseNight], now: datetime, again: str) -> Iterator[str]:
     suspects = [case for case in cases if case.is_suspect]
     times = sorted(case.rerun_at for case in suspects if case.rerun_at)
     if times:
@@ -312,38 +243,108 @@ def _reruns(cases: Iterable[Tonight], now: datetime, again: str) -> Iterator[str
         yield f"{rest} case(s) suspect, and no more re-runs tonight"
 
 
-def _noisy(night: Night) -> Iterator[str]:
-    if noisy := sum(row.kind == NOISY for row in night.rows):
+def _noisy(cases: Sequence[CaseNight]) -> Iterator[str]:
+    if noisy := sum(case.kind is Kind.NOISY for case in cases):
         yield (
-            f"{noisy} of {len(night.rows)} case(s) noisy: they vary too much to show a drop of "
+            f"{noisy} of {len(cases)} case(s) noisy: they vary too much to show a drop of "
             f"{NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
         )
 
 
-def _baselines(night: Night, known: Known) -> Iterator[str]:
+def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
     """Baselines that are not what the detector takes them for."""
-    entries = {row.case: known.blessed[row.case] for row in night.rows if row.case in known.blessed}
     in_force = settings_hash(NORMAL)
-    if stale := sum(entry.settings != in_force for entry in entries.values()):
+    stale = sum(row.blessed.settings != in_force for row in cases if row.blessed)
+    if stale:
         yield (
             f"{stale} case(s) blessed under other thresholds of the detector: see whether `iowatch "
             "bless` still accepts their nights"
         )
     lost = [
-        case
-        for case, entry in entries.items()
-        if case in known.cases and known.cases[case].first_night > entry.last
+        row.case
+        for row in cases
+        if row.blessed and row.blessed.is_before(min([*row.earlier, row.night]))
     ]
     if lost:
         yield (
-            f"{len(lost)} case(s) without their blessed nights in {known.database}, such as "
-            f"{lost[0]}: if it was moved or lost, slow nights since the bless are forgotten"
+            f"{len(lost)} case(s) without their blessed nights on record, such as {lost[0]}: if "
+            "the results database was moved or lost, slow nights since the bless are forgotten"
         )
 
 
-def _well(night: Night, expected: Iterable[ExpectedFailure], today: date) -> Iterator[str]:
+def _well(cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure]) -> Iterator[str]:
     """Failures that were expected and did not come."""
     for entry in expected:
-        rows = [row for row in night.rows if entry.excuses(str(row.case), today)]
-        if rows and not any(row.known or row.kind == INVALID for row in rows):
+        rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
+        if rows and not any(row.known or row.kind is Kind.INVALID for row in rows):
             yield f"{entry.case.pattern}: does not fail, though {entry}: remove the entry?"
+
+
+def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
+    if future := sum(run.is_after(now) for run in runs):
+        yield (
+            f"{future} run(s) on record are dated later than now: a clock was wrong; they count "
+            "for nothing"
+        )
+
+
+# The gate
+
+
+def problems_of(
+    expected: set[Case], session: Mapping[str, Any] | None, runs: Sequence[Run]
+) -> Iterator[str]:
+    """What is wrong with a session of ReFrame (None: it wrote no report) that was to measure these
+    cases, and has these runs, besides its verdicts."""
+    if session:
+        yield from _failed(session)
+    if not expected:
+        yield "the site's configuration asks for no case: nothing was measured"
+    measured = {run.case for run in runs}
+    for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
+        if cases:
+            yield f"{len(cases)} of {len(expected)} cases {what}: {_shown(cases)}"
+    if len(runs) > len(measured):
+        yield "a case ran more than once"
+    for run in runs:
+        missing = [name for name in run.case.metrics if name not in run.metrics]
+        if missing and not run.is_invalid:
+            yield f"{run.case}: its verdict is {run.kind}, and it has no {', '.join(missing)}"
+    if session:
+        yield from _lost(session)
+
+
+def faults(session: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a session whatever it was asked for, besides the verdicts on its cases."""
+    return [*_failed(session), *_lost(session)]
+
+
+def _failed(session: Mapping[str, Any]) -> list[str]:
+    """Of tests that have no case: a fixture, or a check before it had one."""
+    return [
+        f"{test['display_name']}: {reason(test)}"
+        for test in tests_of(session)
+        if not test.get("case_id") and test["result"] in ("fail", "xpass")
+    ]
+
+
+def _lost(session: Mapping[str, Any]) -> list[str]:
+    run = session["runs"][-1]
+    lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
+    return [f"{lost} check(s) skipped or aborted"] if lost else []
+
+
+def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
+    """A sentence on the cases that had a baseline on their last night, and now have none."""
+    lost = [
+        row.case
+        for row in cases
+        if not row.blessed
+        and row.earlier
+        and any(DRIFT in run.metrics for run in row.earlier[max(row.earlier)])
+    ]
+    if lost:
+        yield (
+            f"the baseline of {count_cases(len(lost))} is gone since the night before: "
+            f"{_shown(lost)}: restore reference_values/baselines, or bless again"
+        )

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from email.message import EmailMessage
 
-from iowatch.site import UsageError
+from iowatch.files import UserError
 
 TIMEOUT_S = 60
 
@@ -49,12 +49,12 @@ class Outbox:
 
 
 def outbox(address: str) -> Outbox:
-    """The outbox for an address; UsageError if no mail can be sent there."""
+    """The outbox for an address; UserError if no mail can be sent there."""
     if not address.isascii() or not re.fullmatch(r"[^\s,;<>-][^\s,;<>]*", address):
-        raise UsageError(f"--mail {address}: not one mail address")
+        raise UserError(f"--mail {address}: not one mail address")
     # Cron's PATH has neither.
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/lib"])
     program = shutil.which("sendmail", path=path)
     if program is None:
-        raise UsageError("--mail: there is no sendmail on this machine: install a mail server")
+        raise UserError("--mail: there is no sendmail on this machine: install a mail server")
     return Outbox(program, address)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 
-from iowatch import bless, history, references
+from iowatch import bless, history, raw_results, references, report
 from iowatch.case import Case
-from iowatch.checks import NIGHTLY, SWEEPS
-from iowatch.history import HistoryError
-from iowatch.night.gate import Known, Night, Tonight, add_notes, gate, tonight
+from iowatch.files import UserError
+from iowatch.history import NIGHT_KEY, runs_of
+from iowatch.night.case_night import CaseNight
+from iowatch.night.gate import Known, Night, lost_baselines, night_of, problems_of
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
-from iowatch.site import (
-    CHECKS_FOLDER,
-    Filesystem,
-    UsageError,
-    cases,
-    filesystems,
-    is_stored,
-    profiles,
-    reference_folder,
-    results_database,
-)
+from iowatch.run import Run, night_id, nights_of
+from iowatch.site import CHECKS_FOLDER, NIGHTLY, SWEEPS, Site, read_site, reference_folder
 
 
 class NothingDue(Exception):
@@ -42,15 +34,15 @@ class Wanted:
     names: Sequence[str] = ()  # ReFrame's -n; what they leave out makes the night red
     record: bool = False  # accept cases without reference values
     again: bool = False  # only the re-runs that are due
-    time_limit: timedelta = history.NIGHT
+    time_limit: timedelta = timedelta(hours=20)
     quiet: bool = False  # nothing of ReFrame's own output
 
     def check(self) -> None:
-        """UsageError if these do not go together."""
+        """UserError if these do not go together."""
         if self.sweep not in SWEEPS:
-            raise UsageError(f"--sweep {self.sweep}: there are {' and '.join(SWEEPS)}")
+            raise UserError(f"--sweep {self.sweep}: there are {' and '.join(SWEEPS)}")
         if self.again and self.names:
-            raise UsageError("--again runs what is due: leave out --name")
+            raise UserError("--again runs what is due: leave out --name")
 
     @property
     def rerun_command(self) -> str:
@@ -65,100 +57,146 @@ class Part:
 
     options: list[str]
     expected: set[Case]
-    versions: bool = True  # of the libraries, too
-    profiles: set[Case] = field(default_factory=set)  # access patterns to look at
 
 
 def run(wanted: Wanted) -> Night:
-    """Run the checks, or those that are due again, and judge the night.
+    """Run the checks, or those that are due again, and judge the night; its page is written.
 
-    SiteConfigError, UsageError, NothingDue and what reading the past raises come before anything
+    UserError, NothingDue and what reading the past raises come before anything
     runs; Interrupted as well. A night that is stopped later is judged by what was measured.
     """
     deadline = time.monotonic() + wanted.time_limit.total_seconds()
     if not CHECKS_FOLDER.is_dir():
-        raise UsageError(
+        raise UserError(
             f"{CHECKS_FOLDER} is missing: install iowatch from its checkout, with pip -e"
         )
-    places = filesystems(wanted.system)
-    asked = cases(places, wanted.sweep)
-    database = results_database()
-    with locked(wanted.system.partition(":")[0], database.parent) as lock:
+    if not shutil.which("reframe"):
+        raise UserError("no reframe on PATH: source env.sh")
+    site = read_site(wanted.system)
+    asked = site.cases(wanted.sweep)
+    with locked(site.system, site.database.parent) as lock:
         if wanted.again:
-            parts = _reruns(wanted, places, asked, database)
+            night, parts = _reruns(wanted, site, asked)
         else:
-            parts = [_all(wanted, asked, profiles(places, wanted.sweep))]
-        night, ran = Night(), Session()
+            names = [f"--name={name}" for name in wanted.names]
+            parts = [Part(["--system", wanted.system, *names], asked)]
+            night = night_id(datetime.now(UTC))
+        ran: list[tuple[Part, Session]] = []
+        session, mode = Session(), [*_mode(wanted), f"--session-extras={NIGHT_KEY}={night}"]
         with held():  # what was measured is to be seen; a session notices what has waited
             for part in parts:
-                if not ran.stopped:
-                    ran = run_session([*part.options, *_mode(wanted)], deadline, wanted.quiet, lock)
-                    night.add(_judge(part, ran, wanted.system))
+                if session.stopped:
+                    session = replace(session, report=None)  # this part did not run
                 else:
-                    night.add(gate(part.expected, None, part.versions, part.profiles))
+                    options = [*part.options, *mode]
+                    session = run_session(options, night, deadline, wanted.quiet, lock)
+                ran.append((part, session))
             ignore_signals()  # also those that have waited
-        night.signal = ran.signal
-        if database.is_file():
-            try:
-                now = datetime.now(timezone.utc)
-                known = look_back(wanted.system, places, asked, database, now)
-                add_notes(night, known, now, wanted.rerun_command)
-            except (HistoryError, bless.BlessError, references.ExpectedError) as err:
-                night.problems.append(str(err))
-    return night
+        return _judged(wanted, site, night, ran)
 
 
-def _all(wanted: Wanted, asked: set[Case], patterns: set[Case]) -> Part:
-    options = ["--system", wanted.system, *(f"--name={n}" for n in wanted.names)]
-    return Part(options, asked, profiles=patterns)
-
-
-def _reruns(
-    wanted: Wanted, places: Sequence[Filesystem], asked: set[Case], database: Path
-) -> list[Part]:
-    """The re-runs that are due, a session for each partition and environment."""
-    if not database.is_file():
-        raise UsageError(f"--again: nothing is on record yet: there is no {database}")
-    now = datetime.now(timezone.utc)
-    known = look_back(wanted.system, places, asked, database, now)
-    reruns = due(known.cases, now)
-    if not reruns:
-        times = sorted(night.rerun_at for night in known.cases.values() if night.rerun_at)
+def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Part]]:
+    """The night on record that is not over, and the re-runs that are due, a session for each
+    partition and environment: ReFrame's hashes know neither."""
+    if not site.database.is_file():
+        raise UserError(f"--again: nothing is on record yet: there is no {site.database}")
+    now = datetime.now(UTC)
+    known, runs = look_back(site, now)
+    nights = nights_of(run for run in runs if run.case in asked and not run.is_after(now))
+    night = max(nights, default="")
+    cases = night_of(site.system, night, runs, known, now).cases if night else ()
+    suspects = [case for case in cases if case.case in asked and case.rerun_at]
+    due = [case for case in suspects if case.rerun_at and case.rerun_at <= now]
+    if not due:
+        times = sorted(case.rerun_at for case in suspects if case.rerun_at)
         next_ = f": the next from {times[0]:%Y-%m-%d %H:%M} UTC" if times else ""
         raise NothingDue(f"{wanted.system}: no re-run is due{next_}")
-    return [Part(rerun.options, rerun.cases, versions=False) for rerun in reruns]
+    return night, list(_again(due))
 
 
-def look_back(
-    system: str, places: Sequence[Filesystem], asked: set[Case], database: Path, now: datetime
-) -> Known:
-    """What is known of the cases that a night asks for. HistoryError, BlessError, ExpectedError."""
-    name, folder = system.partition(":")[0], reference_folder()
-    records = [record for record in history.read([database]) if record.case in asked]
-    blessed = bless.read(name, folder)
-    failures = references.read_expected(name, folder)
-    future = sum(record.time > now for record in records)
-    return Known(places, tonight(records, blessed, now), blessed, failures, database, future)
+def _again(due: Sequence[CaseNight]) -> Iterator[Part]:
+    places = sorted({(row.case.partition, row.case.environ) for row in due})
+    for partition, environ in places:
+        rows = [r for r in due if (r.case.partition, r.case.environ) == (partition, environ)]
+        names = sorted(f"--name=/{row.last_measured.test}" for row in rows if row.last_measured)
+        system = f"{rows[0].case.system}:{partition}"
+        # ReFrame's -p searches: gnu would find gnu-debug as well.
+        place = ["--system", system, "-p", f"^{re.escape(environ)}$"]
+        yield Part([*place, *names], {row.case for row in rows})
+
+
+def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[Run]]:
+    """What is known of a system, and its runs. UserError, BadReference."""
+    folder = reference_folder()
+    blessed = bless.read(site.system, folder)
+    known = Known(blessed, references.read_expected(site.system, folder), again)
+    since, spans = now - history.YEAR, bless.spans(blessed.values())
+    return known, history.read([site.database], since, spans)
+
+
+def _judged(wanted: Wanted, site: Site, night: str, ran: Sequence[tuple[Part, Session]]) -> Night:
+    """The night: its verdicts, and everything that is wrong with it."""
+    now = datetime.now(UTC)
+    known, runs, problems = Known(), list[Run](), list[str]()
+    if site.database.is_file():
+        try:
+            known, runs = look_back(site, now, wanted.rerun_command)
+        except UserError as err:
+            problems.append(str(err))
+    stored = {run.session for run in runs}
+    sessions = set()
+    for part, session in ran:
+        own = list(_own(session, night))
+        problems += _problems(part, session, own, stored)
+        runs += [run for run in own if run.session not in stored]
+        sessions |= {run.session for run in own}
+    # What has just run has the last word, whatever a clock that was set back says.
+    runs.sort(key=lambda run: run.session in sessions)
+    whole = night_of(site.system, night, runs, known, now)
+    problems += [*lost_baselines(whole.cases), *_tidy(site, now.date())]
+    whole = replace(whole, problems=list(dict.fromkeys(problems)), signal=ran[-1][1].signal)
+    if whole.cases:
+        try:
+            whole = replace(whole, page=report.write_page(whole, site.database.parent))
+        except UserError as err:
+            whole = replace(whole, problems=[*whole.problems, str(err)])
+    return whole.measured_in(sessions)
+
+
+def _problems(
+    part: Part, session: Session, own: Sequence[Run], stored: Collection[str]
+) -> Iterator[str]:
+    """What is wrong with a session as such; `stored` are those in ReFrame's results database."""
+    if session.stopped:
+        yield session.stopped
+    found = list(problems_of(part.expected, session.report, own))
+    yield from found
+    if session.error:
+        yield f"reframe: {session.error}"
+    if any(run.session not in stored for run in own):
+        yield "the session is not in ReFrame's results database"
+    if session.status != 0 and not (session.stopped or found or any(run.is_red for run in own)):
+        yield f"reframe ended with exit code {session.status}"
+
+
+def _tidy(site: Site, today: date) -> Iterator[str]:
+    keep = {(place.system, place.partition): place.keep_days for place in site.filesystems}
+    try:
+        raw_results.tidy(site.prefix, keep, today)
+    except UserError as err:
+        yield str(err)
+
+
+def _own(session: Session, night: str) -> Iterator[Run]:
+    """The runs that a session reported, of this night even if it was cut off before it said so."""
+    for run in runs_of(session.report) if session.report else ():
+        yield replace(run, night=night)
 
 
 def _mode(wanted: Wanted) -> list[str]:
     """ReFrame's options for a sweep; a site's mode may add to it, such as longer jobs."""
     mode = [] if wanted.sweep == NIGHTLY else [f"--mode={wanted.sweep}"]
     return [*mode, *(["--setvar=record=1"] if wanted.record else [])]
-
-
-def _judge(part: Part, session: Session, system: str) -> Night:
-    """The verdicts of a session, and what is wrong with the session as such."""
-    night = gate(part.expected, session.report, part.versions, part.profiles)
-    if session.stopped:
-        night.problems.insert(0, session.stopped)
-    if session.error:
-        night.problems.append(f"reframe: {session.error}")
-    if session.report and not is_stored(system, session.report["session_info"]["uuid"]):
-        night.problems.append("the session is not in ReFrame's results database")
-    if session.status != 0 and not night.is_red:
-        night.problems.append(f"reframe ended with exit code {session.status}")
-    return night
 
 
 def read_duration(text: str) -> timedelta:
@@ -171,44 +209,3 @@ def read_duration(text: str) -> timedelta:
     if not duration:
         raise ValueError(f"not a time such as 90m, 6h or 1d12h: {text!r}")
     return duration
-
-
-@dataclass(frozen=True)
-class Rerun:
-    """A selection of ReFrame's; its hashes know neither partition nor environment."""
-
-    partition: str  # system:partition
-    environ: str
-    tests: Mapping[Case, str]  # the hash of each
-
-    @property
-    def cases(self) -> set[Case]:
-        return set(self.tests)
-
-    @property
-    def options(self) -> list[str]:
-        """ReFrame's options that select these cases."""
-        names = [f"--name=/{test}" for test in sorted(self.tests.values())]
-        # ReFrame's -p searches: gnu would find gnu-debug as well.
-        return ["--system", self.partition, "-p", f"^{re.escape(self.environ)}$", *names]
-
-
-def due(cases: Mapping[Case, Tonight], now: datetime) -> list[Rerun]:
-    """The re-runs that are due."""
-    groups: dict[tuple[str, str], dict[Case, str]] = {}
-    for case, night in cases.items():
-        if night.rerun_at and night.rerun_at <= now:
-            place = (f"{case.system}:{case.partition}", case.environ)
-            groups.setdefault(place, {})[case] = night.valid[-1].test
-    return [Rerun(*place, tests) for place, tests in sorted(groups.items())]
-
-
-def rerun_script(cases: Mapping[Case, Tonight], now: datetime) -> Iterator[str]:
-    """The lines of a shell script that runs again what is due; what is not yet, as comments."""
-    for night in cases.values():
-        if night.rerun_at:
-            yield f"# {night.valid[-1].sentence}"
-            if night.rerun_at > now:
-                yield f"#   due from {night.rerun_at:%H:%M} UTC"
-    for rerun in due(cases, now):
-        yield shlex.join(["reframe", "-c", str(CHECKS_FOLDER), "-r", *rerun.options])

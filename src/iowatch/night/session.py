@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,12 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from iowatch.site import CHECKS_FOLDER, UsageError, environment, temporary_folder, why_it_failed
+from iowatch.files import UserError
+from iowatch.site import CHECKS_FOLDER, JOB_TMPDIR, NIGHT
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
@@ -94,12 +96,17 @@ def _listening() -> Iterator[None]:
 
 
 def run_session(
-    options: Sequence[str], deadline: float, quiet: bool = False, lock: int | None = None
+    options: Sequence[str],
+    night: str,
+    deadline: float,
+    quiet: bool = False,
+    lock: int | None = None,
 ) -> Session:
-    """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most.
+    """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most,
+    as a part of this night.
 
     ReFrame's output goes through unless `quiet`. It inherits the descriptor `lock`, and so keeps
-    that lock if iowatch itself is killed. UsageError if there is no room for temporary files.
+    that lock if iowatch itself is killed. UserError if there is no room for temporary files.
     """
     with held(), _adopting(), temporary_folder() as folder:
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
@@ -125,7 +132,7 @@ def run_session(
                         start_new_session=True,
                         preexec_fn=_heed_interrupts,
                         pass_fds=() if lock is None else (lock,),
-                        env=environment(folder),
+                        env=environment(folder, night),
                     )
                     process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -162,6 +169,36 @@ def _heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is removed after the block; UserError if none can be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="iowatch.")
+    except OSError as err:
+        raise UserError(f"no temporary folder can be made, nothing was run: {err}") from None
+    with folder as name:
+        yield Path(name)
+
+
+def environment(folder: Path, night: str) -> dict[str, str]:
+    """ReFrame's own environment: it leaves a log in TMPDIR whenever it starts.
+
+    Its jobs get the user's TMPDIR again, from reframe_checks/job.py.
+    """
+    users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
+    return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users}
+
+
+def why_it_failed(output: str) -> str:
+    """The line of ReFrame's output that says what went wrong; empty if there is none."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)  # of colours
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    # A configuration that is no Python makes ReFrame print a traceback, the place near its end.
+    place = [line for line in lines if line.startswith("File ")][-1:]
+    error = [line for line in lines if re.search(r"rror: |^ERROR", line)][-1:]
+    return ": ".join(place + error) if error else ""
+
+
 def _read(report: Path) -> tuple[dict[str, Any] | None, str]:
     """ReFrame's report, if it wrote one, and what is wrong with it."""
     try:
@@ -187,6 +224,8 @@ def _stop(process: subprocess.Popen[bytes] | None) -> str:
         process.wait()
         said = f"; reframe did not end within {GRACE_S:g} s and was killed: {LOST}"
         return said + _end_orphans()
+    if not _end_jobs():  # one that it was just starting, and so did not know to cancel
+        _send(signal.SIGTERM, _descendants())
     return _end_rest()
 
 
@@ -240,9 +279,10 @@ def _descendants() -> set[int]:
 
 @contextmanager
 def locked(system: str, folder: Path) -> Iterator[int]:
-    """Hold the lock of a system's nights, a file in `folder`; UsageError if somebody else does.
+    """Hold the lock of a system's nights, a file in `folder`; UserError if somebody else does.
 
-    Gives the descriptor: whoever inherits it keeps the lock until it ends too.
+    Gives the descriptor: whoever inherits it keeps the lock until it ends too, so that a ReFrame
+    whose iowatch was killed still counts. (The locks of fasteners are not inherited.)
     """
     file = folder / f"nightly.{system}.lock"
     try:
@@ -253,13 +293,13 @@ def locked(system: str, folder: Path) -> Iterator[int]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            owner = f"since {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+            owner = f"since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
             owner += f", process {os.getpid()} on {socket.gethostname()}\n"
             os.truncate(handle, 0)
             os.write(handle, owner.encode())
         except BlockingIOError:
             owner = os.read(handle, 200).decode(errors="replace").strip()
-            raise UsageError(
+            raise UserError(
                 f"{system}: a night is still at work, {owner}; nothing was run"
             ) from None
         except OSError as err:  # such as a full disk
@@ -272,5 +312,5 @@ def locked(system: str, folder: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def _not_written(file: Path, err: OSError) -> UsageError:
-    return UsageError(f"{file}: cannot be written, nothing was run: {err.strerror}")
+def _not_written(file: Path, err: OSError) -> UserError:
+    return UserError(f"{file}: cannot be written, nothing was run: {err.strerror}")

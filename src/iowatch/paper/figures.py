@@ -13,11 +13,15 @@ from typing import Any
 
 import polars as pl
 
-from iowatch.case import Case, format_size
-from iowatch.history import Record
-from iowatch.importers.runs import IMPORTED
-from iowatch.paper.published import PublishedError, read_tables
+from iowatch.case import Case
+from iowatch.checks import format_size
+from iowatch.files import UserError
+from iowatch.paper.published import read_tables
+from iowatch.run import Run
+from iowatch.verdict import Kind
 
+#: The checks that measure what the tables show.
+KINDS_OF_TABLES = ("SharedFileWrite", "SharedFileRead", "FilePerProcess", "SystemLoad")
 STATISTICS = ("min", "median", "mean", "max")
 NAMES = {
     "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF",
@@ -99,7 +103,7 @@ def published(figure: Figure) -> list[Series]:
     return series
 
 
-def own(figure: Figure, records: Iterable[Record]) -> list[Series]:
+def own(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     """The site's series of the same kind: the least minimum of all nights, the greatest maximum,
     and of other statistics the median night. What was imported nobody has verified: it is a series
     of its own, and says so.
@@ -109,15 +113,15 @@ def own(figure: Figure, records: Iterable[Record]) -> list[Series]:
     """
     rows = read_tables().filter(pl.col("table").is_in(figure.tables)).to_dicts()
     wanted = {f"total_{name}" for name in figure.statistics}
-    cases: dict[tuple[Case, bool], list[Record]] = {}
-    for record in records:
-        if not wanted.isdisjoint(record.figures):
-            cases.setdefault((record.case, record.verdict == IMPORTED), []).append(record)
-    found: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Record]]] = {}
-    for (case, is_imported), runs in cases.items():
+    cases: dict[tuple[Case, bool], list[Run]] = {}
+    for run in runs:
+        if not wanted.isdisjoint(run.metrics) and not run.is_invalid:
+            cases.setdefault((run.case, run.kind is Kind.IMPORTED), []).append(run)
+    found: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Run]]] = {}
+    for (case, is_imported), own_runs in cases.items():
         if any(_is_alike(case, row) for row in rows):
             kind = (case.system, _parts(case), is_imported)
-            found.setdefault(kind, {})[case.writers] = runs
+            found.setdefault(kind, {})[case.writers] = own_runs
     alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts, _ in found), strict=True)]
     series = []
     for (system, parts, is_imported), writers in sorted(found.items()):
@@ -125,7 +129,7 @@ def own(figure: Figure, records: Iterable[Record]) -> list[Series]:
         telling = [part for part, same in zip(parts, alike, strict=True) if not same and part]
         # The system is always there: it tells that this is no series of the paper.
         label = f"{system}: {', '.join(telling)}" if telling else system
-        label += f", {IMPORTED}" if is_imported else ""
+        label += f", {Kind.IMPORTED}" if is_imported else ""
         counts = sorted(writers)
         values = {
             name: [_of_nights(name, writers[count]) for count in counts]
@@ -136,11 +140,11 @@ def own(figure: Figure, records: Iterable[Record]) -> list[Series]:
 
 
 def of_table(number: str) -> Figure:
-    """The figure that shows a table, cut down to that table; PublishedError if there is none."""
+    """The figure that shows a table, cut down to that table; UserError if there is none."""
     for figure in FIGURES:
         if number in figure.tables:
             return replace(figure, title=TITLES.get(number, figure.title), tables=(number,))
-    raise PublishedError(f"no table {number!r} of the white paper: they are 1 to 21")
+    raise UserError(f"no table {number!r} of the white paper: they are 1 to 21")
 
 
 def notes(figure: Figure) -> list[str]:
@@ -164,7 +168,7 @@ def _is_alike(case: Case, row: dict[str, Any]) -> bool:
     }
     if case.stripe_count is not None:
         stated |= {"stripe_count": case.stripe_count, "stripe_size_mib": case.stripe_size}
-    if case.each_ost or case.ior_peer:
+    if case.check.name not in KINDS_OF_TABLES:
         return False
     return all(row[name] in (None, value) for name, value in stated.items())
 
@@ -183,12 +187,12 @@ def _parts(case: Case) -> tuple[str, ...]:
     )
 
 
-def _of_nights(statistic: str, records: list[Record]) -> float:
+def _of_nights(statistic: str, runs: list[Run]) -> float:
     name = f"total_{statistic}"
-    values = [record.figures[name] for record in records if name in record.figures]
+    values = [run.metrics[name] for run in runs if name in run.metrics]
     if not values:
         return math.nan
-    return {"min": min, "max": max}.get(statistic, median)(values)
+    return float({"min": min, "max": max}.get(statistic, median)(values))
 
 
 def _stripes(count: int | None) -> str:

@@ -26,8 +26,9 @@ class Iowatch(Package):
     version("main", branch="main")
     version("0.1.0", commit="adc1dd1f8073b8882d96ba1a6951b61c7e618c88")
 
-    depends_on("python@3.10:", type=("build", "run"))
+    depends_on("python@3.11:", type=("build", "run"))
     depends_on("reframe@4.10", type="run")
+    depends_on("py-fasteners", type="run")
     depends_on("py-jinja2", type="run")
     depends_on("py-polars", type="run")
     depends_on("py-rich", type="run")

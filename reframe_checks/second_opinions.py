@@ -1,0 +1,219 @@
+"""Programs of others beside benchio: IOR's rates, and Darshan's count of the calls."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import (
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import SanityError
+
+from iowatch import ior
+from iowatch.darshan_log import ProfileError, judge, read_log, write_summary, writes_of
+from iowatch.metrics import Measured, ior_metrics
+from iowatch.result import InvalidResult, conditions
+from iowatch.site import DARSHAN
+from iowatch.verdict import Kind, Verdict
+
+from .base import BenchioCheck, BenchioJob
+from .parameters import swept
+
+#: Optional, in the extras of an environment: the path of IOR.
+IOR = "ior"
+
+IOR_FILE = '"$RUNDIR"/ior'
+DARSHAN_LOG, DARSHAN_SUMMARY = "benchio.darshan", "benchio.darshan.html"
+NO_DARSHAN = Path("no_darshan")  # the job found none, and nothing says where it is
+DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
+
+
+class FoundIor(rfm.RunOnlyRegressionTest):
+    """IOR of the environment's extras, on PATH with its modules loaded, or installed by Spack."""
+
+    descr = "Where IOR is"
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    local = True
+
+    #: The program's path; empty if there is none.
+    program = variable(str, value="")
+
+    @run_after("setup")
+    def set_commands(self):
+        given = self.current_environ.extras.get(IOR)
+        self.executable = f"command -v {given or 'ior'}"
+        if given is None:
+            self.executable += ' || { p=$(spack location -i ior) && echo "$p/bin/ior"; }'
+        self.executable += " || true"  # the check that wants it says so
+
+    @sanity_function
+    def find_program(self):
+        self.program = Path(str(self.stdout)).read_text().strip()
+        return True
+
+
+class IorCheck(BenchioCheck):
+    """benchio and IOR in turn, with the same bytes: a contiguous block of each writer."""
+
+    #: Who has a file: all of them (shared), or each process.
+    files = parameter(type=str)
+
+    ior = fixture(FoundIor, scope="environment")
+
+    @run_after("setup")
+    def skip_without_ior(self):
+        self.skip_if(
+            not self.ior.program,
+            f"there is no ior on PATH or in Spack: name its path as {IOR!r} in the extras of "
+            f"environment {self.current_environ.name!r}, or take {type(self).__name__} out of the "
+            "site's sweeps",
+        )
+
+    @run_before("run")
+    def set_rounds(self):
+        self.prerun_cmds += [f"for round in $(seq {self.repeats}); do"]
+        # The first failure ends the job: what follows would cost time and give no metric.
+        self.postrun_cmds = [
+            "echo $? > exit_code",
+            '[ "$(cat exit_code)" = 0 ] || exit 1',
+            *self.ior_commands("ior", ior.write_options(self.case, IOR_FILE, "ior.$round.json")),
+        ]
+        if self.case.stripe_count is not None:
+            self.postrun_cmds += [f"lfs getstripe {IOR_FILE}* > ior.$round.stripes"]
+        if self.case.operation == "read":
+            spread, summary = self.writers_per_node, "read.$round.json"
+            options = ior.read_options(self.case, spread, IOR_FILE, summary)
+            self.postrun_cmds += self.ior_commands("read", options)
+        self.postrun_cmds += [f"rm -f {IOR_FILE}*", "done"]
+
+    def ior_commands(self, name, options):
+        """Run IOR as the job's tasks, and keep what it says."""
+        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
+        launcher = self.job.launcher.run_command(self.job)
+        return [
+            f"{launcher} {self.ior.program} {' '.join(options)} > {name}.$round.out",
+            f"echo $? > {name}.$round.code",
+            f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
+        ]
+
+    def benchio_options(self, repeats, result):
+        return super().benchio_options(1, "result.$round.json")
+
+    def verified(self):
+        if self.case.operation == "read" and self.nodes == 1 and not self.filesystem.cached_reads:
+            raise InvalidResult("IOR may read from the cache of the only node: ask for 2 nodes")
+        rounds, rates, here = [], [], Path(self.kept)
+        for round_ in range(1, self.repeats + 1):
+            rounds.append(self.verified_result(f"result.{round_}.json", 1))
+            rate = ior.rate(here, f"ior.{round_}", self.case, "write")
+            if self.case.stripe_count is not None:
+                stripes = here / f"ior.{round_}.stripes"
+                ior.require_stripes(stripes, self.case, self.filesystem.osts)
+            if self.case.operation == "read":
+                rate = ior.rate(here, f"read.{round_}", self.case, "read")
+            rates.append(rate)
+        return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
+
+    def details(self, verdict):
+        return []
+
+
+@rfm.simple_test
+@swept
+class IorPeer(IorCheck):
+    """Both write."""
+
+    descr = "Parallel write of benchio and of IOR"
+
+
+@rfm.simple_test
+@swept
+class IorPeerRead(IorCheck):
+    """Both read what others wrote; IOR compares the data while its clock runs, benchio after."""
+
+    descr = "Parallel read of benchio and of IOR"
+
+
+@rfm.simple_test
+@swept
+class IoProfile(BenchioJob):
+    """benchio under Darshan, which counts the calls of MPI-IO; there is no bandwidth in it."""
+
+    descr = "Collective and independent writes of each library"
+
+    repeats = 1  # of one repetition, every independent write is seen
+
+    @run_after("setup")
+    def require_pydarshan(self):
+        self.skip_if(
+            find_spec("darshan") is None,
+            "PyDarshan is missing: pip install -e '.[darshan]' where ReFrame runs",
+        )
+
+    @run_before("run")
+    def set_darshan(self):
+        named = self.current_environ.extras.get(DARSHAN) or os.environ.get(DARSHAN_LIBRARY, "")
+        if named.startswith("/"):
+            library = [f'DARSHAN="{named}"']
+        else:
+            self.modules += [named] if named else []
+            prefix = "darshan-config --pre-ld-flags | sed 's/^-L\\([^ ]*\\).*/\\1/'"
+            library = [
+                "command -v darshan-config >/dev/null || { "
+                + (
+                    f'echo "the module {named} brings no darshan-config"'
+                    if named
+                    else f": > {NO_DARSHAN}"
+                )
+                + " >&2; exit 1; }",
+                f"DARSHAN=$({prefix})/libdarshan.so",
+            ]
+        self.prerun_cmds += [
+            *library,
+            '[ -r "$DARSHAN" ] || { echo "there is no Darshan library $DARSHAN" >&2; exit 1; }',
+            # By itself, Darshan leaves out what is below /dev, /var and others.
+            """printf '%s\\n' 'NAME_EXCLUDE .* *' "NAME_INCLUDE ^$RUNDIR/ *" > "$RUNDIR/config\"""",
+        ]
+        # Through env, which every launcher can start, for these processes alone.
+        log = f'"$RUNDIR/{DARSHAN_LOG}"'
+        self.executable = (
+            'env -u DARSHAN_DISABLE DARSHAN_CONFIG_PATH="$RUNDIR/config" '
+            f'DARSHAN_LOGFILE={log} LD_PRELOAD="$DARSHAN${{LD_PRELOAD:+:$LD_PRELOAD}}" '
+            + self.executable
+        )
+        # Not cp: the log is read-only, and would be so where the next one is to be.
+        self.postrun_cmds += [f"[ ! -e {log} ] || cat {log} > {DARSHAN_LOG}"]
+
+    @sanity_function
+    def assert_collective_writes(self):
+        self.keep_output()
+        self.skip_if(
+            NO_DARSHAN.exists(),
+            f"no Darshan: name its libdarshan.so, or its module, as {DARSHAN!r} in the extras of "
+            f"environment {self.current_environ.name!r} or in {DARSHAN_LIBRARY}, or load "
+            "darshan-runtime",
+        )
+        log = self.kept_file(DARSHAN_LOG)
+        try:
+            self.conditions = conditions(self.verified_result("result.json", self.repeats))
+            files = read_log(log, self.case.writers)
+            write_summary(log, self.kept_file(DARSHAN_SUMMARY))
+            writes = {backend: writes_of(backend, files) for backend in self.case.backends}
+        except (InvalidResult, ProfileError) as err:
+            self.end_invalid(err)
+        faults = [
+            judge(backend, found, self.case.writers, self.repeats)
+            for backend, found in writes.items()
+        ]
+        faults = "; ".join(filter(None, faults))
+        said = faults or "; ".join(f"{backend}: {found}" for backend, found in writes.items())
+        kind = Kind.DEFECT if faults else Kind.OK
+        self.end(Verdict(kind, f"{self.case}: {said}"), SanityError)
+        return True

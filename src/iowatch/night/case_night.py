@@ -1,0 +1,400 @@
+"""One case in one night: what the gate counts, and what tables, mail and page show of it.
+
+Nothing is measured here, and verdicts are those that the checks stored. What is compared with is
+the case's blessed baseline as it was in force then, else its good nights so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from statistics import median
+
+from iowatch.bless import Blessed, samples_of
+from iowatch.case import Case
+from iowatch.checks import CONTROL
+from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
+from iowatch.detector.settings import NORMAL
+from iowatch.history import YEAR
+from iowatch.judge import Past, by_past, medians, usual
+from iowatch.metrics import finish_fraction, slow_phase
+from iowatch.references import Reference
+from iowatch.run import Nights, Run, day_of
+from iowatch.verdict import GOOD, Kind
+
+COMPARED = 30  # good nights that stand in for a baseline
+HOSTS_NAMED = 8
+#: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
+#: detector sees nothing of them.
+MAX_INVALID = NORMAL.max_reruns
+#: Verdicts whose own sentence says what matters.
+_SAY_IT_ALL = frozenset(
+    {Kind.NO_BASELINE, Kind.NOISY, Kind.TRANSIENT, Kind.IMPROVEMENT, Kind.TOO_FAST}
+)
+#: A bless refuses only what lasts; a reader wants to see what has just begun, at its right place.
+_NEW = replace(NORMAL, change_nights=3, clip=10.0)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The bandwidth that a case should reach."""
+
+    value: float  # MiB/s
+    low: float | None  # of what is usual; None: too few nights to say
+    high: float | None
+    source: str  # where it comes from
+    word: str  # expected (blessed), or only usual
+
+
+@dataclass(frozen=True)
+class Change:
+    """A condition that is not what it was; empty: was not there."""
+
+    what: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """A change of the bandwidth that lasts."""
+
+    night: date  # the first of the new level
+    before: float  # median MiB/s of the nights on either side, back or on to the next change
+    after: float
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The nights of a plot, oldest first."""
+
+    nights: Sequence[date]
+    rates: Sequence[float | None]  # MiB/s of the best run; None: no valid run
+    red: Sequence[date]
+    levels: Sequence[Level]
+
+    @property
+    def is_empty(self) -> bool:
+        """No night has a valid run."""
+        return not any(self.rates)
+
+
+@dataclass(frozen=True)
+class CaseNight:
+    """A case, its runs of a night, and its nights before."""
+
+    case: Case
+    name: str  # short, but no two cases of a night share it
+    night: str
+    runs: Sequence[Run]  # of this night, in the order of time: one at least
+    earlier: Nights
+    blessed: Blessed | None
+    known: str  # why its failure is expected; empty: it does not fail, or is not expected to
+
+    # The verdict
+
+    @property
+    def last(self) -> Run:
+        """The run that decides: its check has looked at those before it."""
+        return self.runs[-1]
+
+    @property
+    def kind(self) -> Kind:
+        return self.last.kind
+
+    @property
+    def is_red(self) -> bool:
+        return self.last.is_red
+
+    @property
+    def label(self) -> str:
+        """The verdict in words."""
+        return f"{self.kind} (known)" if self.known else str(self.kind)
+
+    @property
+    def said(self) -> str:
+        """The check's own sentence, without the case."""
+        said = self.last.sentence.removeprefix(f"{self.case}: ")
+        return said or "the job did not end well, and said nothing"
+
+    @property
+    def invalid_runs(self) -> int:
+        return sum(run.is_invalid for run in self.runs)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing to look into; what ReFrame failed is not quiet, whatever its verdict."""
+        quiet = self.kind in (Kind.OK, Kind.NOISY)
+        return quiet and not (self.is_red or self.known or self.invalid_runs)
+
+    @property
+    def is_ok(self) -> bool:
+        """Nothing to say either."""
+        return self.is_quiet and self.kind is Kind.OK
+
+    @property
+    def severity(self) -> tuple[bool, int, float, str]:
+        """Sorts the worst first."""
+        return not self.is_red, self.kind.rank, -(self.drop or 0), str(self.case)
+
+    @property
+    def last_measured(self) -> Run | None:
+        return next((run for run in reversed(self.runs) if run.is_measured), None)
+
+    @cached_property
+    def past(self) -> Past | None:
+        """What the detector says, as the check of the last measured run saw it; None: there is no
+        such run."""
+        run = self.last_measured
+        if run is None:
+            return None
+        before = [other for other in self.runs if other is not run]
+        nights = list(self.earlier.values())
+        return by_past(nights, before, self.blessed, run.time, run.metrics)
+
+    @property
+    def is_suspect(self) -> bool:
+        run = self.last_measured
+        return run is not None and run.kind is Kind.SUSPECT
+
+    @property
+    def rerun_at(self) -> datetime | None:
+        """When the case is to be run again; None: no more in this night."""
+        if not self.is_suspect or self.invalid_runs > MAX_INVALID or not self.past:
+            return None
+        return self.past.verdict.rerun_at
+
+    # Tonight's numbers, and those to compare them with
+
+    @cached_property
+    def best(self) -> Run | None:
+        """The fastest run, as for the detector; None: the last was invalid."""
+        return fastest(self.runs) if self.last.is_measured else None
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Of the best run; none if the last was invalid."""
+        return self.best.metrics if self.best else {}
+
+    @property
+    def slowest(self) -> Mapping[str, str]:
+        """The slowest rank in each phase, in words."""
+        return self.best.slowest if self.best else {}
+
+    @property
+    def references(self) -> Mapping[str, Reference]:
+        """The bounds that the check judged by."""
+        return self.last.references
+
+    @cached_property
+    def good(self) -> list[str]:
+        """The nights before that were well."""
+        nights = self.earlier.items()
+        return [night for night, runs in nights if runs[-1].kind in GOOD and fastest(runs)]
+
+    @property
+    def last_good(self) -> date | None:
+        """The night that `changes` are since."""
+        return day_of(self.good[-1]) if self.good else None
+
+    @cached_property
+    def usual(self) -> Mapping[str, float]:
+        """The median of each metric on the nights compared with."""
+        blessed = usual(list(self.earlier.values()), self.blessed) if self.blessed else {}
+        runs = (fastest(runs) for runs in self._compared)
+        return blessed or medians([run.metrics for run in runs if run])
+
+    @cached_property
+    def expected(self) -> Expected | None:
+        """From the baseline; without one from the good nights before."""
+        if blessed := self.blessed:
+            first, last = day_of(blessed.first), day_of(blessed.last)
+            source = f"baseline of {first} to {last}: {blessed.why} ({blessed.who})"
+            return _with_band(blessed.baseline, source, "expected")
+        samples = [samples_of(runs) for runs in self._compared]
+        source = f"median of {len(samples)} good night(s), not blessed"
+        try:
+            return _with_band(estimate(samples), source, "usual")
+        except BaselineRefused:
+            rates = [night[0].best for night in samples]
+            return Expected(median(rates), None, None, source, "usual") if rates else None
+
+    @property
+    def _compared(self) -> list[Sequence[Run]]:
+        return [self.earlier[night] for night in self.good[-COMPARED:]]
+
+    @property
+    def drop(self) -> float | None:
+        """The part of the expected bandwidth that is lost; negative: gained."""
+        if not (self.expected and self.metrics):
+            return None
+        return 1 - self.metrics["total_max"] / self.expected.value
+
+    @property
+    def phases(self) -> list[tuple[str, float, float | None]]:
+        """Each phase with its seconds tonight and usually, in the order of time."""
+        return [
+            (phase, self.metrics[f"{phase}_s"], self.usual.get(f"{phase}_s"))
+            for phase in ("open", "define", "write", "read", "sync", "close")
+            if f"{phase}_s" in self.metrics
+        ]
+
+    @property
+    def changes(self) -> list[Change] | None:
+        """The conditions that are not those of the last good night; None: not on record."""
+        now = dict(self.last.conditions)
+        good = fastest(self.earlier[self.good[-1]]) if self.good else None
+        before = dict(good.conditions) if good else {}
+        if not (now and before):
+            return None
+        return [
+            _change(what, before.get(what, ""), now.get(what, ""))
+            for what in {**now, **before}
+            if before.get(what) != now.get(what)
+        ]
+
+    @cached_property
+    def trend(self) -> Trend:
+        """The nights of the last year."""
+        first = f"{day_of(self.night) - YEAR + timedelta(days=1)}"
+        shown = {n: runs for n, runs in self.earlier.items() if n >= first} | {
+            self.night: self.runs
+        }
+        days = [day_of(night) for night in shown]
+        best = [fastest(runs) for runs in shown.values()]
+        rates = [run.metrics["total_max"] if run else None for run in best]
+        red = [day for day, runs in zip(days, shown.values(), strict=True) if runs[-1].is_red]
+        series = [(day, rate) for day, rate in zip(days, rates, strict=True) if rate]
+        return Trend(days, rates, red, list(_levels(series)))
+
+    # The sentence
+
+    @cached_property
+    def sentence(self) -> str:
+        """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: total 2100 of
+        expected 7700 MiB/s; 91 % of the time in close; control mpiio normal: the library's close
+        path, not the filesystem`."""
+        return f"{self.name}: {self.remark}"
+
+    @cached_property
+    def remark(self) -> str:
+        """The sentence without the name."""
+        if not self.metrics:
+            return self.said
+        total = self._total()
+        if self.kind in _SAY_IT_ALL:
+            return f"{total}; {self.said}"
+        end, slow = self._slow_end(), self._is_slow()
+        if not (end or slow):
+            return total if self.kind is Kind.OK else f"{total}; {self.said}"
+        phase = self._part(end) if end else slow_phase(self.metrics, self.usual)
+        control = self._control(end, is_sure=self.last.result != "pass")
+        return "; ".join(filter(None, [total, phase, control]))
+
+    def _total(self) -> str:
+        rate, expected = self.metrics["total_max"], self.expected
+        if not expected:
+            return f"total {rate:.0f} MiB/s"
+        return f"total {rate:.0f} of {expected.word} {expected.value:.0f} MiB/s"
+
+    def _is_slow(self) -> bool:
+        expected = self.expected
+        return bool(expected and self.metrics["total_max"] < self._floor() * expected.value)
+
+    def _floor(self) -> float:
+        """Below this part of what is expected, a rate is low."""
+        expected = self.expected
+        if expected and expected.low:
+            return expected.low / expected.value
+        return 1 - NORMAL.wanted_drop
+
+    def _slow_end(self) -> str:
+        """`close` or `flush`, if finishing the file takes what the detector calls a signature."""
+        finish, usual = finish_fraction(self.metrics), finish_fraction(self.usual)
+        if finish is None or finish <= NORMAL.finish_fraction:
+            return ""
+        if usual is not None and finish <= max(usual + NORMAL.finish_rise, NORMAL.finish_fraction):
+            ratio = self.metrics.get("ratio")
+            if ratio is None or not NORMAL.is_defect(finish, ratio):
+                return ""
+        return "close" if self.metrics["close_fraction"] >= finish / 2 else "flush"
+
+    def _part(self, end: str) -> str:
+        finish, usual = finish_fraction(self.metrics), finish_fraction(self.usual)
+        text = f"{100 * (finish or 0):.0f} % of the time in {end}"
+        return text if usual is None else f"{text}, usually {100 * usual:.0f} %"
+
+    def _control(self, end: str, is_sure: bool) -> str:
+        """MPI-IO in the same job, and what follows from it; nothing follows from one slow night."""
+        rate, usual = control_rate(self.metrics), control_rate(self.usual)
+        if rate is None:
+            return ""
+        path = f"the library's {end} path" if end else "the library's path"
+        if NORMAL.is_defect(finish_fraction(self.metrics) or 0, self.metrics["ratio"]):
+            is_fault, state = True, "normal" if usual else f"at {rate:.0f} MiB/s in the same job"
+        elif usual is None:
+            return f"control {CONTROL} at {rate:.0f} MiB/s in the same job"
+        else:
+            is_fault = self.metrics["ratio"] < self._floor() * self.usual["ratio"]
+            state = "normal"
+        if usual is not None and rate < self._floor() * usual:
+            state = f"slow too, {rate:.0f} of usual {usual:.0f} MiB/s"
+            blame = f"{path} and the filesystem" if is_fault else "the filesystem, not the library"
+            return f"control {CONTROL} {state}" + (f": {blame}" if is_sure else "")
+        if not (is_fault and is_sure):
+            return f"control {CONTROL} {state}"
+        return f"control {CONTROL} {state}: {path}, not the filesystem"
+
+
+def fastest(runs: Sequence[Run]) -> Run | None:
+    """The fastest valid run of a night."""
+    measured = [run for run in runs if run.is_measured]
+    return max(measured, key=lambda run: run.metrics["total_max"], default=None)
+
+
+def control_rate(metrics: Mapping[str, float]) -> float | None:
+    """MPI-IO's best in the same job, MiB/s; None: the case is MPI-IO's, or has no control."""
+    ratio = metrics.get("ratio")
+    return metrics["total_max"] / ratio if ratio else None
+
+
+def _with_band(baseline: Baseline, source: str, word: str) -> Expected:
+    """Between the warn line and as far above."""
+    line = NORMAL.warn_line(baseline.s, again=False)
+    low, middle, high = (math.exp(baseline.m + offset) for offset in (line, 0, -line))
+    return Expected(middle, low, high, source, word)
+
+
+def _change(what: str, before: str, now: str) -> Change:
+    if what != "hosts":
+        return Change(what, before, now)
+    old, new = before.split(), now.split()
+    return Change(
+        "hosts",
+        _some([host for host in old if host not in new]),
+        _some([host for host in new if host not in old]),
+    )
+
+
+def _some(hosts: Sequence[str]) -> str:
+    rest = len(hosts) - HOSTS_NAMED
+    return " ".join(hosts[:HOSTS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _levels(series: Sequence[tuple[date, float]]) -> Iterator[Level]:
+    """What the test that guards a bless finds, in the whole and again on both sides."""
+    splits = sorted(_splits([math.log(rate) for _, rate in series]))
+    for start, split, end in zip([0, *splits], splits, [*splits[1:], len(series)], strict=False):
+        before, after = series[start:split], series[split:end]
+        yield Level(after[0][0], *(median(rate for _, rate in part) for part in (before, after)))
+
+
+def _splits(values: Sequence[float]) -> Iterator[int]:
+    split = change_point(values, _NEW) if values else None
+    if split is not None:
+        yield split
+        yield from _splits(values[:split])
+        yield from (split + later for later in _splits(values[split:]))

@@ -1,0 +1,84 @@
+"""Where the raw results of every run are kept, whatever its verdict: PREFIX/runs/NIGHT/CASE/.
+
+A job leaves there what it wrote and said, before anyone judges it: result files, job script,
+output.
+Hand runs have a folder of their own beside those of the nights.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+
+from iowatch.case import Case, known_case
+from iowatch.files import UserError, whole
+from iowatch.run import day_of
+
+FOLDER = "runs"
+COMPRESSED = ".gz"
+#: Who looks at a recent run wants to read it as it is.
+COMPRESS_AFTER = timedelta(days=30)
+
+
+def new_folder(prefix: Path, night: str, case: Case) -> Path:
+    """Make the folder of a run; each run of a case in one night has its own. UserError."""
+    parent = prefix / FOLDER / night
+    name = str(case).replace("/", ",")
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        taken = sum(other.name.partition("+")[0] == name for other in parent.iterdir())
+        folder = parent / (f"{name}+{taken + 1}" if taken else name)
+        folder.mkdir()
+    except OSError as err:
+        raise UserError(f"{parent}: raw results cannot be kept: {err.strerror}") from None
+    return folder
+
+
+def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) -> None:
+    """Compress what is old, and remove what is older than its partition keeps; UserError.
+
+    `keep_days` is by system and partition: of others nothing is removed. Whoever runs this holds
+    the lock of the night, and never meets a run that is still being written: those are of today.
+    """
+    nights = prefix / FOLDER
+    try:
+        for night in sorted(nights.iterdir()) if nights.is_dir() else ():
+            try:
+                age = today - day_of(night.name)
+            except ValueError:  # not ours
+                continue
+            for folder in night.iterdir() if night.is_dir() and age > timedelta() else ():
+                case = known_case(folder.name.partition("+")[0].replace(",", "/"))
+                days = keep_days.get((case.system, case.partition)) if case else None
+                if days is not None and age > timedelta(days=days):
+                    shutil.rmtree(folder)
+                elif case and age > COMPRESS_AFTER:
+                    _compress(folder)
+            with suppress(OSError):  # not empty
+                night.rmdir()
+    except OSError as err:
+        raise UserError(f"{err.filename}: old raw results stay: {err.strerror}") from None
+
+
+def _compress(folder: Path) -> None:
+    """Each file by itself, whole or not at all."""
+    for file in folder.iterdir():
+        if file.is_file() and file.suffix != COMPRESSED:
+            with whole(file.with_name(file.name + COMPRESSED)) as packed:
+                packed.write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+
+
+def read_text(file: Path) -> str:
+    """What a file says, compressed or not; OSError, ValueError."""
+    if file.suffix == COMPRESSED:
+        try:
+            return gzip.decompress(file.read_bytes()).decode("utf-8")
+        except (EOFError, zlib.error) as err:  # cut off, or garbled
+            raise ValueError(str(err)) from None
+    return file.read_text("utf-8")

@@ -1,0 +1,90 @@
+"""One run of one case, and the night it belongs to.
+
+A night is what ran as that night: `iowatch nightly` gives its session an id, and its re-runs the
+same one. A session without an id is a night of its own if it ran the site's whole nightly sweep,
+as from cron; else it is a hand run, which is on record and belongs to no night. The time of day
+decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from iowatch.case import Case
+from iowatch.references import Reference
+from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one case."""
+
+    case: Case
+    time: datetime  # UTC, of the job's end
+    kind: Kind
+    sentence: str
+    metrics: Mapping[str, float]
+    night: str  # its id; empty: a hand run
+    session: str
+    test: str = ""  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
+    result: str = "pass"  # ReFrame's: pass, fail, xfail
+    filesystem: str = ""  # its name in the site's configuration
+    folder: str = ""  # where its raw results are kept
+    conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
+    slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
+    references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
+
+    @property
+    def is_measured(self) -> bool:
+        """Has it a bandwidth that counts? What a cache or a bug made is no past."""
+        return self.kind not in WORTHLESS and bool(self.metrics.get("total_max"))
+
+    @property
+    def is_invalid(self) -> bool:
+        return self.kind in WORTHLESS
+
+    @property
+    def is_known(self) -> bool:
+        """Is it a failure that the site expects?"""
+        return self.result == "xfail" and self.kind in EXCUSABLE
+
+    @property
+    def is_red(self) -> bool:
+        recorded = self.kind is Kind.NO_BASELINE and self.result == "pass"
+        return self.kind.is_red and not (self.is_known or recorded)
+
+    def is_after(self, now: datetime) -> bool:
+        """Is it, or its night, dated later than now? A clock was wrong: it is no past."""
+        return self.time > now or self.night > night_id(now)
+
+
+Nights = Mapping[str, Sequence[Run]]  # by their ids, oldest first; runs in the order of time
+
+
+def night_id(began: datetime) -> str:
+    """The id of a night that begins now: it sorts by time, and may be part of a file's name."""
+    return f"{began.astimezone(UTC):%Y-%m-%dT%H%M%S}"
+
+
+def day_of(night: str) -> date:
+    """The day, in UTC, on which a night began."""
+    return date.fromisoformat(night[:10])
+
+
+def nights_of(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """The runs by night, oldest first. Hand runs are in none."""
+    nights: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.night:
+            nights.setdefault(run.night, []).append(run)
+    return {night: nights[night] for night in sorted(nights)}
+
+
+def by_case(runs: Iterable[Run]) -> dict[Case, dict[str, list[Run]]]:
+    """The nights of each case."""
+    cases: dict[Case, list[Run]] = {}
+    for run in runs:
+        cases.setdefault(run.case, []).append(run)
+    return {case: nights_of(own) for case, own in cases.items()}

@@ -1,0 +1,29 @@
+"""Cases, in few words, for tests."""
+
+from dataclasses import replace
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.checks import CHECKS
+
+
+def case(check: str = "SharedFileWrite", place: str = "local:tmpfs/gnu", **values: Any) -> Case:
+    """A case of a check, its parameters in the check's own order: those that are not given are
+    hdf5, 64x64x64 and 4 writers, and no stripes."""
+    system, _, rest = place.partition(":")
+    partition, _, environ = rest.partition("/")
+    usual = {"backend": "hdf5", "local_size": (64, 64, 64), "writers": 4}
+    given = usual | values
+    known = [parameter.name for parameter in CHECKS[check].parameters]
+    if unknown := set(values) - set(known):
+        raise ValueError(f"{check} has no {min(unknown)}")
+    parameters = tuple((name, given[name]) for name in known if name in given)
+    return Case(system, partition, environ, CHECKS[check], parameters)
+
+
+def changed(before: Case, check: str = "", place: str = "", **values: Any) -> Case:
+    """The same case with other values; a parameter that its check has not is left out."""
+    name = check or before.check.name
+    known = {parameter.name for parameter in CHECKS[name].parameters}
+    kept = {key: value for key, value in before.parameters if key in known}
+    return replace(case(name, place or before.place, **(kept | values)))

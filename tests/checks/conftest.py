@@ -1,0 +1,265 @@
+"""A site made up for one test: one filesystem in memory, small sizes, all in temporary folders."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAND_IN = Path(__file__).with_name("stand_in.py")
+
+#: Only rank 0 says anything; what every start would cost is saved.
+STAND_IN_PROGRAM = """\
+#!/bin/sh
+case "$OMPI_COMM_WORLD_RANK/{fault}/$*" in
+*/broken/*--version*) exit 1 ;;
+*--version*)
+    printf 'mpiio   stand-in 1.0\\nhdf5    1.8.16\\nnetcdf  4.4.0\\n'
+    exit ;;
+0/*) ;;
+*) exit ;;
+esac
+exec {python} {program} "{fault}" "$@"
+"""
+
+REFERENCES = """\
+SharedFileWrite:
+  small:.*:
+    close_fraction: [0, null, 1, '1']
+"""
+
+
+@dataclass
+class Site:
+    """The system `small`. Change its fields before a run."""
+
+    folder: Path
+    scratch: Path  # the filesystem's path: in memory, so that its type is known
+    benchio: Path
+    sessions: Path  # of mpirun: each has a folder of its own there
+    extras: dict[str, Any] = field(default_factory=dict)
+    sweep: dict[str, Any] = field(default_factory=dict)  # both of them
+    write: dict[str, Any] = field(default_factory=dict)  # what SharedFileWrite measures
+    partition: dict[str, Any] = field(default_factory=dict)  # keys of every partition
+    #: Instead of `memory`: name -> its own `extras`, `sweep`, `environs`.
+    partitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)  # environment -> fault of the stand-in
+    injected: dict[str, str] = field(default_factory=dict)  # environment -> variables of shim.c
+    #: Environment -> its own `extras`, `env_vars`.
+    environs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    references: str | None = REFERENCES
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.extras = {
+            "path": str(self.scratch),
+            "type": "tmpfs",
+            "peak": 1e6,
+            "osts": None,
+            "cached_reads": True,
+            "writers_per_node": 2,
+            "keep_days": 400,
+        }
+        self.write = {"backend": ["mpiio"], "local_size": [8], "nodes": [1]}
+        self.sweep = {"SharedFileWrite": self.write}
+
+    def reframe(self, *options, system="small"):
+        return self._run("reframe", "-c", ROOT / "reframe_checks", "--system", system, *options)
+
+    def iowatch(self, *options, system="small"):
+        return self._run(sys.executable, "-m", "iowatch", "nightly", "--system", system, *options)
+
+    @property
+    def database(self):
+        return self.folder / "run" / "results.db"
+
+    @property
+    def kept(self):
+        """Where the raw results are kept."""
+        return self.folder / "run" / "runs"
+
+    def report(self, *others, session=None):
+        """The bandwidth cases of the session that was stored last, and those of other checks named;
+        their metrics without prefix."""
+        session = session or self._last_stored()
+        tests = [test for test in session["runs"][-1]["testcases"] if "case_id" in test]
+        for test in tests:
+            test["metrics"] = {k.split(":")[-1]: v for k, v in test["perfvalues"].items()}
+        silent = {"LibraryVersions"} - set(others)
+        return [test for test in tests if test["name"].split()[0] not in silent]
+
+    def _last_stored(self):
+        with closing(sqlite3.connect(self.database)) as connection:
+            query = "SELECT json_blob FROM sessions ORDER BY rowid DESC LIMIT 1"
+            return json.loads(connection.execute(query).fetchone()[0])
+
+    def last_report_file(self):
+        """What ReFrame, started without iowatch, has reported of its last session."""
+        files = (self.folder / "run" / "reports").glob("*.json")
+        return json.loads(max(files, key=lambda file: file.stat().st_mtime).read_text())
+
+    def expect_failures(self, *entries):
+        """Write these (pattern, until, why) as the failures that the site expects."""
+        file = self.folder / "expected_failures" / "small.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(
+            "".join(
+                f"- {{case: '{case}', until: {until}, why: {why}}}\n"
+                for case, until, why in entries
+            )
+        )
+
+    def _run(self, *command):
+        process = self.start(*command)
+        try:
+            out, _ = process.communicate(timeout=300)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, out)
+
+    def start(self, *command):
+        """A command of this site's, running."""
+        self._write()
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{ROOT}/site_configs/local.py"
+            f":{self.folder}/small.py",
+            "RFM_PREFIX": str(self.folder / "run"),
+            "RFM_REFERENCE_PREFIX": str(self.folder),
+            **self.environment,
+        }
+        return subprocess.Popen(
+            [str(word) for word in command],
+            env=environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def _write(self):
+        if self.references is not None:
+            (self.folder / "small.yaml").write_text(self.references)
+        programs = {"real": self.benchio}
+        for name, fault in self.faults.items():
+            programs[name] = self.folder / name
+            programs[name].write_text(
+                STAND_IN_PROGRAM.format(python=sys.executable, program=STAND_IN, fault=fault)
+            )
+            programs[name].chmod(0o755)
+        for name, variables in self.injected.items():
+            programs[name] = self.folder / name
+            programs[name].write_text(
+                "#!/bin/bash\n"
+                "directory=$(sed -n 's/.*--dir \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
+                'case "$*" in\n'  # the file of the case's backend, not of its control
+                "*netcdf*) file=benchio.netcdf.nc ;;\n"
+                "*hdf5*) file=benchio.hdf5.h5 ;;\n"
+                "*) file=benchio.mpiio.dat ;;\n"
+                "esac\n"
+                f"export {variables} FAULT_FILE=$directory/$file\n"
+                f'exec {self.benchio} "$@"\n'
+            )
+            programs[name].chmod(0o755)
+        usual = [*self.faults, *self.injected] or ["real"]
+        config = {
+            "systems": [
+                {
+                    "name": "small",
+                    "hostnames": [],
+                    "partitions": [
+                        self._partition(name, usual, **own)
+                        for name, own in (self.partitions or {"memory": {}}).items()
+                    ],
+                }
+            ],
+            "environments": [self._environ(name, program) for name, program in programs.items()],
+        }
+        (self.folder / "small.py").write_text(f"site_configuration = {config!r}\n")
+
+    def _partition(self, name, usual, extras=None, sweep=None, environs=None):
+        sweep = self.sweep if sweep is None else sweep
+        return {
+            "name": name,
+            "scheduler": "local",
+            "launcher": "mpirun",
+            "environs": environs or usual,
+            # What is not measured need not wait for its turn.
+            "max_jobs": 1 if self.injected or not self.faults else 4,
+            "time_limit": "2m",
+            "env_vars": [
+                ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
+                ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
+                ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
+                ["OMPI_MCA_io", "romio321"],
+                # Two that start and end in one place may remove it from each other.
+                ["OMPI_MCA_orte_tmpdir_base", f"$(mktemp -d {self.sessions}/XXXXXX)"],
+            ],
+            "extras": {
+                "filesystem": name,
+                "sweeps": {"nightly": sweep, "acceptance": sweep},
+                **self.extras,
+                **(extras or {}),
+            },
+            **self.partition,
+        }
+
+    def _environ(self, name, program):
+        own = self.environs.get(name, {})
+        return {
+            "name": name,
+            "target_systems": ["small"],
+            **own,
+            "extras": {"benchio": str(program), **own.get("extras", {})},
+        }
+
+
+@contextmanager
+def new_site(folder, benchio):
+    with (
+        tempfile.TemporaryDirectory(prefix="iowatch-test.", dir="/dev/shm") as scratch,
+        tempfile.TemporaryDirectory(prefix="iowatch-mpirun.") as sessions,
+    ):
+        yield Site(folder, Path(scratch), benchio, Path(sessions))
+
+
+@pytest.fixture
+def site(tmp_path, benchio):
+    with new_site(tmp_path, benchio) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def module_site(tmp_path_factory, benchio):
+    """A site for what all tests of a file look at."""
+    with new_site(tmp_path_factory.mktemp("site"), benchio) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def measured_night(tmp_path_factory, benchio):
+    """A site after a session of two libraries, in an environment that is fine and one where all is
+    invalid; not to be changed."""
+    with new_site(tmp_path_factory.mktemp("night"), benchio) as site:
+        site.faults = {"fine": "none", "broken": "cut off"}
+        site.write["backend"] = ["mpiio", "hdf5"]
+        done = site.reframe("-r", "--mode=record")
+        assert done.returncode == 1, done.stdout
+        yield site
+
+
+@pytest.fixture(scope="session")
+def night(measured_night):
+    """Its results database."""
+    return measured_night.database

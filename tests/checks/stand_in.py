@@ -1,0 +1,46 @@
+"""Stands in for benchio where a check must meet a fault that the real one can't be made to have.
+
+usage: stand_in.py FAULT benchio's options. It measures nothing. Only rank 0 comes here, see
+STAND_IN_PROGRAM in conftest.py.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from result_file import make_result
+
+fault, *options = sys.argv[1:]
+value = dict(zip(options[::2], options[1::2], strict=True))
+if fault == "hangs":
+    Path(value["--dir"], "hangs").touch()
+    time.sleep(600)
+local_size = tuple(int(edge) for edge in value["--local-size"].split("x"))
+backends = value["--backend"].split(",")
+result = make_result(
+    backends=backends,
+    writers=int(os.environ["OMPI_COMM_WORLD_SIZE"]),
+    local_size=local_size,
+    repeats=int(value["--repeats"]),
+    filesystem=value["--fs-type"].split(",")[0],
+    directory=value["--dir"],
+    slowdown={"hdf5": 10.0} if fault == "slow hdf5" else None,
+)
+text = json.dumps(result)
+if fault == "cut off":
+    text = text[: len(text) // 2]
+elif fault == "no rate":
+    del result["cases"][0]["repetitions"][-1]["rates"]["total"]
+    text = json.dumps(result)
+elif fault == "no result":
+    sys.exit("benchio: error: stand-in: wrote nothing")
+elif fault == "too fast":
+    for repetition in result["cases"][-1]["repetitions"]:
+        repetition["rates"]["total"] = 1e9
+    text = json.dumps(result)
+Path(value["--json"]).write_text(text)
+if fault == "fails at the end":
+    sys.exit("benchio: error: stand-in: failed after its result file")

@@ -1,0 +1,129 @@
+"""Faults of benchio, and below it: each fails its check, gives no metric and leaves no file but its
+raw results."""
+
+import re
+
+import pytest
+from conftest import compiled
+
+from iowatch import history
+
+REFERENCES = """
+SharedFileWrite:
+  .*:
+    ratio: [0.9, -0.5, null]
+"""
+
+# Of the stand-in: its fault, the verdict, what the sentence says, and the raw results besides those
+# of every job.
+RESULT = {"result.json"}
+FAULTS = {
+    "cut_off": ("cut off", "invalid", "result.json is not readable JSON", RESULT),
+    "no_rate": ("no rate", "invalid", "'total' is a required property", RESULT),
+    "no_result": ("no result", "invalid", "benchio: error: stand-in: wrote nothing", set()),
+    "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its", RESULT),
+    "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s", RESULT),
+    "slow_hdf5": ("slow hdf5", "regression", "ratio is 0.1, below its bound 0.45", RESULT),
+    "none": ("none", "ok", "1 metric(s) within", RESULT),
+}
+EVERY_JOB = {"rfm_job.sh", "rfm_job.out", "rfm_job.err"}
+
+
+def folders_of(site, night):
+    """The raw results of a night: case -> names of its files."""
+    return {
+        folder.name.replace(",", "/"): {file.name for file in folder.iterdir()}
+        for folder in (site.kept / night).iterdir()
+        if "LibraryVersions" not in folder.name
+    }
+
+
+def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
+    """Those of a night that follows are kept beside them, a job that never ended among them."""
+    site.faults = {name: fault for name, (fault, *_) in FAULTS.items()}
+    site.write["backend"] = ["hdf5"]
+    site.references = REFERENCES
+    done = site.reframe("-r")
+    assert done.returncode == 1, done.stdout
+    found = {test["environ"]: test for test in site.report()}
+    assert set(found) == set(FAULTS)
+    (night,) = {run.night for run in history.read([site.database])}
+    folders = folders_of(site, night)
+    for name, (_, verdict, sentence, files) in FAULTS.items():
+        test = found[name]
+        assert test["verdict"] == verdict, name
+        assert sentence in test["sentence"]
+        assert (test["result"] == "pass") == (verdict == "ok"), name
+        if verdict != "ok":
+            assert test["sentence"] in test["fail_reason"]
+        kept = folders[test["case_id"]]
+        assert kept >= EVERY_JOB | files, name
+        assert ("result.json" in kept) == bool(files), name
+    assert found["slow_hdf5"]["metrics"]["ratio"] == [
+        pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",
+    ]  # fmt: skip
+    assert not list(site.scratch.iterdir())
+    (first,) = site.kept.iterdir()
+    before = {file: file.read_bytes() for file in first.rglob("*") if file.is_file()}
+
+    site.faults = {"none": "none", "hangs": "hangs"}
+    done = site.reframe("-r", "-S", "SharedFileWrite.time_limit=12s")
+    assert done.returncode == 1, done.stdout
+    found = {test["environ"]: test for test in site.report()}
+    assert found["hangs"]["result"] == "fail"
+    runs = [run for run in history.read([site.database]) if run.case.backend]
+    assert len(runs) == len(FAULTS) + 2
+    last = {run.case.environ: run for run in runs[-2:]}
+    assert (str(last["hangs"].kind), str(last["none"].kind)) == ("invalid", "ok")
+    assert last["hangs"].night == last["none"].night > first.name, "a night of its own"
+    second = folders_of(site, last["hangs"].night)
+    assert second[str(last["hangs"].case)] >= EVERY_JOB
+    assert second[str(last["none"].case)] >= EVERY_JOB | RESULT
+    assert {file: file.read_bytes() for file in before} == before, "the first night's stay"
+    assert not list(site.scratch.iterdir())
+
+    listed = site._run("iowatch", "history", "--case", "/hangs/SharedFileWrite").stdout
+    assert str(site.kept / last["hangs"].night) in listed
+    assert str(last["hangs"].folder) in listed
+
+
+# Of shim.c: what happens to the file of the case's backend, and a regular expression for what the
+# sentence then says after the case.
+INJECTED = {
+    "flipped": ("flip FAULT_BYTES=4194304", "verification_error"),
+    "halved": ("truncate FAULT_BYTES=4194304", "bytes of data were written"),
+    "closed": ("open FAULT_ERRNO=13 FAULT_RANK=all", "io_error"),
+    "failing": ("write FAULT_ERRNO=5 FAULT_RANK=all", "io_error"),
+    "full": ("write FAULT_ERRNO=28 FAULT_RANK=0", "io_error"),
+    "quota": ("short FAULT_RANK=0", "io_error"),
+    "unsynced": ("sync FAULT_ERRNO=28 FAULT_RANK=all", "io_error"),
+    "unclosed": ("close FAULT_ERRNO=28 FAULT_RANK=all", "bytes of data were written"),
+    "killed": ("kill FAULT_RANK=0", r"signal 9 \(Killed\)"),  # which left no result: mpirun's words
+}
+
+
+@pytest.mark.parametrize(
+    "backends", [["hdf5"], pytest.param(["mpiio", "netcdf"], marks=pytest.mark.slow)], ids="+".join
+)
+def test_every_fault_below_benchio_fails_the_check_and_leaves_no_file(
+    site, shim, backends, tmp_path_factory
+):
+    site.write.update(backend=backends, local_size=[64])
+    site.injected = {
+        name: f"LD_PRELOAD={shim} FAULT={fault}" for name, (fault, _) in INJECTED.items()
+    }
+    says = {name: sentence for name, (_, sentence) in INJECTED.items()}
+    if "hdf5" in backends:  # what is slow because nobody collects it is not what was asked for
+        slow_shim = compiled("slow_shim.c", tmp_path_factory.mktemp("shim"))
+        site.injected["scattered"] = f"LD_PRELOAD={slow_shim} SLOW=independent"
+        says["scattered"] = "collective transfer of hdf5: independent, independent requested"
+    done = site.reframe("-r", "-S", "repeats=2")
+    assert done.returncode == 1, done.stdout
+    found = {(test["environ"], test["backend"]): test for test in site.report()}
+    assert set(found) == {(name, backend) for name in says for backend in backends}
+    for (name, backend), test in found.items():
+        said = test["sentence"].removeprefix(f"{test['case_id']}: ")
+        assert (test["result"], test["verdict"]) == ("fail", "invalid"), (name, backend, said)
+        assert re.search(says[name], said), (name, backend, said)
+        assert not [value for value, *_ in test["metrics"].values() if value is not None]
+    assert not list(site.scratch.iterdir())

@@ -1,0 +1,291 @@
+"""The checks under the real ReFrame: what runs, what is refused, and what is said about it."""
+
+import os
+import re
+import time
+from collections import Counter
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from cases import case
+
+from iowatch.references import BadReference, ReferenceFile
+from iowatch.site import ACCEPTANCE, NIGHTLY
+
+ROOT = Path(__file__).parents[2]
+
+
+LOCAL = {
+    "SharedFileWrite": 2 * 7,
+    "SharedFileRead": 2 * 3,
+    "FilePerProcess": 2 * 4,
+    "SystemLoad": 2 * 2,
+    "LibraryVersions": 2,
+}
+
+
+def test_local_runs_what_the_gate_expects(site):
+    site.environment["RFM_REFERENCE_PREFIX"] = str(ROOT / "reference_values")
+    done = site.reframe("--dry-run", system="local")
+    assert done.returncode == 0, done.stdout
+    ran = re.findall(r"DRY.*?\] (\w+) .*@local:(?:disk|tmpfs)\+gnu", done.stdout)
+    assert Counter(ran) >= Counter(LOCAL), done.stdout
+    assert f"Ran {sum(LOCAL.values()) + 2}/36 test case(s)" in done.stdout, "with two fixtures"
+    assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
+    assert "WARNING" not in done.stdout
+
+
+@pytest.mark.slow
+def test_acceptance_of_local_runs_what_the_gate_expects(site):
+    listed = site.reframe("-lC", "--mode=acceptance", system="local").stdout
+    found = re.findall(r"^- \w+.* @local:(?:disk|tmpfs)\+gnu", listed, re.MULTILINE)
+    script = (
+        "from iowatch.site import read_site\n"
+        f"site = read_site('local')\n"
+        f"print(len(site.cases({ACCEPTANCE!r})), len(site.cases({NIGHTLY!r})))"
+    )
+    acceptance, nightly = map(int, site._run("python", "-c", script).stdout.split())
+    assert (len(found), sum(LOCAL.values())) == (acceptance, nightly), listed
+
+
+def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
+    done = site._run("reframe", "-c", ROOT / "reframe_checks", "-r")
+    assert done.returncode == 1, done.stdout
+    said = "generic:default: the partition's extras have no 'filesystem'"
+    assert said in done.stdout, "an unknown host is not taken for local"
+
+    del site.extras["peak"]
+    done = site.reframe("-r")
+    assert done.returncode == 1
+    sentence = "small:memory: the partition's extras have no 'peak': add it in "
+    assert f"{sentence}{site.folder}/small.py" in done.stdout
+
+    site.environment["RFM_PREFIX"] = "here"  # ReFrame reads its configuration in another folder
+    sentence = "error: RFM_PREFIX is 'here': it must be an absolute path"
+    assert site.reframe("-l").stdout == f"{sentence}\n"
+
+
+def test_parameters_can_be_set_on_the_command_line(site):
+    site.write.update(backend=["mpiio", "hdf5"], local_size=[8, 16])
+    options = ["-P", "backend=hdf5", "-P", "local_size=32", "-P", "stripe_count=none"]
+    done = site.reframe("-l", "-n", "SharedFileWrite", *options)
+    assert "Found 1 check(s)" in done.stdout, done.stdout
+    (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
+    assert "backend=hdf5" in test
+    assert "local_size=32x32x32" in test, "a value that no sweep has"
+    striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "stripe_count=4")
+    assert "Found 0 check(s)" in striped.stdout, "where nothing is striped"
+
+
+REGRESSION_ONLY = """
+SharedFileWrite:
+  .*:
+    ratio: [0.9, -0.5, null]
+"""
+
+
+def leave(scratch, name, mark, days):
+    """A directory, so many days old."""
+    folder = scratch / name
+    folder.mkdir(parents=True)
+    marked = [folder / mark] if mark else []
+    for path in [*marked, folder]:
+        path.touch()
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    return folder
+
+
+def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
+    """A partition for each place that a job may meet."""
+    common = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
+    swept, new = site.scratch / "swept", site.scratch / "new"
+    site.partitions = {
+        "memory": {
+            "sweep": {
+                "SharedFileRead": common,
+                "FilePerProcess": {**common, "backend": ["stream"], "files": ["process", "gather"]},
+                "SystemLoad": {**common, "instances": [1, 2]},
+            }
+        },
+        "swept": {"extras": {"path": str(swept)}},
+        "new": {"extras": {"path": str(new)}},
+        # In memory, every read is served from a cache.
+        "cached": {"extras": {"cached_reads": False}, "sweep": {"SharedFileRead": site.write}},
+        "full": {"sweep": {"SharedFileWrite": {**site.write, "local_size": [2**15]}}},
+        "other": {"extras": {"type": ["lustre", "gpfs"]}},
+        "unmounted": {"extras": {"path": f"{site.scratch}/not/there"}},
+    }
+    says = {
+        "cached": ["may have come from a cache, which 'cached_reads' of small:cached"],
+        "full": [f"{site.scratch}: 549755813888 KiB will be written, but only"],
+        "other": ["io_error", "rank 0", "tmpfs", str(site.scratch)],
+        "unmounted": ["mktemp: failed to create directory", "not/there"],
+    }
+    kept = {
+        leave(swept, "iowatch.young1", ".iowatch", 1.9),
+        leave(swept, "iowatch.nomark", None, 9),
+        leave(swept, "iowatch.other1", ".other", 9),
+        leave(swept, "iowatch.longname", ".iowatch", 9),
+        leave(swept, "another.abcdef", ".iowatch", 9),
+    }
+    leave(swept, "iowatch.old123", ".iowatch", 2.1)
+    site.references = (
+        "SharedFileRead:\n"
+        "  small:memory/.*: {ratio: [0.002, -0.5, null]}\n"
+        "  .*: {total_max: [1, -1, null]}\n"
+        "SystemLoad: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
+        "FilePerProcess: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
+        "SharedFileWrite: {'small:.*': {close_fraction: [0, null, 1, '1']}}\n"
+    )
+    done = site.reframe("-r", "-S", "repeats=3")
+    assert done.returncode == 1, done.stdout
+    tests = site.report()
+    by_place = {test["partition"]: test for test in tests if test["partition"] != "memory"}
+    assert set(by_place) == set(site.partitions) - {"memory"}
+    for place, test in by_place.items():
+        verdict = ("fail", "invalid") if place in says else ("pass", "ok")
+        assert (test["result"], test["verdict"]) == verdict, (place, test["sentence"])
+        for sentence in says.get(place, ()):
+            assert sentence in test["sentence"], place
+        if place in says:
+            assert f"Reason: sanity error: {test['sentence']}" in done.stdout, place
+            assert not [value for value, *_ in test["metrics"].values() if value is not None]
+    assert set(swept.iterdir()) == kept, "only old directories with our mark are swept"
+    assert list(new.iterdir()) == [], "a path is made where its parent exists"
+    assert set(site.scratch.iterdir()) == {swept, new}
+
+    found = {
+        test["case_id"].removeprefix("small:memory/real/"): test["metrics"]
+        for test in tests
+        if test["partition"] == "memory"
+    }
+    size = "local_size=8x8x8/writers=2"
+    load = f"SystemLoad/backend=hdf5/{size}/instances="
+    read = f"SharedFileRead/backend=hdf5/{size}"
+    assert set(found) == {
+        read,
+        f"FilePerProcess/backend=stream/{size}/files=process",
+        f"FilePerProcess/backend=stream/{size}/files=gather",
+        f"{load}1",
+        f"{load}2",
+    }
+    assert "read_s" in found[read]
+    assert "write_s" not in found[read]
+    assert 0 < found[f"{load}2"]["instance_min"][0] < found[f"{load}2"]["total_max"][0]
+
+
+def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
+    site.faults = {"old": "none"}  # the stand-in has HDF5 1.8.16
+    site.partitions = {
+        name: {"extras": {"type": ["tmpfs", *(["lustre"] if name != "memory" else [])]}}
+        for name in ("memory", "lustre", "excused", "late")
+    }
+    today = date.today()
+    why = "a new module is asked for"
+    site.expect_failures(
+        ("small:excused/old/LibraryVersions", today, why),
+        ("small:late/old/LibraryVersions", today - timedelta(days=1), why),
+    )
+    done = site.reframe("-r", "-n", "LibraryVersions")
+    assert done.returncode == 1
+    assert "2 failure(s), 1 expected failure(s)" in done.stdout
+    found = {test["partition"]: test for test in site.report("LibraryVersions")}
+    ends = {name: (test["result"], test["verdict"]) for name, test in found.items()}
+    assert ends == {
+        "memory": ("pass", "ok"),
+        "lustre": ("fail", "defect"),
+        "excused": ("xfail", "defect"),
+        "late": ("fail", "defect"),
+    }
+    assert found["lustre"]["case_id"] == "small:lustre/old/LibraryVersions"
+    sentence = "small:lustre/old/LibraryVersions: hdf5 1.8.16: H5Fclose sets"
+    assert f"Reason: sanity error: {sentence}" in done.stdout
+
+
+UNUSABLE = [
+    (None, "there is no such file"),
+    ("", "it is empty"),
+    ("- SharedFileWrite", "it has no sections"),
+    (REGRESSION_ONLY + "  .*: {}\n", "line 5: key '.*' stands in line 3 already"),
+    ("SharedFileWrite: [", "while parsing"),
+    ("SharedFileWrite: 5", "section SharedFileWrite has no case ids"),
+    (REGRESSION_ONLY.replace(".*:", "'(':"), "is no regular expression for case ids"),
+    (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "0.9"), "is no [value, lower threshold"),
+    (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[0.9]"), "is no [value, lower threshold"),
+    (
+        REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[$xfail, a bug, [0.9, -0.5, null, '1']]"),
+        "a failure that is expected stands in expected_failures/",
+    ),
+    (REGRESSION_ONLY.replace("-0.5", "null"), "ratio: has no bound"),
+    (REGRESSION_ONLY.replace("ratio", "rato"), "rato: local:tmpfs/gnu/SharedFileWrite/"),
+]
+
+
+def test_unusable_reference_file_is_named(tmp_path):
+    file = tmp_path / "small.yaml"
+    for text, sentence in UNUSABLE:
+        if text is not None:
+            file.write_text(text)
+        with pytest.raises(BadReference) as caught:
+            ReferenceFile(file).of(case())
+        assert str(caught.value).startswith(f"{file} cannot be used as reference values: "), text
+        assert sentence in str(caught.value), text
+
+
+def test_what_cannot_be_read_is_named_before_anything_is_measured(site):
+    """Also while recording: nothing that is recorded would be judged."""
+    site.faults = {"gnu": "none"}
+    site.references = REGRESSION_ONLY.replace("ratio", "rato")
+    done = site.reframe("-r", "--mode=record")
+    assert done.returncode == 1, done.stdout
+    (test,) = site.report()
+    assert (test["result"], test["fail_phase"]) == ("fail", "setup")
+    assert f"{site.folder}/small.yaml cannot be used as reference values" in test["fail_reason"]
+    assert "rato: " in test["fail_reason"]
+
+    site.expect_failures((".*", "soon", "ticket 4711"))
+    done = site.reframe("-r")
+    assert done.returncode == 1
+    tests = site.report("LibraryVersions")
+    assert {test["fail_phase"] for test in tests} == {"setup"}
+    for test in tests:
+        file = site.folder / "expected_failures/small.yaml"
+        assert f"{file}, entry 1: until is 'soon'" in test["fail_reason"]
+
+
+def test_damaged_history_is_an_error_and_no_verdict(site):
+    site.faults = {"gnu": "none"}
+    site.database.parent.mkdir()
+    site.database.write_bytes(b"SQLite" * 1000)
+    done = site.reframe("-r", "--mode=record")
+    assert done.returncode == 1
+    (test,) = site.report(session=site.last_report_file())
+    assert test["verdict"] == ""
+    assert f"{site.database}: damaged, or no SQLite database" in test["fail_reason"]
+    assert test["case_id"] not in test["fail_reason"], "who shows the reason names the case"
+    assert test["metrics"]["total_max"][0] > 0, "the night's metrics are kept"
+
+
+def test_checks_can_be_repeated(site):
+    """Outside of nights; ReFrame skips a check that it cannot make, and that is no failure."""
+    site.faults = {"gnu": "none"}
+    done = site.reframe("-r", "--repeat=2", "--mode=record")
+    assert done.returncode == 0, done.stdout
+    tests = site.report()
+    assert [test["result"] for test in tests] == ["pass", "pass"]
+    assert len({test["kept"] for test in tests}) == 2, "each has raw results of its own"
+
+
+def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):
+    site.partition.update(scheduler="slurm", launcher="srun")
+    site.write["nodes"] = [3]
+    done = site.reframe("--dry-run", "--keep-stage-files")
+    assert done.returncode == 0, done.stdout
+    scripts = (site.folder / "run" / "stage").rglob("SharedFileWrite*/rfm_job.sh")
+    (script,) = [path.read_text() for path in scripts]
+    assert "#SBATCH --dependency=singleton" in script
+    assert "#SBATCH --job-name=iowatch_memory" in script
+    assert "#SBATCH --ntasks=6" in script
+    assert "#SBATCH --ntasks-per-node=2" in script
+    assert not site.kept.exists(), "a dry run keeps nothing"

@@ -1,0 +1,105 @@
+"""`iowatch nightly` as cron runs it: never twice at once, ended in time, with the real ReFrame."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from iowatch.history import read
+
+CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
+NIGHTLY = ["iowatch", "nightly", "--system", "small"]
+
+
+@pytest.fixture
+def hanging(site):
+    """A site with two environments: the jobs of one never end."""
+    site.faults = {"fine": "none", "hangs": "hangs"}
+    site.write["backend"] = ["hdf5"]
+    return site
+
+
+def wait_for_job(site, process, file):
+    """Wait until the job has written this file."""
+    for _ in range(1200):
+        if list(site.scratch.glob(f"iowatch.*/{file}")):
+            return
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+    pytest.fail("the job never ran")
+
+
+def processes_of(site):
+    """The command lines of all processes that know the site's folders."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = file.read_text()
+        except OSError:  # it has just ended
+            continue
+        if str(site.folder) in line or str(site.scratch) in line:
+            found.append(line)
+    return found
+
+
+def test_interrupted_night(hanging):
+    process = hanging.start(*NIGHTLY)
+    try:
+        wait_for_job(hanging, process, "hangs")
+        second = hanging.iowatch("--quiet")
+        process.terminate()
+        output, _ = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:  # killed, it would leave its ReFrame behind
+            process.terminate()
+            process.wait(100)
+    assert process.returncode == 143, output
+    # The case that was measured is shown and on record; nothing else is left.
+    assert re.search(r"^memory .* hdf5 .* ok$", output, re.M), output
+    assert "\nproblem: interrupted by SIGTERM\n" in output
+    assert f"\nproblem: 1 of 4 cases not run: {CASE.format('hangs')}\n" in output
+    assert "\nred: 3 case(s) measured, 0 with a red verdict, " in output
+    assert "is not in ReFrame's results database" not in output
+    runs = read([hanging.database])
+    assert [str(run.case) for run in runs if run.metrics] == [CASE.format("fine")]
+    (night,) = {run.night for run in runs}
+    stopped = hanging.kept / night / CASE.format("hangs").replace("/", ",")
+    assert (stopped / "rfm_job.sh").exists(), "its raw results are kept, too"
+    assert list(hanging.scratch.iterdir()) == []
+    assert processes_of(hanging) == []
+
+    assert second.returncode == 2
+    assert re.fullmatch(
+        r"iowatch: error: small: a night is still at work, since \S+ \S+ UTC, "
+        rf"process {process.pid} on \S+; nothing was run\n",
+        second.stdout,
+    )
+
+
+def test_interrupted_night_leaves_no_data(site):
+    """The real benchio: mpirun takes longer to end it than ReFrame by itself allows a job."""
+    site.write["local_size"] = [192]
+    process = site.start(*NIGHTLY)
+    try:
+        wait_for_job(site, process, "benchio.*")
+        process.terminate()
+        output, _ = process.communicate(timeout=90)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(100)
+    assert process.returncode == 143, output
+    assert list(site.scratch.iterdir()) == []
+    assert processes_of(site) == []
+
+
+def test_time_limit(site):
+    """So short that ReFrame may not even have begun."""
+    site.faults = {"gnu": "hangs"}
+    done = site.iowatch("--quiet", "--time-limit", "1s")
+    assert done.returncode == 1, done.stdout
+    assert "\nproblem: the time limit was reached\nproblem: 2 of 2 cases not run" in done.stdout
+    assert done.stdout.startswith("\npartition "), "nothing of ReFrame's own"
+    assert list(site.scratch.iterdir()) == []
+    assert processes_of(site) == []

@@ -1,0 +1,161 @@
+"""The history that ReFrame's own results database holds, as the real ReFrame writes it."""
+
+import gc
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from checks.replay import sessions
+from checks.sessions import store
+
+from iowatch.files import UserError
+from iowatch.history import read
+from iowatch.run import by_case, day_of
+
+CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
+
+
+@pytest.fixture
+def database(night, tmp_path):
+    """A copy of the night that was stored: two libraries, fine and broken, and the versions."""
+    return Path(shutil.copy(night, tmp_path / "results.db"))
+
+
+def test_runs_of_a_session_are_read(database):
+    """At first from ReFrame's database, then in brief from beside it."""
+    for _ in range(2):
+        found = {str(run.case): run for run in read([database])}
+        assert len(found) == 6
+        fine, broken = (found[CASE.format(name, "hdf5")] for name in ("fine", "broken"))
+        versions = found["small:memory/fine/LibraryVersions"]
+        assert [str(run.kind) for run in (fine, broken, versions)] == ["ok", "invalid", "ok"]
+        assert fine.metrics["total_max"] > 0
+        assert fine.conditions["hosts"]
+        assert (broken.metrics, dict(broken.conditions), versions.metrics) == ({}, {}, {})
+        assert "not readable JSON" in broken.sentence
+        assert {run.night for run in found.values()} == {fine.night}
+        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d{6}", fine.night)
+
+
+def test_sessions_are_nights_by_their_ids_and_databases_add_up(database, tmp_path):
+    (first,) = {run.night for run in read([database])}
+    store(database, 1, night="2999-01-01T010101")
+    store(database, 1.5, night="2999-01-01T010101")
+    store(database, 5)
+    store(database, 6, sweep="acceptance", night="")  # whole, but of another sweep
+    other = tmp_path / "other.db"
+    shutil.copy(database, other)
+    store(other, 7)
+    cases = by_case(read([database, other]))
+    assert len(cases) == 6
+    for nights in cases.values():
+        assert list(nights) == sorted(nights)
+        days = [day_of(night) for night in (*list(nights)[:3], "2999-01-01")]
+        assert days == [day_of(first) + timedelta(d) for d in (0, 5, 7)] + [date(2999, 1, 1)]
+        assert [len(runs) for runs in nights.values()] == [1, 1, 1, 2]
+
+
+def test_what_was_no_measurement_is_no_past(database):
+    """A test of another suite, a job that timed out, what was too fast, numbers that only Python
+    has in JSON, and part of a session, which is in no night."""
+    (first,) = {run.night for run in read([database])}
+    store(database, 1, case_id="another suite's", upper=float("inf"))
+    store(database, 2, verdict="", result="fail", perfvalues={})
+    store(database, 3, verdict="too_fast", result="fail")
+    store(database, 4, num_tasks=float("nan"))
+    store(database, 5, environs=["fine"], night="")
+    store(database, 6, result="abort")
+    runs = read([database])
+    for case, nights in by_case(runs).items():
+        if "fine/Shared" not in str(case):
+            continue
+        assert nights.pop(first)
+        (timed_out,), (too_fast,), (usual,) = nights.values()
+        assert (str(timed_out.kind), timed_out.metrics) == ("invalid", {})
+        assert (str(too_fast.kind), too_fast.is_measured) == ("too_fast", False)
+        assert usual.is_measured
+        (by_hand,) = [run for run in runs if run.case == case and not run.night]
+        assert by_hand.is_measured
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def execute(statement):
+    def change(path):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(statement)
+
+    return change
+
+
+SPOILED = [
+    (truncate, "damaged, or no SQLite database"),
+    (lambda path: path.write_text("results\n" * 99), "damaged, or no SQLite database"),
+    (Path.unlink, "there is no such results database: name one with --db"),
+    (lambda path: path.write_bytes(b""), "not a results database of ReFrame: no such table"),
+    (execute("DROP TABLE sessions"), "not a results database of ReFrame: no such table"),
+    (execute("UPDATE metadata SET schema_version = '9.0'"), "its schema is version 9.0"),
+    (execute("DELETE FROM metadata"), "its schema is version none"),
+    (execute("UPDATE sessions SET json_blob = '{'"), "session [-0-9a-f]+ is damaged"),
+    (execute("UPDATE sessions SET json_blob = '{}'"), "session [-0-9a-f]+ is damaged"),
+    (execute("UPDATE sessions SET json_blob = NULL"), "session [-0-9a-f]+ is damaged"),
+]
+
+
+def test_what_is_no_database_of_reframe_is_named(night, tmp_path):
+    for number, (spoil, sentence) in enumerate(SPOILED):
+        database = Path(shutil.copy(night, tmp_path / f"{number}.db"))
+        spoil(database)
+        with pytest.raises(UserError, match=f"^{database}: {sentence}"):
+            read([database])
+        assert gc.isenabled(), sentence
+
+
+def test_runs_in_brief_may_be_damaged_old_or_of_sessions_that_are_gone(database):
+    expected = read([database])
+    brief = database.with_name("results.db.runs")
+    spoils = [
+        Path.unlink,
+        truncate,
+        lambda path: path.write_text("runs\n" * 999),
+        execute("UPDATE form SET digest = 'of another iowatch'"),
+        execute("UPDATE runs SET kind = 'no verdict'"),
+        execute("UPDATE runs SET metrics = x'00'"),
+    ]
+    for number, spoil in enumerate(spoils):
+        assert brief.exists(), number
+        spoil(brief)
+        assert read([database]) == expected, number
+        assert read([database]) == expected, number
+    store(database, 1)
+    assert len(read([database])) == 2 * len(expected)
+    execute(f"DELETE FROM sessions WHERE uuid = '{sessions(database)[0]}'")(database)
+    assert len(read([database])) == len(expected)
+    assert not {run.session for run in read([database])} & {run.session for run in expected}
+
+
+def test_command_lists_cases_and_nights(database, site):
+    store(database, 3)
+    site.environment["RFM_SQLITE_DB_FILE"] = str(database)
+    done = site._run("iowatch", "history", "--case", "hdf5")
+    assert done.returncode == 0, done.stdout
+    header, broken, where, fine, _, total = done.stdout.splitlines()
+    assert header.split()[:3] == ["nights", "first", "last"]
+    first = date.fromisoformat(fine.split()[1])
+    # Nights, first, last, runs, by hand, invalid, imported.
+    assert fine.split()[:7] == ["2", str(first), str(first + timedelta(3)), "2", "0", "0", "0"]
+    assert fine.endswith(CASE.format("fine", "hdf5"))
+    assert broken.split()[5] == "2", "invalid runs"
+    assert where.strip().endswith(CASE.format("broken", "hdf5").replace("/", ","))
+    assert total == "2 case(s)"
+    assert site._run("iowatch", "history", "--case", "/fine/").stdout.endswith("3 case(s)\n")
+    site.environment["RFM_SQLITE_DB_FILE"] = "/nowhere/results.db"
+    done = site._run("iowatch", "history")
+    assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)
+    assert done.stdout.startswith("iowatch: error: /nowhere/results.db: there is no such")

@@ -1,0 +1,157 @@
+"""benchio beside IOR: through ReFrame, with the real IOR where there is one."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAND_IN = Path(__file__).with_name("stand_in_ior.py")
+REFERENCES = """
+IorPeer: &peer
+  small:.*: {ior_ratio: [1, -0.5, null, '1']}
+IorPeerRead: *peer
+"""
+
+
+@pytest.fixture
+def peer(site):
+    """The site, where only IorPeer is asked for; without any IOR that this machine may have."""
+    site.write = {"backend": ["mpiio"], "local_size": [16], "nodes": [1]}
+    site.sweep = {"IorPeer": site.write}
+    site.references = REFERENCES
+    tools = [str(Path(sys.executable).parent)]
+    without = [f for f in os.environ["PATH"].split(":") if not Path(f, "ior").exists()]
+    site.environment["PATH"] = ":".join([*tools, *without])
+    return site
+
+
+def stand_in(site, name, how):
+    """An IOR of this name."""
+    ior = site.folder / "programs" / name / "ior"
+    ior.parent.mkdir(parents=True)
+    ior.write_text(
+        "#!/bin/sh\n"
+        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0\n'
+        f'exec {sys.executable} {STAND_IN} "{how}" "$@"\n'
+    )
+    ior.chmod(0o755)
+    return ior
+
+
+# Environment -> its IOR, how the test ends, its verdict, what its sentence says.
+IORS = {
+    "fast": ("1e-6", "fail", "regression", "below its bound 0.5 in "),
+    "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
+    "unsynced": ("no sync", "fail", "invalid", "IOR: fsync: 0, where 1 was asked for"),
+}
+
+
+def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
+    peer.partitions = {
+        "memory": {
+            "environs": ["peer"],
+            "sweep": {
+                "IorPeer": [
+                    {**peer.write, "backend": ["mpiio", "stream"]},
+                    {**peer.write, "backend": ["hdf5"], "files": ["process"]},
+                ],
+                "IorPeerRead": peer.write,
+            },
+        },
+        "faults": {"environs": list(IORS)},
+        "without": {"environs": ["without"]},
+        # A read may come from the cache of one node.
+        "cached": {
+            "environs": ["peer"],
+            "extras": {"cached_reads": False},
+            "sweep": {"IorPeerRead": peer.write},
+        },
+    }
+    for name, how in (("peer", "1.0"), *((name, how) for name, (how, *_) in IORS.items())):
+        peer.environs[name] = {"extras": {"ior": str(stand_in(peer, name, how))}}
+        peer.injected[name] = ""
+    peer.injected["without"] = ""
+    done = peer.reframe("-r", "-S", "repeats=3")
+    assert done.returncode == 1, done.stdout
+    assert "4 failure(s), 0 expected failure(s), 1 skipped" in done.stdout
+    assert "there is no ior on PATH or in Spack: name its path as 'ior'" in done.stdout
+    tests = [test for test in peer.report() if test["result"] != "skip"]
+    assert list(peer.scratch.iterdir()) == []
+
+    here = "small:memory/peer/"
+    cases = {t["case_id"].removeprefix(here): t for t in tests if t["partition"] == "memory"}
+    size = "local_size=16x16x16/writers=2"
+    assert set(cases) == {
+        f"IorPeer/backend=mpiio/{size}/files=shared",
+        f"IorPeer/backend=stream/{size}/files=shared",
+        f"IorPeer/backend=hdf5/{size}/files=process",
+        f"IorPeerRead/backend=mpiio/{size}/files=shared",
+    }
+    for case, test in cases.items():
+        assert (test["result"], test["verdict"]) == ("pass", "ok"), test["sentence"]
+        metrics = {name: entry[0] for name, entry in test["metrics"].items()}
+        assert metrics["ior_max"] == metrics["ior_median"] == 2 * 16**3 * 8 / 2**20  # in 1 s
+        assert metrics["ior_ratio"] == pytest.approx(metrics["total_max"] / metrics["ior_max"])
+        assert test["metrics"]["ior_ratio"][1:4] == [1, -0.5, None]
+        kept = Path(test["kept"])
+        for name in ("result", "ior", *(["read"] if "Read" in case else [])):
+            assert len(list(kept.glob(f"{name}.*.json"))) == 3, (case, name)
+
+    found = {test["environ"]: test for test in tests if test["partition"] == "faults"}
+    assert set(found) == set(IORS)
+    for name, (_, result, verdict, says) in IORS.items():
+        assert (found[name]["result"], found[name]["verdict"]) == (result, verdict), name
+        assert says in found[name]["sentence"], name
+    (test,) = [test for test in tests if test["partition"] == "cached"]
+    assert test["sentence"].endswith("the cache of the only node: ask for 2 nodes")
+
+
+@pytest.mark.slow
+def test_a_night_that_asks_for_it_is_red_without_ior(peer):
+    done = peer.iowatch()
+    assert done.returncode == 1, done.stdout
+    assert "write shared, IOR" in done.stdout
+    assert "1 check(s) skipped or aborted" in done.stdout
+
+
+def test_stripes_of_iors_files(peer, lustre_shim):
+    """Of the stand-in for Lustre; lfs is asked of IOR's file for what benchio asks itself. IOR is
+    found on PATH, too."""
+    stand_in(peer, "bin", "1.0")
+    peer.extras.update(type="lustre", osts=4)
+    for name, striping in (("two", ""), ("four", 'LUSTRE_STRIPING="4 1048576 0" ')):
+        state = f"{peer.folder}/state.{name}"
+        lfs = peer.folder / "programs" / name / "lfs"
+        lfs.parent.mkdir()
+        lfs.write_text(f'#!/bin/sh\nLUSTRE_STATE={state} {striping}{ROOT}/tests/faults/lfs "$@"\n')
+        lfs.chmod(0o755)
+        peer.injected[name] = f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={state}"
+        path = f"{lfs.parent}:{peer.folder}/programs/bin:{peer.environment['PATH']}"
+        peer.environs[name] = {"env_vars": [["PATH", path]]}
+    peer.write.update(stripe_count=[2], stripe_size=[1])
+    done = peer.reframe("-r", "-S", "repeats=2")
+    found = {test["environ"]: test for test in peer.report()}
+    verdicts = {name: test["verdict"] for name, test in found.items()}
+    assert verdicts == {"two": "ok", "four": "invalid"}, done.stdout
+    said = "IOR: (count, size) of (4, 1048576), where (2, 1048576) of 1 was asked for"
+    assert found["four"]["sentence"] == f"{found['four']['case_id']}: {said}"
+
+
+@pytest.mark.skipif(shutil.which("ior") is None, reason="there is no ior on PATH")
+def test_the_real_ior(peer):
+    """Every library that both have; each process's file but for PnetCDF, where IOR has none."""
+    peer.environment.pop("PATH")
+    shared = {**peer.write, "backend": ["mpiio", "hdf5", "pnetcdf", "stream"]}
+    process = {**peer.write, "backend": ["mpiio", "hdf5", "stream"], "files": ["process"]}
+    peer.sweep = {"IorPeer": [shared, process], "IorPeerRead": [shared, process]}
+    peer.references = REFERENCES.replace("-0.5", "-1")  # so small a file says nothing of speed
+    done = peer.reframe("-r", "-S", "repeats=2")
+    assert done.returncode == 0, done.stdout
+    tests = peer.report()
+    assert len(tests) == 14
+    for test in tests:
+        assert test["metrics"]["ior_max"][0] >= test["metrics"]["ior_median"][0] > 0
+    assert list(peer.scratch.iterdir()) == []

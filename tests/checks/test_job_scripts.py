@@ -1,0 +1,135 @@
+"""The job scripts that ReFrame makes of the sites' configurations, without their machines."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from iowatch.case import Case
+from iowatch.site import NIGHTLY, read_site
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "site_configs"
+
+#: How a job asks for its nodes, and how it starts the benchmark.
+LAUNCH = {
+    "archer": ("#PBS -l select={nodes}:mpiprocs=24:ncpus=24", "aprun -n {writers} -N 24 "),
+    "cirrus": ("#PBS -l select={nodes}:mpiprocs=36:ncpus=36", "mpiexec -n {writers} "),
+    "cosma5": ('#BSUB -R "span[ptile=16]"', "mpirun -np {writers} "),
+    "cosma6": ('#BSUB -R "span[ptile=16]"', "mpirun -np {writers} "),
+    "rdf-dac": ("#PBS -l select=1:mpiprocs=40:ncpus=40", "mpirun -np 40 "),
+    "jasmin": ('#BSUB -R "span[ptile=16]"', "mpirun -np {writers} "),
+    "c3hpc": ("#PBS -l nodes={nodes}:ppn=24", "mpirun -np {writers} "),
+    "ulysses": ("#PBS -l nodes={nodes}:ppn=20", "mpirun -np {writers} "),
+    "archer2": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=128", "srun "),
+    "slurm": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=64", "srun "),
+}
+
+#: Launchers of a site's own: system, tool, how a job calls it, and what the tool then gets.
+OWN_LAUNCHERS = {
+    "cirrus": ("mpiexec_mpt", "mpiexec -n 72", ["-n", "72", "-ppn", "36"]),
+    "jasmin": ("mpirun.lotus", "mpirun -np 16", ["-np", "16"]),
+}
+
+
+@pytest.fixture(scope="module")
+def dry_run(tmp_path_factory):
+    """dry_run(system): what ReFrame says of a dry run of its night, what is promised of that, and
+    the job scripts by case."""
+    files = sorted(file for file in CONFIGS.glob("*.py") if file.name != "settings.py")
+    with pytest.MonkeyPatch.context() as patch:
+        # As after env.sh; neither a scheduler nor modules are needed.
+        patch.setenv("RFM_CONFIG_FILES", ":".join(map(str, [CONFIGS / "settings.py", *files])))
+        patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+        @cache
+        def run(system):
+            prefix = tmp_path_factory.mktemp(system)
+            patch.setenv("RFM_PREFIX", str(prefix))
+            done = subprocess.run(
+                [
+                    *("reframe", "--nocolor", "-c", ROOT / "reframe_checks"),
+                    *("--system", system, "--dry-run"),
+                ],
+                cwd=prefix, timeout=300, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout
+            (report,) = (prefix / "reports").glob("*.json")
+            tests = json.loads(report.read_text())["runs"][-1]["testcases"]
+            scripts = {
+                Case.parse(test["case_id"]): Path(test["stagedir"], "rfm_job.sh").read_text()
+                for test in tests
+                if test.get("case_id")
+            }
+            assert not (prefix / "runs").exists(), "a dry run keeps no raw results"
+            return done.stdout, read_site(system), scripts
+
+        yield run
+
+
+def command(script):
+    """The line of a job script that runs the benchmark."""
+    (line,) = [line for line in script.splitlines() if "build/bin/benchio " in line]
+    return line
+
+
+@pytest.mark.parametrize(
+    "system", [s if s == "archer" else pytest.param(s, marks=pytest.mark.slow) for s in LAUNCH]
+)
+def test_dry_run_makes_a_script_of_every_case(system, dry_run):
+    said, site, scripts = dry_run(system)
+    assert "WARNING" not in said
+    # Each partition also has benchio itself.
+    total = len(site.cases(NIGHTLY)) + len(site.filesystems)
+    assert f"Ran {total}/{total} test case(s)" in said
+    assert "(0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted)" in said
+    assert set(scripts) == site.cases(NIGHTLY)
+
+    filesystems = {filesystem.partition: filesystem for filesystem in site.filesystems}
+    directive, launch = LAUNCH[system]
+    for case, script in scripts.items():
+        filesystem = filesystems[case.partition]
+        if not case.writers:  # the versions of libraries
+            assert command(script).endswith("build/bin/benchio --version"), case
+            continue
+        size = {"writers": case.writers, "nodes": case.writers // filesystem.writers_per_node}
+        assert directive.format(**size) in script, case
+        assert command(script).startswith(launch.format(**size) + str(ROOT)), case
+        assert f"--fs-type {','.join(filesystem.types)} " in command(script), case
+        assert f'mktemp -d "{filesystem.path}/iowatch.XXXXXX"' in script, case
+        if filesystem.osts is None:
+            assert "--stripe" not in script, case
+        else:
+            stripes = f" --stripe-count {case.stripe_count} --stripe-size {case.stripe_size}"
+            assert stripes in command(script), case
+
+
+def test_jobs_of_archer_are_the_papers(dry_run):
+    modules = ["PrgEnv-cray/5.2.56", "cce/8.4.1", "cray-mpich/7.2.6", "cray-hdf5-parallel/1.8.16"]
+    modules += ["cray-netcdf-hdf5parallel/4.4.0"]
+    _, _, scripts = dry_run("archer")
+    for script in scripts.values():
+        assert re.findall(r"^module load (\S+)$", script, re.MULTILINE) == modules
+        assert script.startswith("#!/bin/bash -l\n#PBS ")
+    case = Case.parse(
+        "archer:fs3/cray/SharedFileWrite/backend=hdf5/stripe_count=-1/stripe_size=1"
+        "/local_size=128x128x128/writers=48"
+    )
+    assert "--backend mpiio,hdf5 " in command(scripts[case])
+    assert 'mktemp -d "/fs3/z01/iowatch/iowatch.XXXXXX"' in scripts[case]
+
+
+@pytest.mark.slow
+def test_a_launcher_of_the_sites_own(dry_run):
+    for system, (tool, launch, arguments) in OWN_LAUNCHERS.items():
+        job = next(iter(dry_run(system)[2].values()))
+        (function,) = [line for line in job.splitlines() if f"{{ {tool} " in line]
+        script = f"{tool}() {{ printf '%s\\n' \"$@\"; }}\n{function}\n{launch} benchio 'a b'"
+        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+        assert done.stdout.splitlines() == [*arguments, "benchio", "a b"], system

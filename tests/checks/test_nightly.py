@@ -1,0 +1,194 @@
+"""`iowatch nightly` with the real ReFrame and benchio: nothing passes quietly."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from checks.conftest import new_site
+
+from iowatch import history
+from iowatch.references import Reference
+
+ROOT = Path(__file__).parents[2]
+CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
+HDF5 = CASE.format("real", "hdf5")
+REFERENCES = f"""
+SharedFileWrite:
+  {HDF5}:
+    total_max: [1, -1, 1.0e+9, MiB/s]
+    close_fraction: [0, null, 1, '1']
+  small:.*:
+    close_fraction: [0, null, 1, '1']
+"""
+
+
+@pytest.fixture(scope="module")
+def green(tmp_path_factory, benchio):
+    """A site after a green night, and what was said of it."""
+    with new_site(tmp_path_factory.mktemp("green"), benchio) as site:
+        site.write["backend"] = ["mpiio", "hdf5", "netcdf"]
+        site.references = REFERENCES
+        temporary = site.folder / "tmp"
+        temporary.mkdir()
+        site.environment["TMPDIR"] = str(temporary)
+        site.partition["prepare_cmds"] = [f'echo "$TMPDIR" >> {site.folder}/tmpdirs']
+        done = site.iowatch()
+        assert done.returncode == 0, done.stdout
+        yield site, done.stdout
+
+
+def test_green_night(green):
+    site, output = green
+    *rows, page, _, summary = output.splitlines()[-7:]
+    assert [line.split()[-1] for line in rows] == ["ok"] * 4
+    checks = [line[10:26].strip() for line in rows]
+    assert checks == ["write shared"] * 3 + ["library versions"], rows
+    assert [line[26:33].strip() for line in rows] == ["hdf5", "mpiio", "netcdf", "-"]
+    assert summary == "green: 4 case(s) measured, 0 with a red verdict, 0 problem(s) with the night"
+    page = Path(page.removeprefix("report: "))
+    assert page.parent == site.folder / "run"
+    assert "netcdf" in page.read_text()
+    assert "[       OK ]" in re.sub(r"\x1b\[[0-9;]*m", "", output), "ReFrame's own output"
+
+
+def test_night_leaves_no_temporary_files(green):
+    """ReFrame leaves a log in TMPDIR whenever it starts; jobs need theirs as it was."""
+    site, _ = green
+    folder = site.folder / "tmp"
+    assert set((site.folder / "tmpdirs").read_text().split()) == {str(folder)}
+    assert list(folder.iterdir()) == []
+    assert list(site.scratch.iterdir()) == []
+
+
+def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green):
+    site, _ = green
+    (test,) = [test for test in site.report() if test["backend"] == "hdf5"]
+    assert (test["case_id"], test["verdict"]) == (HDF5, "ok")
+    assert test["sentence"] == f"{HDF5}: 2 metric(s) within {site.folder.name}/small.yaml"
+    metrics = test["metrics"]
+    assert metrics["total_max"][1:] == [1, -1, 1.0e9, "MiB/s", "pass"]
+    assert metrics["close_fraction"][1:] == [0, None, 1, "1", "pass"]
+    assert all(entry[0] > 0 for name, entry in metrics.items() if name != "close_s")
+    assert test["conditions"]["transfer"] == "collective"
+    assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
+    slowest = r"rank [01] on \S+, \d+ of 10 times, \d+\.\d times the mean"
+    assert set(test["slowest"]) == {"open", "define", "write", "sync", "close"}
+    assert all(re.fullmatch(slowest, said) for said in test["slowest"].values())
+
+    runs = {str(run.case): run for run in history.read([site.database])}
+    run = runs[HDF5]
+    assert (run.slowest, run.conditions) == (test["slowest"], test["conditions"])
+    assert run.references == {
+        "total_max": Reference(1, -1, 1e9),
+        "close_fraction": Reference(0, None, 1),
+    }
+    (log,) = (site.folder / "run" / "perflogs").rglob("SharedFileWrite.log")
+    assert f"|pass|{HDF5}|ok|" in log.read_text()
+
+    assert {run.night for run in runs.values()} == {night.name for night in site.kept.iterdir()}
+    for case, run in runs.items():
+        files = {file.name for file in Path(run.folder).iterdir()}
+        assert Path(run.folder) == site.kept / run.night / case.replace("/", ",")
+        assert {"rfm_job.sh", "rfm_job.out", "rfm_job.err"} <= files, case
+        assert ("result.json" in files) == ("SharedFileWrite" in case), case
+
+
+@pytest.fixture
+def quick(site):
+    """A site whose benchio measures nothing."""
+    site.faults = {"gnu": "none"}
+    return site
+
+
+def test_what_did_not_run_is_red(quick):
+    quick.write["backend"] = ["mpiio", "hdf5"]
+    done = quick.iowatch("-n", "SharedFileWrit3")
+    assert done.returncode == 1
+    assert "3 of 3 cases not run: small:memory/gnu/LibraryVersions, " in done.stdout
+    done = quick.iowatch("-n", "SharedFileWrite.*hdf5", "-n", "LibraryVersions")
+    assert done.returncode == 1
+    assert f"1 of 3 cases not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
+    assert "red: 2 case(s) measured, 0 with a red verdict" in done.stdout
+
+
+def test_case_without_reference_is_red_unless_recording(quick):
+    quick.references = "SharedFileWrite: {}"
+    done = quick.iowatch()
+    assert done.returncode == 1
+    case = CASE.format("gnu", "mpiio")
+    sentence = f"{case}: no reference value in {quick.folder.name}/small.yaml"
+    assert sentence in map(str.strip, done.stdout.splitlines())
+    (test,) = quick.report()
+    assert (test["result"], test["verdict"]) == ("fail", "no_baseline")
+    assert test["metrics"]["total_max"][0] > 0, "the night's metrics are kept"
+    assert quick.iowatch("--record").returncode == 0
+    (test,) = quick.report()
+    assert (test["result"], test["verdict"]) == ("pass", "no_baseline")
+
+    quick.references = None
+    (quick.folder / "small.yaml").unlink()
+    done = quick.iowatch("--record")
+    assert done.returncode == 1, "nothing that is recorded would be judged"
+    assert f"{quick.folder}/small.yaml cannot be used as reference values" in done.stdout
+
+
+def test_benchio_that_does_not_run_and_a_session_that_is_not_stored_are_red(quick):
+    quick.faults = {"fine": "none", "broken": "broken"}
+    nowhere = quick.folder / "results.db"
+    nowhere.symlink_to("/proc/iowatch/results.db")
+    quick.environment["RFM_SQLITE_DB_FILE"] = str(nowhere)
+    done = quick.iowatch("--quiet")
+    assert done.returncode == 1
+    assert f"{quick.folder}/broken does not build or run: run `make setup`" in done.stdout
+    assert "2 of 4 cases not run: small:memory/broken/LibraryVersions, " in done.stdout
+    assert "the session is not in ReFrame's results database" in done.stdout
+
+
+def assert_usage_error(done, sentence):
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stdout.startswith("iowatch: error: ")
+    assert sentence in done.stdout
+
+
+def test_what_cannot_be_asked_for_is_one_line(site, tmp_path):
+    assert_usage_error(site.iowatch(system="archer9"), "'archer9'")
+
+    def with_variable(name, value, sentence):
+        site.environment = {name: value}
+        assert_usage_error(site.iowatch(), sentence)
+
+    # Better before the night than after it.
+    database = "/proc/iowatch/results.db"
+    sentence = "/proc/iowatch/nightly.small.lock: cannot be written"
+    with_variable("RFM_SQLITE_DB_FILE", database, sentence)
+    with_variable("RFM_PREFIX", "here", "RFM_PREFIX is 'here': it must be an absolute path")
+    with_variable("PATH", str(tmp_path), "no reframe on PATH")
+    for text, said in (("x = (", "broken.py, line 1"), (None, "No such file"), ("x = 1", "valid")):
+        broken = site.folder / "broken.py"
+        broken.unlink(missing_ok=True)
+        if text is not None:
+            broken.write_text(text)
+        with_variable("RFM_CONFIG_FILES", str(broken), said)
+        assert str(broken) in site.iowatch().stdout, text
+    site.environment = {}
+    del site.extras["peak"]
+    sentence = (
+        f"small:memory: the partition's extras have no 'peak': add it in {site.folder}/small.py"
+    )
+    assert_usage_error(site.iowatch(), sentence)
+
+
+def test_env_sh_works_from_any_directory(tmp_path):
+    script = (
+        f"source '{ROOT}/env.sh' && source '{ROOT}/env.sh' && echo $RFM_CONFIG_FILES && echo $PATH"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    files, path = done.stdout.splitlines()
+    assert files.split(":")[0] == f"{ROOT}/site_configs/settings.py"
+    sites = {str(file) for file in (ROOT / "site_configs").glob("*.py")}
+    assert sorted(files.split(":")) == sorted(sites)
+    assert path.split(":").count(f"{ROOT}/.venv/bin") == 1

@@ -1,0 +1,271 @@
+"""The story of a case over its nights, the whole way: ReFrame, its database, the case's own past.
+
+Each environment is a story of its own, so that all of them need a few sessions only:
+
+- a month of good nights, blessed; then, by hand, a healthy run, a few hours ago at most;
+- what else happened before tonight, by environment, below;
+- tonight, by `iowatch nightly`; hours later its re-runs; then a night by plain ReFrame.
+"""
+
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from email import message_from_bytes, policy
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from checks import replay
+from checks.conftest import new_site
+from checks.replay import HOUR
+from checks.sessions import bless_a_month, store
+
+from iowatch import history
+from iowatch.run import night_id
+
+TODAY = datetime.now(UTC).date()
+CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
+SLOW = "slow hdf5"  # a tenth of its bandwidth
+
+# Environment -> tonight's fault, exit status of the test, verdict, what its sentence says.
+STORIES = {
+    "usual": ("none", "pass", "ok", "drops under "),
+    "first_slow": (SLOW, "pass", "suspect", "bandwidth -90% from its baseline"),
+    # A healthy night of the whole sweep, by plain ReFrame, four hours before.
+    "good_evening": (SLOW, "pass", "suspect", "in the best of 1 run"),
+    "slow_for_long": (SLOW, "fail", "regression", "bandwidth is 90% below its usual 1.01 of MPI-"),
+    # The same with a good evening, which is a night that ended the alarm's run, but not the slump.
+    "slow_again": (SLOW, "fail", "regression", ""),
+    "one_slow_night": ("none", "pass", "ok", ""),
+    "excused": (SLOW, "xfail", "regression", f"(expected until {TODAY}: ticket 4711)"),
+    "no_more_excused": (SLOW, "fail", "regression", "bandwidth is 90% below"),
+    # Bounds: a baseline takes the place of those that it knows of, and of no others.
+    "bound_unknown": ("none", "fail", "regression", "data_median is"),
+    "bound_judged": ("none", "pass", "ok", ""),
+    "bound_not_judged": ("none", "fail", "regression", "ratio is"),
+}
+LONG = ["slow_for_long", "slow_again", "excused", "no_more_excused"]
+
+REFERENCES = """
+SharedFileWrite:
+  small:memory/bound_unknown/.*: {data_median: [1.0e+9, -0.5, null, MiB/s]}
+  small:memory/bound_.*: {ratio: [1.0e+9, -0.5, null, '1']}
+"""
+
+SENDMAIL = """\
+#!/bin/sh
+# Stands in for sendmail: keeps the last mail.
+cat > {mail}
+"""
+
+
+@dataclass(frozen=True)
+class Story:
+    """What came of each part."""
+
+    site: Any
+    by_hand: CompletedProcess[str]
+    night: CompletedProcess[str]
+    tests: dict[str, Any]  # tonight's, by environment
+    mail: bytes
+    early: CompletedProcess[str]
+    again: CompletedProcess[str]
+    again_tests: dict[str, Any]
+    plain: CompletedProcess[str]
+    runs: list[Any]  # of tonight and later, as history reads them
+    listed: str  # by iowatch history
+
+
+def by_environ(site):
+    return {test["environ"]: test for test in site.report()}
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory, benchio):
+    with new_site(tmp_path_factory.mktemp("story"), benchio) as site:
+        site.faults = dict.fromkeys(STORIES, "none")
+        site.write["backend"] = ["hdf5"]
+        site.references = REFERENCES
+        done = site.reframe("-r", "--mode=record")
+        bounded = {environ for environ in STORIES if environ.startswith("bound_")}
+        failed = {test["environ"] for test in site.report() if test["result"] != "pass"}
+        assert failed <= bounded, done.stdout
+        make_good(site)
+        bless_a_month(site)
+        yield tell(site)
+
+
+def make_good(site):
+    """The first session as it would be without the bounds: those of its tests all passed."""
+    (name,) = replay.sessions(site.database)
+    replay.rewrite(site.database, name, lambda test: test.update(result="pass", verdict="ok"))
+
+
+def tell(site):
+    baselines = site.folder / "baselines" / "small.yaml"
+    text = baselines.read_text()
+    head, case, rest = text.partition(f"{CASE.format('bound_not_judged')}:")
+    assert case
+    own, next_, others = rest.partition("\nsmall:")
+    own = re.sub("(ratio|ratio_spread|finish_fraction): .*", r"\1: null", own)
+    baselines.write_text(head + case + own + next_ + others)
+
+    # Only healthy runs so far, the last of them by hand, and just now.
+    by_hand = site.reframe("-r", "-n", "SharedFileWrite")
+    replay.move(site.database, replay.sessions(site.database)[-1], -HOUR)
+    for days in range(-12, 0):
+        store(site.database, days, speed=0.1, environs=LONG)
+    store(site.database, -1, speed=0.1, environs=["one_slow_night"])
+    store(site.database, -4 / 24, environs=["good_evening", "slow_again"])
+    site.expect_failures(
+        (CASE.format("excused"), TODAY, "ticket 4711"),
+        (CASE.format("no_more_excused"), TODAY - timedelta(days=1), "ticket 4712"),
+    )
+    mail, sendmail = site.folder / "mail", site.folder / "sendmail"
+    sendmail.write_text(SENDMAIL.format(mail=mail))
+    sendmail.chmod(0o755)
+    site.environment["PATH"] = f"{site.folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    site.faults = {environ: fault for environ, (fault, *_) in STORIES.items()}
+    night = site.iowatch("--quiet", "--mail", "io@example.org")
+    tests = by_environ(site)
+    early = site.iowatch("--again")
+    last = replay.sessions(site.database)[-1]
+    replay.move(site.database, last, -5 * HOUR)
+    again = site.iowatch("--again", "--quiet")
+    again_tests = by_environ(site)
+    site.faults = dict.fromkeys(STORIES, "none")
+    plain = site.reframe("-r")
+    runs = history.read([site.database])
+    listed = site._run("iowatch", "history", "--case", "/(first_slow|usual)/SharedFileWrite")
+    return Story(
+        site, by_hand, night, tests, mail.read_bytes(), early, again, again_tests, plain, runs,
+        listed.stdout,
+    )  # fmt: skip
+
+
+def test_verdict_of_each_story(story):
+    assert set(story.tests) == set(STORIES), story.night.stdout
+    for environ, (_, result, verdict, says) in STORIES.items():
+        test = story.tests[environ]
+        found = (test["result"], test["verdict"])
+        assert found == (result, verdict), (environ, test["sentence"])
+        assert test["sentence"].startswith(f"{CASE.format(environ)}: "), environ
+        assert says in test["sentence"], environ
+    suspect = story.tests["first_slow"]["sentence"]
+    assert ", its ratio to MPI-IO -90%" in suspect
+    assert "a re-run is due from " in suspect
+    assert "; most of the time is lost in write: 5 s, usually 0.5 s; rank 0 on node1 is" in suspect
+
+
+def test_healthy_run_a_few_hours_before_makes_no_slow_night_ok(story):
+    """Neither by hand nor as a night of its own."""
+    runs = [run for run in story.runs if run.case.environ in ("first_slow", "good_evening")]
+    writes = [run for run in runs if run.case.backend]
+    hour = timedelta(hours=1)
+    for environ in ("first_slow", "good_evening"):
+        own = [run for run in writes if run.case.environ == environ]
+        (tonight, *_) = [run for run in own if str(run.kind) == "suspect"]
+        before = [run for run in own if run.session != tonight.session and run.is_measured]
+        healthy = [r for r in before if abs(tonight.time - r.time) < 20 * hour]
+        assert max(r.metrics["total_max"] for r in healthy) > 9 * tonight.metrics["total_max"]
+        assert tonight.night not in {r.night for r in healthy if str(r.kind) == "ok"}
+    slow = [environ for environ, (fault, *_) in STORIES.items() if fault == SLOW]
+    assert "ok" not in {story.tests[environ]["verdict"] for environ in slow}
+
+
+def test_drift_and_bounds_are_on_record(story):
+    assert story.tests["usual"]["metrics"]["drift"] == [0, 0, None, None, "1", "pass"]
+    assert 0 < story.tests["first_slow"]["metrics"]["drift"][0] < 1
+    excused = story.tests["excused"]["metrics"]
+    assert excused["ratio"][-1] == "xfail"
+    assert excused["total_max"][0] > 0, "its metrics are kept"
+
+
+def test_table_note_and_mail_of_the_night(story):
+    assert story.night.returncode == 1
+    table = story.night.stdout
+    assert " regression (known)\n" in table
+    assert re.search(
+        r"^note: 2 case\(s\) suspect: re-runs are due from \S+ \S+ UTC: "
+        r"iowatch nightly --system small --again$",
+        table,
+        re.M,
+    )
+    summary = f"red: {2 * len(STORIES)} case(s) measured, 5 with a red verdict, 0 problem(s)"
+    assert summary in table
+    mail = message_from_bytes(story.mail, policy=policy.default)
+    assert mail["Subject"].startswith("iowatch small 20")
+    assert f": red, 5 of {2 * len(STORIES)} cases" in mail["Subject"]
+    assert mail.get_content().strip() == table.strip()
+
+
+def test_suspicious_cases_are_run_again_when_they_are_due(story):
+    assert story.early.returncode == 0
+    assert re.fullmatch(r"small: no re-run is due: the next from \S+ \S+ UTC\n", story.early.stdout)
+    assert story.again.returncode == 0, story.again.stdout
+    assert len(re.findall(" hdf5 .* suspect$", story.again.stdout, re.M)) >= 1
+
+
+def test_night_and_its_reruns_are_one_and_what_ran_by_hand_is_in_none(story):
+    assert story.by_hand.returncode == 1, "bounds are bounds"
+    case = CASE.format("first_slow")
+    own = [run for run in story.runs if str(run.case) == case][-4:]
+    by_time = sorted(own, key=lambda run: run.folder)
+    nights = [run.night for run in own]
+    hand = [run for run in own if not run.night]
+    assert len(hand) == 1, nights
+    tonight = [run for run in own if str(run.kind) == "suspect"]
+    assert len(tonight) == 2, [str(run.kind) for run in by_time]
+    assert len({run.night for run in tonight}) == 1
+    assert len({run.session for run in tonight}) == 2
+    assert "in the best of 2 run(s)" in tonight[1].sentence
+    folders = [Path(run.folder) for run in tonight]
+    assert {folder.parent for folder in folders} == {story.site.kept / tonight[0].night}
+    assert {folder.name.partition("+")[2] for folder in folders} == {"", "2"}
+    for folder in folders:
+        assert json.loads((folder / "result.json").read_text())["status"] == "ok"
+
+    plain = [run for run in own if run not in (*hand, *tonight)]
+    assert len(plain) == 1
+    assert plain[0].night == night_id(began(story.site, plain[0].session)), "cron's own"
+    assert plain[0].night != tonight[0].night
+
+
+def began(site, session):
+    (found,) = history.sessions(site.database, [session])
+    return datetime.fromtimestamp(found["session_info"]["time_start_unix"], tz=UTC)
+
+
+def test_history_shows_nights_runs_by_hand_and_the_last_raw_results(story):
+    header, *lines = story.listed.splitlines()
+    assert header.split()[:6] == ["nights", "first", "last", "runs", "by", "hand"]
+    pairs = zip(lines[:-1:2], lines[1::2], strict=True)  # each row, and where; then the sum
+    rows = {line.split()[-1]: (line.split(), where) for line, where in pairs}
+    row, where = rows[CASE.format("first_slow")]
+    # A month, tonight, the plain one; runs: those, the re-run, and one by hand.
+    assert (row[0], row[3], row[4]) == ("32", "34", "1"), story.listed
+    assert date.fromisoformat(row[2]) - date.fromisoformat(row[1]) >= timedelta(days=59)
+    last = [run for run in story.runs if str(run.case) == CASE.format("first_slow")][-1]
+    assert where.strip() == last.folder
+    assert Path(last.folder).is_dir()
+    row, _ = rows[CASE.format("usual")]
+    assert (row[0], row[3], row[4]) == ("32", "33", "1")
+
+
+@pytest.mark.slow
+def test_lost_baseline_makes_the_night_red(story):
+    baselines = story.site.folder / "baselines" / "small.yaml"
+    text = baselines.read_text()
+    baselines.unlink()
+    try:
+        done = story.site.iowatch("--quiet", "--record")
+    finally:
+        baselines.write_text(text)
+    assert done.returncode == 1
+    lost = f"problem: the baseline of {len(STORIES)} cases is gone since the night before: small:"
+    assert lost in done.stdout, done.stdout

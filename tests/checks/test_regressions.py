@@ -1,0 +1,275 @@
+"""Faults of libraries and nodes, real ones below benchio, found the whole way: by benchio, ReFrame,
+its history, and the baseline that `iowatch bless` made of this machine's own nights.
+
+The faults are much stronger than the noise of a busy machine: half a second or more where
+hundredths of a second are usual.
+"""
+
+import re
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from checks import replay
+from checks.conftest import new_site
+from checks.replay import DAY, HOUR
+from conftest import compiled
+
+from iowatch.case import Case
+from iowatch.run import night_id
+
+#: They start the real ReFrame and benchio many times.
+pytestmark = pytest.mark.slow
+
+RUNS = 5  # real ones, which are the nights of the baseline in turn
+NIGHTS = 21
+REPEATS = ["-S", "repeats=5"]
+FEW = ["-S", "repeats=3"]  # of what is slow
+MPIIO, HDF5, NETCDF = (("shared", backend) for backend in ("mpiio", "hdf5", "netcdf"))
+MPIIO_FILES, STREAM_FILES = (("process", backend) for backend in ("mpiio", "stream"))
+ALL = {MPIIO, HDF5, NETCDF, MPIIO_FILES, STREAM_FILES}
+GREEN = {"ok", "noisy", "suspect"}  # a busy machine may be suspicious, and no more
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of slow_shim.c, and what must be said of it."""
+
+    slow: str  # its variables
+    seconds: float  # that it takes in each repetition, at least
+    hit: dict  # the cases that are slow, and the phase in which each is
+    verdict: str
+    says: str
+    runs: int = 5  # of one night, hours apart, until it is certain
+    checks: str = "SharedFileWrite|FilePerProcess"  # that meet it
+    rank: str = ""  # what is said of a rank
+    open: tuple = ()  # of those hit, not decided by so few runs, or decided by fewer and not run
+
+    @property
+    def red(self):
+        return set(self.hit) - set(self.open)
+
+
+FAULTS = {
+    "H5Fclose": Fault(
+        "SLOW=H5Fclose SLOW_S=0.5",
+        0.5,
+        {HDF5: "close", NETCDF: "close"},
+        "regression",
+        "of the time is spent finishing the file in 2 runs",
+        runs=2,
+    ),
+    # what the white paper found; benchio flushes before it closes, and NetCDF its definitions
+    "MPI_File_set_size": Fault(
+        "SLOW=MPI_File_set_size SLOW_S=0.5",
+        0.5,
+        {HDF5: "sync", NETCDF: "define"},
+        "regression",
+        "of the time is spent finishing the file in 2 runs",
+        runs=2,
+        open=(NETCDF,),
+    ),
+    "MPI_File_set_size, all night": Fault(
+        "SLOW=MPI_File_set_size SLOW_S=0.5",
+        0.5,
+        {HDF5: "sync", NETCDF: "define"},
+        "regression",
+        "% below its usual [0-9.]+ of MPI-IO's in the same jobs",
+        open=(HDF5,),
+    ),
+    # all libraries have their collective writes from MPI
+    "MPI_File_write_at_all": Fault(
+        "SLOW=MPI_File_write_at_all SLOW_S=0.5",  # of each MiB
+        1.0,
+        dict.fromkeys((MPIIO, HDF5, NETCDF, MPIIO_FILES), "write"),
+        "severe",
+        "all 5 runs of the night are [0-9]+% or more below its baseline",
+    ),
+    "one rank": Fault(
+        "SLOW=MPI_File_write_at_all SLOW_S=0.25 SLOW_RANK=2",
+        0.5,
+        {MPIIO_FILES: "write"},
+        "severe",
+        "all 5 runs of the night are [0-9]+% or more below its baseline",
+        checks="FilePerProcess",  # of a shared file all ranks wait for it
+        rank=r"; rank 2 on \S+ is the slowest in write in all 10 repetitions, by [234]\.\d times",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """What ReFrame did, and its tests by (files, backend)."""
+
+    code: int
+    tests: dict
+
+    @property
+    def red(self):
+        return {case for case, test in self.tests.items() if test["result"] != "pass"}
+
+    @property
+    def verdicts(self):
+        return {case: test["verdict"] for case, test in self.tests.items()}
+
+
+@pytest.fixture(scope="module")
+def slow_shim(tmp_path_factory):
+    return compiled("slow_shim.c", tmp_path_factory.mktemp("shim"))
+
+
+def prepare(site, shim):
+    """Small cases of four writers, one shared file and a file for each."""
+    one_node = {"local_size": [64], "nodes": [1]}
+    site.extras["writers_per_node"] = 4
+    site.sweep = {
+        "SharedFileWrite": {"backend": ["mpiio", "hdf5", "netcdf"], **one_node},
+        "FilePerProcess": {"backend": ["mpiio", "stream"], "files": ["process"], **one_node},
+    }
+    site.shim = shim
+
+
+def session(site, *options, checks=(), slow="", night=""):
+    """Runs all checks, as a night of its own, or those with these names, by hand or as part of this
+    night."""
+    # The shim is always there; it does what it is told to.
+    site.injected = {"gnu": f"LD_PRELOAD={site.shim} {slow}"}
+    names = [f"--name={name}" for name in checks]
+    repeats = FEW if slow else REPEATS
+    extras = [f"--session-extras=night={night}"] if night else []
+    return looked_at(site, site.reframe("-r", *names, *repeats, *extras, *options))
+
+
+def looked_at(site, done):
+    """The session that has just ended; what it printed is shown if the test fails."""
+    print(done.stdout)
+    cases = {Case.parse(test["case_id"]): test for test in site.report()}
+    return Session(done.returncode, {(c.files, c.backend): test for c, test in cases.items()})
+
+
+def bless(site, days):
+    """Bless all nights up to so many days from now."""
+    last = datetime.now(UTC) + timedelta(days)
+    done = site._run(
+        "iowatch", "bless", "--system", "small", "--why", "all was well", "--folder", site.folder,
+        "--to", last.date(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def healthy(module_site, slow_shim):
+    """A site with blessed nights, and a healthy one after them."""
+    site = module_site
+    prepare(site, slow_shim)
+    site.references = "".join(f"{check}: {{}}\n" for check in ("SharedFileWrite", "FilePerProcess"))
+    runs = {}
+    for _ in range(RUNS):
+        night = session(site, "--mode=record")
+        assert (night.code, set(night.tests)) == (0, ALL)
+        runs[replay.sessions(site.database)[-1]] = {
+            case: test["metrics"]["total_max"][0] for case, test in night.tests.items()
+        }
+    quiet = replay.undisturbed(runs)
+    for number in range(NIGHTS):
+        replay.copy(site.database, quiet[number % len(quiet)], (number - 40) * DAY)
+    for name in runs:
+        replay.forget(site.database, name)
+    bless(site, -10)
+    site.before = session(site)
+    replay.move(site.database, replay.sessions(site.database)[-1], -3 * DAY)
+    return site
+
+
+@pytest.fixture(scope="module")
+def new_night(healthy, slow_shim, benchio, tmp_path_factory):
+    """new_night(): a site of its own with that past."""
+    with ExitStack() as sites:
+
+        def make():
+            site = sites.enter_context(new_site(tmp_path_factory.mktemp("site"), benchio))
+            prepare(site, slow_shim)
+            for name in ("run", "baselines"):
+                shutil.copytree(healthy.folder / name, site.folder / name)
+            site.references = healthy.references
+            return site
+
+        yield make
+
+
+@dataclass(frozen=True)
+class Course:
+    """A fault's course."""
+
+    fault: Fault
+    first: Session  # the first job of a night
+    last: Session  # the last re-run, of what was suspicious
+    mended: Session  # the next night, of what had been hit
+
+
+@pytest.fixture(scope="module", params=list(FAULTS))
+def course(request, new_night):
+    fault, site = FAULTS[request.param], new_night()
+    night = night_id(datetime.now(UTC))
+    first = session(site, checks=[fault.checks], slow=fault.slow, night=night)
+    tonight = replay.sessions(site.database)[-1]
+    for number in range(1, fault.runs):  # hours ago
+        replay.copy(site.database, tonight, -4 * number * HOUR)
+    replay.forget(site.database, tonight)
+    last = looked_at(site, site.iowatch("--again"))
+
+    yesterday = night_id(datetime.now(UTC) - timedelta(1))
+    for run in replay.sessions(site.database)[-fault.runs :]:
+        replay.move(site.database, run, -DAY, yesterday)
+    bless(site, -1)  # an alarm is open until then
+    return Course(fault, first, last, session(site, checks=selected(first, fault.hit)))
+
+
+def selected(night, cases):
+    """What ReFrame calls these tests."""
+    return [f"/{night.tests[case]['hashcode']}" for case in cases]
+
+
+def test_night_before_is_green(healthy):
+    assert healthy.before.code == 0
+    assert set(healthy.before.verdicts) == ALL
+    assert set(healthy.before.verdicts.values()) <= GREEN
+
+
+def test_course_of_a_fault(course):
+    """The first run is suspect and green; the last is red for the cases that are hit and no other,
+    and names the slow phase; the night after it was mended is green."""
+    fault = course.fault
+    assert course.first.code == 0
+    assert set(course.first.verdicts.values()) <= GREEN
+    for case in fault.hit:
+        test = course.first.tests[case]
+        assert test["verdict"] == "suspect", case
+        assert "in the best of 1 run(s): a re-run is due from" in test["sentence"], case
+
+    assert course.last.code == 1
+    assert course.last.red == fault.red
+    for case in fault.red:
+        test = course.last.tests[case]
+        assert test["verdict"] == fault.verdict, case
+        assert re.search(fault.says, test["sentence"]), case
+        assert bool(re.search("; rank", test["sentence"])) == bool(fault.rank), case
+        assert re.search(fault.rank, test["sentence"]), case
+
+    for case, phase in fault.hit.items():
+        for run in (course.first, course.last):
+            if case not in run.tests:
+                continue  # decided already
+            sentence = run.tests[case]["sentence"]
+            found = re.search(
+                r"; most of the time is lost in (\w+): (\S+) s, usually (\S+) s", sentence
+            )
+            assert found, sentence
+            assert found[1] == phase, sentence
+            assert float(found[2]) > 0.99 * fault.seconds > float(found[3])
+
+    assert course.mended.code == 0
+    assert set(course.mended.verdicts) == set(fault.hit)
+    assert set(course.mended.verdicts.values()) <= GREEN

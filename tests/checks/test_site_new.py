@@ -1,0 +1,176 @@
+"""`iowatch site new`: what it writes on this machine, and where sinfo and lfs answer, works."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from login_node import CONFIG, OSTS, STRIPE_OLD, findmnt, say
+
+ROOT = Path(__file__).parents[2]
+IOWATCH = [sys.executable, "-m", "iowatch"]
+
+
+@pytest.fixture
+def login(tmp_path):
+    """login(command, NAME=value...): it runs in a folder of its own, with one for sites in it."""
+    (tmp_path / "sites").mkdir()
+
+    def run(*command, **variables):
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        for name in ("RFM_CONFIG_FILES", "RFM_REFERENCE_PREFIX", "LOADEDMODULES"):
+            environment.pop(name, None)
+        return subprocess.run(
+            [str(word) for word in command],
+            env={**environment, "RFM_PREFIX": str(tmp_path / "run"), **variables},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture
+def memory():
+    folder = tempfile.mkdtemp(prefix="iowatch-test.", dir="/dev/shm")
+    yield Path(folder)
+    shutil.rmtree(folder)
+
+
+def next_steps(out):
+    """The commands that are printed to go on with: get ready, list, dry run, night."""
+    return re.findall(r"^    (\S.*)$", out, re.MULTILINE)
+
+
+def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
+    done = login(*IOWATCH, "site", "new", "mine", "--folder", "sites", "--path", memory / "new")
+    assert done.returncode == 0, done.stdout
+    assert f"written: {tmp_path}/sites/mine.py" in done.stdout
+    ready, listing, dry_run, night = next_steps(done.stdout)
+
+    listed = login("bash", "-ec", f"{ready}\n{listing}")
+    assert listed.returncode == 0, listed.stdout
+    assert listed.stdout.count("- SharedFileWrite") == 4
+    tried = login("bash", "-ec", f"{ready}\n{dry_run}")
+    assert tried.returncode == 0, tried.stdout
+    assert "PASSED" in tried.stdout
+    assert not (memory / "new").exists()
+
+    file = tmp_path / "sites/mine.py"  # smaller, for a test
+    text = file.read_text()
+    assert text.count('"local_size": [128],') == 1
+    file.write_text(text.replace('"local_size": [128],', '"local_size": [16],'))
+    measured = login("bash", "-ec", f"{ready}\n{night}")
+    assert measured.returncode == 0, measured.stdout
+    assert "green: 5 case(s) measured, 0 with a red verdict" in measured.stdout
+    assert measured.stdout.count("no_baseline") == 4
+    assert list((memory / "new").iterdir()) == []
+
+
+@pytest.fixture
+def cluster(login, tmp_path):
+    """cluster(command): the same on a login node with Slurm, two Lustres and a home directory."""
+    filesystems = {"fs2": "lustre", "fs3": "lustre", "home": "nfs4"}
+    for name in filesystems:
+        (tmp_path / "mnt" / name).mkdir(parents=True)
+    say(
+        tmp_path,
+        sinfo="standard*|up|1-00:00:00|4|2:64:2\nhighmem|up|1-00:00:00|1|2:64:2",
+        scontrol=CONFIG.format("accounting_storage/slurmdbd", "pmix"),
+        lfs=OSTS + STRIPE_OLD,
+        findmnt=findmnt(
+            *(
+                (kind, f"o2ib:/{name}", f"{tmp_path}/mnt/{name}")
+                for name, kind in filesystems.items()
+            )
+        ),
+    )
+    return lambda *command: login(*command, PATH=f"{tmp_path}:{os.environ['PATH']}")
+
+
+def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
+    done = cluster(*IOWATCH, "site", "new", "cluster", "--folder", "sites")
+    assert done.returncode == 0, done.stdout
+    assert "home (nfs4): homes have quotas" in " ".join(done.stdout.split())
+    ready, listing, dry_run, _ = next_steps(done.stdout)
+
+    listed = cluster("bash", "-ec", f"{ready}\n{listing}C")
+    assert listed.returncode == 0, listed.stdout
+    writes = [line for line in listed.stdout.splitlines() if line.startswith("- SharedFileWrite")]
+    values = [dict(re.findall(r"%(\w+)=(\S+)", line)) for line in writes]
+    settings = {(v["backend"], v["stripe_count"], v["nodes"], v["stripe_size"]) for v in values}
+    assert settings == {
+        (backend, "-1", nodes, "1")
+        for backend in ("hdf5", "mpiio", "netcdf", "pnetcdf")
+        for nodes in "12"
+    }  # the stand-in's default of 4 is more than its three OSTs: all of them
+    on = {re.search(r"@(\S+)", line)[1] for line in writes}
+    assert on == {"cluster:fs2+gnu", "cluster:fs3+gnu"}
+    assert len(writes) == 16
+
+    tried = cluster("bash", "-ec", f"{ready}\n{dry_run}")
+    assert tried.returncode == 0, tried.stdout
+    scripts = [path.read_text() for path in (tmp_path / "run/stage/cluster").rglob("*.sh")]
+    jobs = [text for text in scripts if "srun" in text and "--stripe-count -1" in text]
+    done = Counter(re.search(r"--operation (\w+)", text)[1] for text in jobs)
+    assert done == {"write": 16, "read": 8}, "reads from two nodes only"
+    for text in jobs:
+        assert "#SBATCH --partition=standard\n" in text
+        assert "#SBATCH --ntasks-per-node=128\n" in text
+        assert "#SBATCH --time=0:30:0\n" in text
+
+
+def test_cluster_without_a_directory_to_write_to(cluster, tmp_path):
+    for name in ("fs2", "fs3"):
+        (tmp_path / "mnt" / name).rmdir()
+    done = cluster(*IOWATCH, "site", "new", "cluster", "--folder", "sites")
+    assert_error(done, "fs3: no directory found that you may write to")
+    assert "--path" in done.stdout
+    assert list((tmp_path / "sites").iterdir()) == []
+
+
+def assert_error(done, sentence):
+    assert done.returncode == 2, done.stdout
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stdout.startswith("iowatch: error: ")
+    assert sentence in done.stdout
+
+
+def test_existing_site_is_not_overwritten(login, tmp_path):
+    (tmp_path / "sites/mine.py").write_text("site_configuration = {'systems': []}\n")
+    done = login(*IOWATCH, "site", "new", "mine", "--folder", "sites", "--path", "/dev/shm")
+    assert_error(done, f"mine exists already ({tmp_path}/sites/mine.py)")
+    assert (tmp_path / "sites/mine.py").read_text() == "site_configuration = {'systems': []}\n"
+    assert [file.name for file in (tmp_path / "sites").iterdir()] == ["mine.py"]
+
+
+REFUSED = [
+    (["local"], "local exists already"),
+    (["../mine"], "cannot be a system's name"),
+    (["mine", "--path", "no/such"], "--path no/such: not a directory"),
+    (["mine", "--folder", "nowhere"], "there is no folder nowhere"),
+    (["mine", "--folder", "/proc"], "/proc/mine.yaml cannot be written"),
+]
+
+
+def test_what_cannot_be_written(login, tmp_path):
+    for arguments, sentence in REFUSED:
+        done = login(*IOWATCH, "site", "new", "--folder", "sites", "--path", "/dev/shm", *arguments)
+        assert_error(done, sentence)
+        assert list((tmp_path / "sites").iterdir()) == [], arguments
+
+
+def test_reference_values_that_there_are_stay(login, tmp_path, memory):
+    values = "SharedFileWrite: {} # mine\n"
+    (tmp_path / "sites/mine.yaml").write_text(values)
+    done = login(*IOWATCH, "site", "new", "mine", "--folder", "sites", "--path", memory)
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "sites/mine.yaml").read_text() == values

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs what tests/filesystems and tests/pages start; run again, it does only what is missing.
+# Where that cannot be, it says why and ends well: the tests then skip.
+set -euo pipefail
+
+packages=(
+    munge slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin
+    mariadb-server-core mariadb-client-core # without init scripts, unlike mariadb-server
+    slurm-wlm-torque                        # qsub, qstat
+    glusterfs-server glusterfs-client
+    chromium # tests/pages opens the pages
+)
+
+skip() {
+    echo "set-up: cluster packages: not installed, tests/filesystems and tests/pages will skip: $1"
+    exit 0
+}
+
+command -v dpkg-query >/dev/null || skip "this is no Debian"
+missing=()
+for package in "${packages[@]}"; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [[ $status == installed ]] || missing+=("$package")
+done
+if [[ ${#missing[@]} == 0 ]]; then
+    echo "set-up: cluster packages: up to date"
+    exit
+fi
+
+if [[ $(id -u) != 0 ]]; then
+    sudo -n true 2>/dev/null || skip "no root or sudo to install ${missing[*]}"
+    exec sudo -n "${BASH_SOURCE[0]}"
+fi
+
+# Debian starts a daemon when its package is installed, unless this says no. The tests start their
+# own.
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+
+start=$SECONDS log=$(mktemp)
+apt() { DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@" </dev/null; }
+if ! { apt install -y --no-install-recommends "${missing[@]}" ||
+    { apt update && apt install -y --no-install-recommends "${missing[@]}"; }; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    skip "apt-get failed; the whole log is $log"
+fi
+rm "$log"
+echo "set-up: cluster packages: done in $((SECONDS - start)) s"

@@ -1,0 +1,116 @@
+"""The checks on the cluster, with a site's configuration made up for one test."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conftest import ROOT, Run, run, start
+from filesystems.slurm import Slurm
+
+REFERENCES = """\
+SharedFileWrite: &any
+  cluster:.*: {close_fraction: [0, null, 1, '1']}
+SharedFileRead: *any
+FilePerProcess: *any
+"""
+
+
+@dataclass
+class Suite:
+    """The system `cluster`, without partitions yet; or another, with a configuration of its own."""
+
+    slurm: Slurm
+    benchio: Path
+    folder: Path
+    partitions: list[dict[str, Any]] = field(default_factory=list)
+    prepare: list[str] = field(default_factory=list)  # commands of every job
+    environment: dict[str, str] = field(default_factory=dict)
+    name: str = "cluster"
+    configuration: dict[str, Any] | None = None
+    references: str = REFERENCES
+
+    def add(self, name: str, sweep: dict[str, Any], **extras: object) -> Path:
+        """A partition with this filesystem of the cluster; the directory that its jobs use."""
+        directory = self.slurm.folder / str(extras.pop("on", name)) / "iowatch"
+        partition = {
+            "name": name,
+            "scheduler": "slurm",
+            "launcher": "srun",
+            "environs": ["gnu"],
+            "max_jobs": 1,
+            "time_limit": "1m",
+            "prepare_cmds": self.prepare,
+            "extras": {
+                "filesystem": name,
+                "path": str(directory),
+                "type": "tmpfs",
+                "peak": 1e6,
+                "osts": None,
+                "cached_reads": True,
+                "writers_per_node": 2,
+                "keep_days": 400,
+                "sweeps": {"nightly": sweep, "acceptance": sweep},
+                **extras,
+            },
+        }
+        self.partitions.append(partition)
+        return directory
+
+    def reframe(self, *options: object, system: str = "") -> list[str]:
+        """The command that runs the checks on the login node."""
+        return self._command(
+            "reframe", "-c", ROOT / "reframe_checks", "-r", "--system", system or self.name,
+            *options,
+        )  # fmt: skip
+
+    def nightly(self) -> list[str]:
+        return self._command(sys.executable, "-m", "iowatch", "nightly", "--system", self.name)
+
+    def _command(self, *words: object) -> list[str]:
+        self._write()
+        places = Path(sys.executable).parent, ROOT / "tests/filesystems/pbs", os.environ["PATH"]
+        environment = {
+            "PATH": ":".join(map(str, places)),
+            "PYTHONPATH": ROOT / "src",
+            "PYTHONDONTWRITEBYTECODE": 1,
+            "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{self.folder}/{self.name}.py",
+            "RFM_PREFIX": self.folder / "run",
+            "RFM_REFERENCE_PREFIX": self.folder,
+            **self.environment,
+        }
+        pairs = [f"{name}={value}" for name, value in environment.items()]
+        return self.slurm.machine.command("env", *pairs, *words, cwd=self.folder)
+
+    def _write(self) -> None:
+        config = self.configuration or {
+            "systems": [{"name": "cluster", "hostnames": [], "partitions": self.partitions}],
+            "environments": [
+                {
+                    "name": "gnu",
+                    "target_systems": ["cluster"],
+                    "extras": {"benchio": str(self.benchio)},
+                }
+            ],
+        }
+        (self.folder / f"{self.name}.py").write_text(f"site_configuration = {config!r}\n")
+        (self.folder / f"{self.name}.yaml").write_text(self.references)
+
+    def run(self, command: list[str], timeout: float = 120) -> Run:
+        return run(command, env=self.slurm.env, timeout=timeout)
+
+    def start(self, command: list[str]) -> subprocess.Popen[str]:
+        """Give it to `finish`."""
+        return start(command, env=self.slurm.env)
+
+    def cases(self) -> list[dict[str, Any]]:
+        """The cases that write or read, in the report of ReFrame's last session."""
+        reports = sorted(
+            (self.folder / "run/reports").glob("*.json"), key=lambda file: file.stat().st_mtime
+        )
+        run = json.loads(reports[-1].read_text())["runs"][-1]
+        cases = [test for test in run["testcases"] if test.get("case_id")]
+        return [test for test in cases if "/LibraryVersions" not in test["case_id"]]

@@ -1,0 +1,224 @@
+"""benchio on two and four nodes, each with its own host name, started by srun."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_data
+from conftest import BACKENDS, Run, files_of
+from filesystems.gluster import Gluster
+from filesystems.machine import wait_until
+from filesystems.slurm import NODES, Slurm
+
+TIME_LIMIT = 5
+EXTENT = 12  # of a rank's cube
+
+ReadResult = Callable[[Path], dict[str, Any]]
+
+
+@dataclass
+class Bench:
+    """benchio in a directory of its own on one of the cluster's filesystems."""
+
+    slurm: Slurm
+    benchio: Path
+    directory: Path
+    read_result: ReadResult
+
+    @property
+    def json(self) -> Path:
+        """On the disk, whatever the filesystem."""
+        return self.slurm.folder / "result.json"
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(file.name for file in self.slurm.machine.seen(self.directory).iterdir())
+
+    def options(self, *options: object) -> list[object]:
+        return [self.benchio, "--dir", self.directory, "--json", self.json, *options]
+
+    def run(self, nodes: int, ranks: int, *options: object, srun: tuple[str, ...] = ()) -> Run:
+        size = ["--local-size", EXTENT, "--warmup", 0, "--repeats", 2]
+        return self.slurm.srun(nodes, ranks, *srun, *self.options(*size, *options))
+
+    def result(self) -> dict[str, Any]:
+        return self.read_result(self.json)
+
+
+@pytest.fixture
+def on(slurm: Slurm, benchio: Path, read_result: ReadResult) -> Iterator[Callable[[str], Bench]]:
+    """on("fs2"): a new directory of this filesystem, which is removed after the test."""
+    made = []
+
+    def bench(filesystem: str) -> Bench:
+        directory = slurm.folder / filesystem / "benchio"
+        slurm.sh("mkdir", "-p", directory)
+        made.append(directory)
+        return Bench(slurm, benchio, directory, read_result)
+
+    yield bench
+    for directory in made:
+        slurm.sh("rm", "-r", directory)
+    (slurm.folder / "result.json").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("order", ["block", "cyclic"])
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_a_file_per_node(
+    slurm: Slurm, benchio: Path, read_result: ReadResult, nodes: int, order: str
+) -> None:
+    """On storage that each node has for itself, so that ranks of another could not share it, be
+    their numbers consecutive or not."""
+    bench = Bench(slurm, benchio, Path("/dev/shm/benchio"), read_result)
+    slurm.srun(nodes, nodes, "mkdir", bench.directory)
+    done = bench.run(
+        nodes, 2 * nodes, "--backend", ",".join(BACKENDS), "--files", "node", "--keep",
+        srun=(f"--distribution={order}",),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    ran = bench.result()["run"]
+    assert ran["hosts"] == list(NODES[:nodes])
+    assert (ran["file_count"], ran["writers"]) == (nodes, 2 * nodes)
+    for index, node in enumerate(NODES[:nodes]):
+        local = slurm.seen_on(node, bench.directory)
+        names = {backend: files_of(backend, nodes)[index] for backend in BACKENDS}
+        assert {file.name for file in local.iterdir()} == set(names.values())
+        for backend, name in names.items():
+            reference_data.check(backend, local / name, size(ran), 1, 2, index)
+    slurm.srun(nodes, nodes, "rm", "-r", bench.directory)
+
+
+@pytest.mark.parametrize("component", ["romio321", "ompio"])
+@pytest.mark.parametrize("files", ["shared", "process", "gather"])
+def test_layouts_across_nodes(on: Callable[[str], Bench], files: str, component: str) -> None:
+    bench = on("fs2")
+    done = bench.run(
+        4, 8, "--backend", ",".join(BACKENDS), "--files", files, "--keep",
+        srun=(f"--export=ALL,OMPI_MCA_io={component}",),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    ran = bench.result()["run"]
+    assert ran["hosts"] == list(NODES)
+    check_files(bench, 8 if files == "process" else 1, ran)
+
+
+def size(ran: dict[str, Any]) -> tuple[int, int, int]:
+    x, y, z = (EXTENT * writers for writers in ran["grid"])
+    return x, y, z
+
+
+def check_files(bench: Bench, count: int, ran: dict[str, Any]) -> None:
+    """Every file, with readers that share no code with benchio."""
+    names = {backend: files_of(backend, count) for backend in BACKENDS}
+    assert bench.files == sorted(name for of_backend in names.values() for name in of_backend)
+    for backend, of_backend in names.items():
+        for index, name in enumerate(of_backend):
+            path = bench.slurm.machine.seen(bench.directory / name)
+            reference_data.check(backend, path, size(ran), 1, 2, index)
+
+
+@pytest.mark.parametrize("files", ["shared", "node", "process"])
+def test_reads_are_of_another_nodes_data(on: Callable[[str], Bench], files: str) -> None:
+    """All nodes share this kernel and its page cache, so that a page that any of them still has is
+    resident on each: on a disk none is left, in memory all are."""
+    for filesystem in ("", "fs2"):
+        bench = on(filesystem)
+        done = bench.run(
+            2, 4, "--backend", ",".join(BACKENDS), "--operation", "read", "--files", files
+        )
+        assert done.code == 0, done.err
+        result = bench.result()
+        kind = result["run"]["filesystem"]["type"]
+        for case in result["cases"]:
+            cache = case["cache"]
+            assert cache["other_node_fraction"] == 1, case["backend"]
+            assert cache["suspect"] == (cache["resident_fraction"] > 0.01), case["backend"]
+            if kind in ("ext4", "xfs", "btrfs"):
+                assert not cache["suspect"], case["backend"]
+            if kind == "tmpfs":
+                assert cache["suspect"], case["backend"]
+    assert kind == "tmpfs"
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_reads_through_clients_of_their_own(
+    on: Callable[[str], Bench], gluster: Gluster, nodes: int
+) -> None:
+    """Of a distributed filesystem that may cache what it likes: only what another node wrote is
+    above suspicion."""
+    bench = on(gluster.path.name)
+    done = bench.run(nodes, 4, "--backend", ",".join(BACKENDS), "--operation", "read")
+    assert done.code == 0, done.err
+    result = bench.result()
+    assert result["run"]["filesystem"]["type"] == "fuse"
+    for case in result["cases"]:
+        assert case["cache"]["other_node_fraction"] == nodes - 1
+        assert case["cache"]["resident_fraction"] == 0
+        assert case["cache"]["suspect"] == (nodes == 1)
+
+
+def test_files_on_a_distributed_filesystem(on: Callable[[str], Bench], gluster: Gluster) -> None:
+    bench = on(gluster.path.name)
+    done = bench.run(
+        4, 8, "--backend", ",".join(BACKENDS), "--files", "node", "--fs-type", "fuse", "--keep"
+    )
+    assert done.code == 0, done.err
+    check_files(bench, 4, bench.result()["run"])
+
+
+def test_version_on_a_login_node(slurm: Slurm, benchio: Path) -> None:
+    """Where MPI programs do not start, as on a Cray's."""
+    without_network = {**slurm.env, "OMPI_MCA_oob_tcp_if_include": "none"}
+    done = slurm.machine.run(benchio, "--version", env=without_network)
+    assert done.code == 0, done.err
+    assert done.out.startswith("benchio ")
+
+
+SCRIPT = """\
+srun --ntasks-per-node=2 {command}
+echo $? > exit_code
+"""
+
+
+def endless(bench: Bench, *options: object) -> str:
+    """Submits a job without end on four nodes and waits until it is in its rounds."""
+    command = bench.options("--local-size", 16, "--repeats", 100_000)
+    script = SCRIPT.format(command=" ".join(map(str, command)))
+    (bench.slurm.folder / "exit_code").unlink(missing_ok=True)
+    job = bench.slurm.submit(script, "--nodes=4", "--ntasks-per-node=2", *options)
+    wait_until(lambda: len(bench.files) > 0, "a file", 60)
+    return job
+
+
+def check_ended_early(bench: Bench) -> None:
+    """With its complete rounds, marked, and no file left."""
+    assert (bench.slurm.folder / "exit_code").read_text().strip() == str(TIME_LIMIT)
+    result = bench.result()
+    assert result["status"] == "time_limit"
+    rounds = [rep["round"] for rep in result["cases"][0]["repetitions"]]
+    assert rounds == list(range(1, len(rounds) + 1))
+    assert len(rounds) > 1
+    assert {rep["verification"] for rep in result["cases"][0]["repetitions"]} == {"passed"}
+    assert bench.files == []
+
+
+def test_warning_signal(on: Callable[[str], Bench]) -> None:
+    bench = on("fs2")
+    job = endless(bench, "--time=5")
+    # into the rounds that count
+    output = bench.slurm.folder / f"slurm-{job}.out"
+    wait_until(lambda: "round 4/" in output.read_text(), "the fourth round", 60)
+    bench.slurm.sh("scancel", "--signal=USR1", job)
+    bench.slurm.wait(job)
+    check_ended_early(bench)
+
+
+@pytest.mark.slow
+def test_warning_signal_before_the_time_limit(on: Callable[[str], Bench]) -> None:
+    """Slurm looks at jobs' times twice a minute."""
+    bench = on("fs2")
+    job = endless(bench, "--time=1", "--signal=USR1@20")
+    bench.slurm.wait(job, 120)
+    check_ended_early(bench)

@@ -1,0 +1,141 @@
+"""ARCHER's configuration as it is, through qsub and aprun, with 24 ranks on each node.
+
+PBS is Slurm's own emulation, aprun and Lustre are stand-ins: this shows that the suite asks, runs,
+verifies and judges there, not how ARCHER would answer.
+"""
+
+import json
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from filesystems.suite import Suite
+
+from iowatch.case import Case
+
+MIB = 2**20
+ARCHER = ROOT / "site_configs/archer.py"
+OSTS = 4  # of the stand-in
+SIZE = 8
+JUDGED = {"ok", "regression", "defect", "improvement"}
+
+Archer = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def archer(suite: Suite, lustre_shim: Path) -> Archer:
+    """archer("archer:fs3", options..., size=...): the cases of a run of ReFrame's, which has to
+    come to its end."""
+
+    def start(system: str, *options: object, size: int | None = SIZE) -> list[dict[str, Any]]:
+        suite.name = "archer"
+        suite.configuration = derived(suite, lustre_shim, size)
+        suite.references = (ROOT / "reference_values/archer.yaml").read_text()
+        if size:
+            suite.references = suite.references.replace("128x128x128", f"{size}x{size}x{size}")
+        done = suite.run(suite.reframe(*options, "--keep-stage-files", system=system), timeout=1200)
+        assert re.search(r"Ran (\d+)/\1 test case", done.out), done.out + done.err
+        cases = suite.cases()
+        for case in cases:
+            check(suite, case)
+        return cases
+
+    return start
+
+
+def derived(suite: Suite, lustre_shim: Path, size: int | None) -> dict[str, Any]:
+    """ARCHER's configuration but for what does not exist here: its modules, its paths, OSTs of
+    which the stand-in has fewer; and with a size, its gigabytes."""
+    config: dict[str, Any] = runpy.run_path(str(ARCHER))["site_configuration"]
+    (system,), (environment,) = config["systems"], config["environments"]
+    system["modules_system"] = "nomod"
+    for partition in system["partitions"]:
+        extras = partition["extras"]
+        directory = suite.slurm.folder / "archer" / partition["name"]
+        directory.mkdir(parents=True, exist_ok=True)
+        extras.update(path=str(directory / "iowatch"), osts=OSTS)
+        for values in extras["sweeps"]["nightly"].values() if size else ():
+            values["local_size"] = [size]
+    # What the modules would bring.
+    del environment["modules"]
+    environment["extras"] = {"benchio": str(suite.benchio)}
+    environment["env_vars"] = [
+        ["PATH", f"{ROOT}/tests/filesystems/cray:{ROOT}/tests/faults:$PATH"],
+        ["LUSTRE_SHIM", str(lustre_shim)],
+    ]
+    return config
+
+
+def check(suite: Suite, case: dict[str, Any]) -> None:
+    """Measured with 24 ranks on each node, verified, and judged."""
+    key = Case.parse(case["case_id"])
+    assert case["verdict"] in JUDGED, case["sentence"]
+    assert (case["result"] == "pass") == (case["verdict"] in ("ok", "improvement"))
+    metrics = {name.split(":")[-1]: value[0] for name, value in case["perfvalues"].items()}
+    assert all(metrics[name] > 0 for name in key.metrics if name != "sync_s"), metrics
+
+    directory = Path(case["kept"])  # before anyone judged it
+    nodes = key.writers // 24
+    script = (directory / "rfm_job.sh").read_text()
+    assert f"#PBS -l select={nodes}:mpiprocs=24:ncpus=24\n" in script
+    assert "#PBS -A z01\n" in script
+    assert re.search(rf"^aprun -n {24 * nodes} -N 24 {suite.benchio} ", script, re.MULTILINE)
+    results = sorted(directory.glob("result*.json"))
+    assert results
+    for file in results:
+        ran = json.loads(file.read_text())["run"]
+        assert (ran["writers"], len(ran["hosts"])) == (24 * nodes, nodes)
+        assert ran["filesystem"]["type"] == "lustre"
+    check_striping(directory, key, len(results))
+
+
+def check_striping(directory: Path, key: Case, runs: int) -> None:
+    """Every run of benchio stripes its directory as its case says, once, and nothing else."""
+    calls = (directory / "lustre.log").read_text().splitlines()
+    wanted = []
+    for number in range(runs):
+        offset = f" -i {number % OSTS}" if key.check.needs_stripes else ""
+        wanted.append(f"setstripe -c {key.stripe_count} -S {key.stripe_size * MIB}{offset} ")
+    assert len(calls) == len(wanted), calls
+    for call, start in zip(calls, wanted, strict=True):
+        assert re.fullmatch(re.escape(start) + r"/\S+/iowatch/iowatch\.\w{6}", call), call
+
+
+EXCERPT = (
+    "SharedFileWrite.*backend=netcdf",
+    "SharedFileRead.*backend=hdf5",
+    "FilePerProcess",
+    "SlowOst",
+    "LibraryVersions",
+)
+
+
+def test_a_filesystem(archer: Archer) -> None:
+    """One or two cases of each check, two of them against rates of the paper."""
+    names = [word for name in EXCERPT for word in ("-n", name)]
+    verdicts = {
+        Case.parse(case["case_id"]): case["verdict"]
+        for case in archer("archer:fs3", *names, "-S", "repeats=1")
+    }
+    assert len(verdicts) == 5
+    shared = {verdict for key, verdict in verdicts.items() if key.backend == "netcdf"}
+    assert shared == {"regression"}  # Tables 7 and 8
+
+
+@pytest.mark.slow
+def test_a_night(archer: Archer) -> None:
+    """All three filesystems."""
+    cases = archer("archer", "-S", "repeats=2")
+    assert len({case["case_id"] for case in cases}) == 33
+
+
+@pytest.mark.slow
+def test_published_size(archer: Archer) -> None:
+    """768 MiB, against the rate of the paper's table 2."""
+    name = "SharedFileWrite.*stripe_count=-1.*backend=mpiio"
+    (case,) = archer("archer:fs3", "-n", name, "-S", "repeats=2", size=None)
+    assert case["perfvalues"]["archer:fs3:total_max"][1:3] == [1356, -0.5716]

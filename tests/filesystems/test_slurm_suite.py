@@ -1,0 +1,172 @@
+"""The checks under Slurm: one job at a time on a filesystem, and nothing left of those that die."""
+
+import itertools
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from conftest import finish, kill_session
+from filesystems.gluster import Gluster
+from filesystems.machine import wait_until
+from filesystems.slurm import Job
+from filesystems.suite import Suite
+
+ONE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]}}
+WRITE = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [2]}}
+READ = {"SharedFileRead": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]}}
+NODE = {
+    "FilePerProcess": {
+        "backend": ["netcdf"], "local_size": [8], "nodes": [2], "files": ["node"],
+    }
+}  # fmt: skip
+ONLY = ("-n", "SharedFileWrite")
+
+
+def left(suite: Suite, directory: Path) -> list[str]:
+    """What lies in the directory of a filesystem."""
+    return sorted(entry.name for entry in suite.slurm.machine.seen(directory).iterdir())
+
+
+def one_at_a_time(jobs: list[Job]) -> bool:
+    return not any(first.overlaps(second) for first, second in itertools.pairwise(jobs))
+
+
+def test_night(suite: Suite) -> None:
+    """Green; jobs take turns on a filesystem, and filesystems are measured at the same time."""
+    suite.prepare = ["sleep 2"]  # longer than the seconds that the accounting counts in
+    # on a node each, so that there is room for more than may run
+    write = {"SharedFileWrite": {**WRITE["SharedFileWrite"], "nodes": [1]}}
+    directories = [suite.add(name, {**write, **READ}) for name in ("fs2", "fs3")]
+    begin = datetime.now()
+    done = suite.run(suite.nightly())
+    assert done.code == 0, done.out + done.err
+    assert "green: 8 case(s) measured, 0 with a red verdict, 0 problem(s)" in done.out
+    assert [left(suite, directory) for directory in directories] == [[], []]
+
+    fs2, fs3 = (suite.slurm.accounting(f"iowatch_{name}", begin) for name in ("fs2", "fs3"))
+    assert (len(fs2), len(fs3)) == (3, 3)
+    assert one_at_a_time(fs2)
+    assert one_at_a_time(fs3)
+    assert any(job.overlaps(other) for job in fs2 for other in fs3)
+
+
+def test_two_sessions_take_turns(suite: Suite) -> None:
+    """On four nodes there is room for a job of each, but not on one filesystem."""
+    suite.prepare = ["sleep 2"]
+    suite.add("fs2", ONE)
+    begin = datetime.now()
+    sessions = []
+    for name in ("first", "second"):
+        suite.environment["RFM_PREFIX"] = str(suite.folder / name)
+        sessions.append(suite.start(suite.reframe(*ONLY)))
+    for session in sessions:
+        done = finish(session, 120)
+        assert done.code == 0, done.out + done.err
+    jobs = suite.slurm.accounting("iowatch_fs2", begin)
+    assert len(jobs) == 2
+    assert one_at_a_time(jobs)
+
+
+@dataclass
+class Endless:
+    """A session whose only job writes without end."""
+
+    suite: Suite
+    session: subprocess.Popen[str]
+    job: str
+    directory: Path
+
+    def check_invalid(self, timeout: float = 60) -> Path:
+        """The session has to end soon, without a metric; where its raw results are."""
+        done = finish(self.session, timeout)
+        assert done.code == 1, done.out + done.err
+        (case,) = self.suite.cases()
+        assert (case["result"], case["verdict"]) == ("fail", "invalid")
+        assert case["perfvalues"] == {}
+        return Path(case["kept"])
+
+
+@pytest.fixture
+def endless(suite: Suite) -> Iterator[Endless]:
+    directory = suite.add("fs2", ONE)
+    session = suite.start(suite.reframe(*ONLY, "-S", "repeats=1000000"))
+    seen = suite.slurm.machine.seen(directory)
+    try:
+        wait_until(
+            lambda: session.poll() is not None or list(seen.glob("iowatch.*/benchio.*")),
+            "a file of the job", 60,
+        )  # fmt: skip
+        job = suite.slurm.sh("squeue", "-h", "-o", "%i", "--name=iowatch_fs2").strip()
+        assert job, finish(session)
+        yield Endless(suite, session, job, directory)
+    finally:
+        if session.poll() is None:
+            kill_session(session)
+        suite.slurm.sh("scancel", "--name=iowatch_fs2")
+
+
+def test_cancelled_job(suite: Suite, endless: Endless) -> None:
+    """What it said is kept, though nobody looks at a cancelled job."""
+    suite.slurm.sh("scancel", endless.job)
+    kept = endless.check_invalid()
+    assert {"rfm_job.sh", "rfm_job.out", "rfm_job.err"} <= {file.name for file in kept.iterdir()}
+    assert left(suite, endless.directory) == []
+
+
+@pytest.mark.slow
+def test_time_limit(suite: Suite, endless: Endless) -> None:
+    """Slurm looks at jobs' times twice a minute."""
+    endless.check_invalid(timeout=150)
+    assert "TIMEOUT" in suite.slurm.sh("sacct", "-nXP", "-j", endless.job, "--format=state")
+    assert left(suite, endless.directory) == []
+
+
+def test_killed_job(suite: Suite, endless: Endless) -> None:
+    """What its trap could not remove a later run does, once it is old; and nothing else."""
+    (script,) = [
+        pid for pid, words in suite.slurm.machine.processes().items() if "slurm_script" in words
+    ]
+    os.kill(script, signal.SIGKILL)
+    endless.check_invalid()
+    (dead,) = left(suite, endless.directory)
+
+    seen = suite.slurm.machine.seen(endless.directory)
+    others = ["iowatch.abcdef", "results.abcdef"]  # without our mark, and without our name
+    for name in others:
+        (seen / name).mkdir()
+    (seen / others[1] / ".iowatch").touch()
+    run_once(suite)
+    assert left(suite, endless.directory) == sorted([dead, *others]), "a job may still use it"
+
+    old = datetime.now().timestamp() - 3 * 24 * 3600
+    for path in [*seen.glob("*"), *seen.glob("*/.iowatch")]:
+        os.utime(path, (old, old))
+    run_once(suite)
+    assert left(suite, endless.directory) == others
+
+
+def run_once(suite: Suite) -> None:
+    done = suite.run(suite.reframe(*ONLY, "-S", "repeats=1"))
+    assert done.code == 0, done.out + done.err
+
+
+def test_distributed_filesystem(suite: Suite, gluster: Gluster) -> None:
+    """Found to be what the configuration says; where that says something else, no metric."""
+    right = {"on": gluster.path.name, "type": "fuse", "cached_reads": False}
+    wrong = {**right, "type": "lustre"}
+    directory = suite.add("pfs", {**WRITE, **NODE}, **right)
+    suite.add("wrong", WRITE, **wrong)
+    done = suite.run(suite.reframe())
+    assert done.code == 1, done.out + done.err
+    verdicts: dict[str, list[str]] = {"pfs": [], "wrong": []}
+    for case in suite.cases():
+        verdicts[case["partition"]].append(case["verdict"])
+        if case["partition"] == "wrong":
+            assert "filesystem is fuse (0x65735546), not lustre" in case["sentence"]
+    assert verdicts == {"pfs": ["ok"] * 3, "wrong": ["invalid"] * 2}
+    assert left(suite, directory) == []

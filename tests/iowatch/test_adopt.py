@@ -1,0 +1,337 @@
+"""Adopting a site: what its login node says, and the file that follows."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from login_node import (
+    CONFIG,
+    ETHERNET,
+    INFINIBAND,
+    PBS_PRO,
+    SINFO,
+    STRIPE_OLD,
+    TORQUE,
+    files,
+)
+
+from iowatch.adopt import machine, mounts, site_new
+from iowatch.adopt.machine import Nodes
+from iowatch.adopt.mounts import Mount
+from iowatch.checks import CHECKS
+from iowatch.files import UserError
+from iowatch.site import read_filesystem
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = (
+    'x\nimport os; os.abort()  # {{ 7 * 7 }} {% raise %} """ \' \u2028 \0 \033[2J ' + "y" * 200
+)
+BENCHIO = "benchio 0.1.0\nmpiio   CRAY MPICH 8\nhdf5    1.12\nnetcdf  not built in\nstream  Cray 15"
+
+
+# Nodes, links and software
+
+
+def test_partitions_of_slurm():
+    found = machine.parse_sinfo(SINFO)
+    assert found == [
+        Nodes(500, 128, "standard", 1440, default=True),
+        Nodes(584, 128, "highmem", 2880),
+        Nodes(5, 32, "gpu", 240),  # with and without hyperthreads
+        Nodes(2, 128, "gpu", 240),
+        Nodes(2, 128, "serial", 30),
+        Nodes(1, 40, "interactive", None),
+    ]
+    for text in ("", "sinfo: error: Unable to contact slurm controller", "a|up|1|2"):
+        assert machine.parse_sinfo(text) == []
+
+
+def test_nodes_of_pbs():
+    assert machine.parse_pbsnodes(PBS_PRO) == Nodes(2, 48)
+    assert machine.parse_pbsnodes(TORQUE) == Nodes(2, 16)
+    assert machine.parse_pbsnodes("pbsnodes: Server has no node list") is None
+
+
+def test_node_counts_and_time_limit_are_within_the_partitions():
+    for count, counts in {1: [1], 2: [1, 2], 7: [1, 2, 4], 5000: [2**n for n in range(9)]}.items():
+        assert machine.Jobs("Slurm", "slurm", "srun", Nodes(count, 1)).node_counts == counts
+    for limit, minutes in {10: 10, 1440: 30, None: 30}.items():
+        assert machine.Jobs("", "", "", Nodes(1, 1, minutes=limit)).minutes == minutes
+
+
+@pytest.mark.parametrize(
+    ("accounting", "mpi", "is_open_mpi_4", "expected"),
+    [
+        ("accounting_storage/slurmdbd", "pmix", True, ("slurm", "srun")),
+        ("accounting_storage/none", "pmi2", True, ("squeue", "srun")),
+        ("(null)", "none", True, ("squeue", "mpirun")),
+        ("accounting_storage/slurmdbd", "none", False, ("slurm", "srun")),
+    ],
+)
+def test_slurm_with_and_without_accounting_and_pmi(
+    commands, accounting, mpi, is_open_mpi_4, expected
+):
+    commands(sinfo=SINFO, scontrol=CONFIG.format(accounting, mpi), qstat="Version: 6.1.2")
+    jobs = machine.find_jobs(is_open_mpi_4)
+    assert (jobs.scheduler, jobs.launcher) == expected
+    assert (jobs.nodes.partition, len(jobs.others)) == ("standard", 5)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"qstat": "pbs_version = 19.1.3", "pbsnodes": PBS_PRO, "aprun": ""}, ("pbs", "alps", 48)),
+        ({"qstat": "Version: 6.1.2\nCommit: 6f", "pbsnodes": TORQUE}, ("torque", "mpirun", 16)),
+        ({"qstat": "pbs_version = 22.05"}, ("pbs", "mpirun", os.cpu_count())),
+        ({"bsub": ""}, ("lsf", "mpirun", os.cpu_count())),
+        ({"sinfo": "sinfo: error: no controller"}, ("local", "mpirun", os.cpu_count())),
+    ],
+)
+def test_other_schedulers(commands, said, expected):
+    commands(**said)
+    jobs = machine.find_jobs(is_open_mpi_4=False)
+    assert (jobs.scheduler, jobs.launcher, jobs.nodes.cores) == expected
+    assert jobs.are_nodes_known == ("pbsnodes" in said or jobs.scheduler == "local")
+
+
+def test_what_benchio_says():
+    text = (
+        "benchio 0.1.0\nmpiio   CRAY MPICH 8\nhdf5    not built in\nstream  Cray Fortran : 15.0\n"
+    )
+    assert machine.parse_benchio_version(text) == machine.Benchio("", ("mpiio", "stream"), "cray")
+    assert machine.parse_benchio_version("") == machine.Benchio()
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"LMOD_CMD": "/lmod", "MODULES_CMD": "/m"}, "lmod"),
+        ({"MODULES_CMD": "/modulecmd.tcl", "MODULESHOME": "/opt/modules"}, "envmod"),
+        ({"MODULESHOME": "/opt/modules/3.2.10.6", "MODULE_VERSION": "3.2.10.6"}, "nomod"),
+        ({}, "nomod"),
+    ],
+)
+def test_module_systems(commands, env, expected):
+    commands(modulecmd="")
+    assert machine.modules_system(env) == expected
+    is_old = expected == "nomod" and env
+    assert machine.init_modules(env) == ("/opt/modules/3.2.10.6/init/bash" if is_old else "")
+
+
+def test_links(tmp_path):
+    assert machine.link_rates(tmp_path) == {}
+    files(tmp_path, ETHERNET)
+    assert machine.link_rates(tmp_path) == {"eth0": 25, "eth1": 25}
+    files(tmp_path, INFINIBAND)
+    assert machine.link_rates(tmp_path) == {"mlx5_0:1": 100, "hfi1_0:2": 12.5}
+
+
+# The site's file, and the names it may have
+
+
+@pytest.fixture
+def facts(tmp_path, monkeypatch, mounted, commands):
+    """What `iowatch site new archer` finds on a Cray-like machine; change it before rendering."""
+    config = CONFIG.format("accounting_storage/slurmdbd", "pmix")
+    osts = "OBDS:\n0: fs-OST0000_UUID ACTIVE\n1: fs-OST0001_UUID ACTIVE\n"
+    commands(sinfo=SINFO, scontrol=config, lfs=osts + STRIPE_OLD, benchio=BENCHIO)
+    mounted(("lustre", "fs2"), ("gpfs", "epsrc"), ("wekafs", "weka"), ("nfs", "home"))
+    files(tmp_path / "class", INFINIBAND)
+    monkeypatch.setattr(site_new, "ROOT", tmp_path)  # where no benchio is built
+    monkeypatch.setattr(site_new, "LINKS", tmp_path / "class")
+    monkeypatch.setattr(site_new.socket, "gethostname", lambda: "eslogin003.site.org")
+    for name in ("LMOD_CMD", "MODULES_CMD", "MODULESHOME", "LOADEDMODULES"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda: site_new.look("archer", [], site_new.SITES)
+
+
+def load(text, tmp_path):
+    """What ReFrame gets of a file that is formatted as the project's own are."""
+    file = tmp_path / "archer.py"
+    file.write_text(text)
+    for command in (["format", "--diff"], ["check"]):
+        ruff = [
+            Path(sys.executable).with_name("ruff"),
+            *command,
+            "--config",
+            ROOT / "pyproject.toml",
+        ]
+        done = subprocess.run([*ruff, file], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    config = runpy.run_path(str(file))["site_configuration"]
+    (system,) = config["systems"]
+    (environment,) = config["environments"]
+    return system, environment
+
+
+def read(system):
+    """Its filesystems, as the checks read them: every key is there and right."""
+    return [
+        read_filesystem(system["name"], part["name"], part["environs"], part["extras"], ["x.py"])
+        for part in system["partitions"]
+    ]
+
+
+def test_written_site(facts, tmp_path):
+    system, environment = load(site_new.render(facts()), tmp_path)
+    epsrc, fs2, weka = read(system)
+    assert (epsrc.types, fs2.types, weka.types) == (("gpfs",), ("lustre",), ("unknown",))
+    assert (epsrc.osts, fs2.osts, weka.osts) == (None, 2, None)
+    assert fs2.path == f"{tmp_path}/fs2/iowatch"
+    assert fs2.writers_per_node == 128
+    assert fs2.peak == pytest.approx(256 * 112.5e9 / 8 / 2**20)
+    nightly = fs2.settings("nightly", CHECKS["SharedFileWrite"])
+    swept = ("backend", "stripe_count", "stripe_size", "local_size", "nodes")
+    assert {tuple(s.get(name) for name in swept) for s in nightly} == {
+        (backend, -1, 1, (128, 128, 128), nodes)
+        for backend in ("mpiio", "hdf5")
+        for nodes in (1, 2)
+    }
+    assert {
+        s.get("stripe_count") for s in fs2.settings("acceptance", CHECKS["FilePerProcess"])
+    } == {1, -1}
+    load_test = fs2.settings("acceptance", CHECKS["SystemLoad"])
+    assert {(s.get("instances"), s.get("stripe_count")) for s in load_test} == {
+        (1, -1),
+        (2, -1),
+        (4, -1),
+    }
+    reads = fs2.settings("nightly", CHECKS["SharedFileRead"])
+    assert {(s.get("stripe_count"), s.nodes) for s in reads} == {(-1, 2)}, (
+        "not from the node that wrote"
+    )
+    assert [len(fs2.settings(sweep, CHECKS["SlowOst"])) for sweep in ("nightly", "acceptance")] == [
+        1,
+        1,
+    ]
+    assert len(epsrc.cases("nightly")) == 4 + 2 + 1  # the versions of libraries
+    assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 1
+    partition = system["partitions"][0]
+    assert partition["access"] == ["--partition=standard", "--exclusive"]
+    assert (partition["scheduler"], partition["launcher"]) == ("slurm", "srun")
+    assert (partition["max_jobs"], partition["time_limit"]) == (1, "30m")
+    assert system["hostnames"] == [r"eslogin\d+"]
+    assert partition["environs"] == [environment["name"]] == ["cray"]
+    assert environment["extras"] == {"benchio": f"{tmp_path}/benchio"}
+
+
+def test_written_comments_name_what_was_left_out(facts):
+    text = site_new.render(facts())
+    assert "# - highmem 584 x 128 cores\n" in text
+    assert "/home, nfs: homes have quotas" in text
+    assert text.count("onfirm") >= 5
+    assert "?" not in text
+
+
+@pytest.mark.parametrize("scheduler", ["local", "pbs", "lsf"])
+def test_written_site_of_other_schedulers(facts, commands, tmp_path, monkeypatch, scheduler):
+    (tmp_path / "sinfo").unlink()
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 6)
+    commands(**{"pbs": {"qstat": "pbs_version = 22"}, "lsf": {"bsub": ""}}.get(scheduler, {}))
+    system, _ = load(site_new.render(facts()), tmp_path)
+    assert {part["scheduler"] for part in system["partitions"]} == {scheduler}
+    access = [part.get("access") for part in system["partitions"]]
+    assert access == [None if scheduler == "local" else []] * 3
+    for fs in read(system):
+        assert {
+            setting.nodes for setting in fs.settings("acceptance", CHECKS["SharedFileWrite"])
+        } == {1}
+        assert {
+            setting.get("instances") for setting in fs.settings("acceptance", CHECKS["SystemLoad"])
+        } == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("env", "modules_system"),
+    [
+        ({"LMOD_CMD": "/usr/share/lmod/lmod/libexec/lmod"}, "lmod"),
+        ({"MODULESHOME": "/opt/modules/3.2.10.6"}, "nomod"),
+    ],
+)
+def test_written_modules(facts, tmp_path, monkeypatch, env, modules_system):
+    for name, value in {**env, "LOADEDMODULES": "PrgEnv-gnu/8.3:cray-hdf5-parallel/1.12"}.items():
+        monkeypatch.setenv(name, value)
+    system, environment = load(site_new.render(facts()), tmp_path)
+    assert system["modules_system"] == modules_system
+    if modules_system == "lmod":
+        assert environment["modules"] == ["PrgEnv-gnu/8.3", "cray-hdf5-parallel/1.12"]
+    else:
+        assert system["partitions"][0]["prepare_cmds"] == [
+            ". /opt/modules/3.2.10.6/init/bash",
+            "module load PrgEnv-gnu/8.3",
+            "module load cray-hdf5-parallel/1.12",
+        ]
+
+
+def test_hostile_text_stays_text(facts, tmp_path):
+    found = facts()
+    found["name"], found["host"] = "a" * 40, "login" * 12
+    mount = Mount("/x", "nfs", HOSTILE)
+    found["filesystems"] = [mounts.Filesystem("a", "/x" * 60, "nfs", mount, "1 GB")]
+    found["left_out"] = [(Mount(HOSTILE, HOSTILE, ""), HOSTILE)]
+    found["modules_system"], found["modules"] = "lmod", ['a"b', "it's", "back\\slash\n", "é" * 99]
+    system, environment = load(site_new.render(found), tmp_path)
+    assert environment["modules"] == found["modules"]
+    assert [fs.path for fs in read(system)] == ["/x" * 60]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a/b", "../a", "-a", "1a", "a.b", "a|b", "é", "a\n", "a'", "{{a}}", "a:b"]
+)
+def test_names_that_are_refused(tmp_path, name):
+    with pytest.raises(UserError, match="cannot be a system's name"):
+        site_new.check_name(name, tmp_path)
+
+
+def test_names_that_are_taken(tmp_path):
+    other = "site_configuration = {'systems': [{'name': 'inside'}]}"
+    (tmp_path / "other.py").write_text(other)
+    for name in ("generic", "settings", "local", "other", "inside"):
+        with pytest.raises(UserError, match="exists already"):
+            site_new.check_name(name, tmp_path)
+    site_new.check_name("new_site-2", tmp_path)
+
+
+@pytest.mark.parametrize("text", ["x = (", "x = 1", "site_configuration = []", "raise OSError"])
+def test_broken_configuration_beside_is_named(tmp_path, text):
+    (tmp_path / "broken.py").write_text(text)
+    with pytest.raises(UserError, match=rf"{tmp_path}/broken.py is no site's configuration"):
+        site_new.check_name("new", tmp_path)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(UserError, match="there is no folder"):
+        site_new.check_name("new", tmp_path / "none")
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout of its own."""
+    for name in ("site_configs", "reference_values"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(site_new, "ROOT", tmp_path)
+    monkeypatch.setattr(site_new, "SITES", tmp_path / "site_configs")
+    monkeypatch.delenv("RFM_REFERENCE_PREFIX", raising=False)
+    return tmp_path
+
+
+def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
+    sites, other = checkout / "site_configs", checkout / "elsewhere"
+    other.mkdir()
+    assert site_new.write_references("a", sites) == checkout / "reference_values/a.yaml"
+    assert site_new.write_references("a", other) == other / "a.yaml"
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(other))
+    assert site_new.write_references("b", sites) == other / "b.yaml"
+    references = yaml.safe_load((other / "b.yaml").read_text())
+    assert references == {name: {} for name, check in CHECKS.items() if check.metrics}
+
+
+def test_next_steps_are_as_they_are_typed_in_the_present_folder(checkout, monkeypatch):
+    file, references = checkout / "site_configs/a.py", checkout / "reference_values/a.yaml"
+    assert f"    source {checkout}/env.sh\n" in site_new.next_steps("a", file, references)
+    monkeypatch.chdir(checkout)
+    assert "    source env.sh\n" in site_new.next_steps("a", file, references)

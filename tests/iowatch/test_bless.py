@@ -1,0 +1,309 @@
+"""Blessed baselines: what is accepted, what is written, and what is not read again."""
+
+import errno
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from cases import changed
+from nights import HDF5, ran
+from typer.testing import CliRunner
+
+from iowatch import cli
+from iowatch.bless import bless, read, spans, write
+from iowatch.files import UserError
+from iowatch.run import by_case, night_id
+
+READ = changed(HDF5, "SharedFileRead")
+FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
+MIXED = (1000.0, 1030.0, 980.0) * 10
+
+
+def run_of(of, night, best=1000.0, hour=0, ratio=0.9):
+    began = FIRST + timedelta(night)
+    if not best:
+        return ran(of, kind="invalid", metrics={}, time=began, night=night_id(began))
+    time = began + timedelta(hours=hour)
+    return ran(of, rate=best, control=best / ratio, time=time, night=night_id(began))
+
+
+def runs_of(*cases, bests=MIXED):
+    return [run_of(of, night, best) for of in cases for night, best in enumerate(bests)]
+
+
+def nights(*cases, bests=MIXED):
+    return by_case(runs_of(*cases or (HDF5,), bests=bests))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "archer.yaml").write_text("SharedFileWrite: {}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def baselines(folder):
+    """The file with the baselines of two cases."""
+    assert blessing(folder, nights(HDF5, READ)).file == folder / "baselines/archer.yaml"
+    return folder / "baselines/archer.yaml"
+
+
+def blessing(folder, cases, count=30, first=None, last=None, dry_run=False):
+    return bless("archer", folder, cases, count, first, last, "jane", "quiet weeks", dry_run)
+
+
+def test_baseline_says_what_who_when_and_why(folder):
+    done = blessing(folder, nights())
+    assert (done.before, done.refused) == ({}, {})
+    entry = done.blessed[HDF5]
+    assert (entry.bandwidth, entry.ratio, entry.finish_fraction) == (1000.0, 0.9, 0.02)
+    assert (entry.nights, entry.first, entry.last) == (30, "2026-01-01T030000", "2026-01-30T030000")
+    assert (entry.who, entry.why, entry.blessed) == ("jane", "quiet weeks", date.today())
+    assert read("archer", folder) == done.blessed
+    assert blessing(folder, nights()).before == done.blessed
+    assert (folder / "archer.yaml").read_text() == "SharedFileWrite: {}\n", "it is not touched"
+
+
+def test_what_was_not_known_of_the_nights_is_not_judged(folder):
+    entry = blessing(folder, nights()).blessed[HDF5]
+    assert entry.judged == {"total_max", "ratio", "close_fraction", "finish_fraction"}
+    assert replace(entry, ratio=None, finish_fraction=None).judged == {"total_max"}
+    assert replace(entry, ratio=None).judged == {"total_max", "close_fraction", "finish_fraction"}
+
+
+def test_blessing_again_replaces_and_keeps_the_others(folder):
+    load = changed(HDF5, "SystemLoad", instances=2)
+    for of, best in ((HDF5, 1000.0), (load, 1000.0), (HDF5, 2000.0)):
+        blessing(folder, nights(of, bests=[best] * 30))
+    found = read("archer", folder)
+    assert {of: entry.bandwidth for of, entry in found.items()} == {HDF5: 2000.0, load: 1000.0}
+
+
+def test_nights_that_are_no_baseline_are_refused(folder):
+    for bests, sentence in (
+        ([1000.0] * 19, "19 night(s); a baseline needs at least 20"),
+        ([1000.0] * 20 + [300.0] * 10, "10 of 30 nights are below 50%"),
+        ([1000.0] * 15 + [700.0] * 15, "MiB/s changes from 1000 to 700"),
+        ([1000.0, 0.0, 1000.0] * 12, "12 of 36 nights have no valid run"),
+    ):
+        done = blessing(folder, nights(bests=bests), count=40)
+        assert sentence in done.refused[HDF5]
+        assert (done.blessed, done.file) == ({}, None)
+        assert not (folder / "baselines").exists()
+
+
+def test_window_is_of_the_last_nights_between_the_days(folder):
+    cases = nights(bests=[500.0] * 25 + [1000.0] * 25 + [700.0] * 5)
+    entry = blessing(folder, cases, first=date(2026, 1, 26), last=date(2026, 2, 19)).blessed[HDF5]
+    assert (entry.bandwidth, entry.nights) == (1000.0, 25)
+    entry = blessing(folder, cases, count=20, last=date(2026, 1, 25)).blessed[HDF5]
+    assert (entry.first, entry.last) == ("2026-01-06T030000", "2026-01-25T030000")
+
+
+def test_first_valid_run_of_a_night_counts_and_hand_runs_do_not(folder):
+    runs = runs_of(HDF5)
+    again = [run_of(HDF5, night, 5000.0, hour=4) for night in range(30)]
+    by_hand = [replace(run, night="") for run in again]
+    broken = [
+        replace(run, time=run.time - timedelta(hours=1), kind="invalid", metrics={}) for run in runs
+    ]
+    for more in (again, by_hand, broken):
+        ordered = sorted([*runs, *more], key=lambda run: run.time)
+        entry = blessing(folder, by_case(ordered)).blessed[HDF5]
+        assert (entry.bandwidth, entry.nights) == (1000.0, 30)
+
+
+def test_two_nights_of_one_day_are_two(folder):
+    late = run_of(HDF5, 29 + 20.9 / 24)
+    entry = blessing(folder, by_case([*runs_of(HDF5), late]), count=40).blessed[HDF5]
+    assert (entry.nights, entry.last) == (31, "2026-01-30T235400")
+    assert entry.covers("2026-01-30T030000")
+    assert not replace(entry, last="2026-01-30T030000").covers(entry.last)
+    ((begin, end),) = spans([entry])
+    assert begin == datetime(2026, 1, 1, tzinfo=UTC)
+    assert end >= late.time + timedelta(days=1), "with its re-runs"
+
+
+def test_dry_run_writes_nothing(folder):
+    done = blessing(folder, nights(), dry_run=True)
+    assert done.blessed
+    assert done.file is None
+    assert not (folder / "baselines").exists()
+
+
+def test_interrupted_write_leaves_the_old_file_whole(folder, baselines, monkeypatch):
+    before = {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
+    blessed = blessing(folder, nights(bests=[2000.0] * 30), dry_run=True).blessed
+    for raised, error in (
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), UserError),
+    ):
+
+        def fail(path, target, raised=raised):
+            raise raised
+
+        monkeypatch.setattr(Path, "replace", fail)
+        with pytest.raises(error):
+            write("archer", folder, blessed)
+        assert {path: path.read_text() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_two_at_once_are_refused(folder, baselines):
+    hold = (
+        "import sys; from fasteners import InterProcessLock; "
+        f"lock = InterProcessLock({str(baselines.parent / '.lock')!r}); lock.acquire(False); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", hold], **pipes) as other:
+        other.stdout.readline()
+        with pytest.raises(UserError, match=f"^{folder}: another bless is at work: try again$"):
+            blessing(folder, nights())
+        other.stdin.close()
+    assert blessing(folder, nights()).file
+
+
+def test_missing_reference_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"archer.yaml: there is no such file"):
+        blessing(tmp_path, nights())
+
+
+# What is not read again
+
+
+def refused(folder, *sentences):
+    """Reading is an error of one line with these sentences, and so is blessing."""
+    for attempt in (lambda: read("archer", folder), lambda: blessing(folder, nights())):
+        with pytest.raises(UserError, match=r"^.+$") as raised:
+            attempt()
+        for sentence in sentences:
+            assert sentence in str(raised.value)
+
+
+def test_value_that_was_never_blessed_is_named(folder, baselines):
+    text = baselines.read_text()
+    for key, value in (
+        ("bandwidth", "x"), ("bandwidth", 0), ("bandwidth", True), ("bandwidth", float("nan")),
+        ("bandwidth", 10**400), ("spread", 0), ("spread", None), ("ratio", -1), ("ratio", "1"),
+        ("ratio_spread", 0), ("ratio_spread", float("inf")), ("finish_fraction", "y"),
+        ("finish_fraction", 2), ("finish_fraction", -0.1), ("nights", 1.5), ("nights", 0),
+        ("first", "yesterday"), ("first", date(2026, 1, 1)), ("last", datetime(2026, 1, 1)),
+        ("last", "2026-01-01T03:00:00"), ("blessed", None), ("blessed", datetime(2026, 1, 1)),
+        ("settings", 1), ("who", None), ("why", 5),
+    ):  # fmt: skip
+        entries = yaml.safe_load(text)
+        entries[str(READ)][key] = value
+        baselines.write_text(yaml.safe_dump(entries))
+        refused(folder, f"{baselines}: ", f": {READ}: {key} is {value!r}: restore the file")
+
+
+def test_damaged_entry_is_named(folder, baselines):
+    text = baselines.read_text()
+    first = "first: 2026-01-01T030000"
+    for old, new, sentence in (
+        ("ratio: 0.9", "ratio: null", "only one of ratio and ratio_spread is null"),
+        (first, "first: 2027-01-01T030000", "first is after last"),
+        ("who: jane", "whom: jane", "needs bandwidth, spread,"),
+        ("who: jane", "who: jane\n  who: john", "key 'who' stands in line"),
+        (f"{HDF5}:", f"{READ}:", f"key '{READ}' stands in line"),
+        (f"{HDF5}:", "hdf5:", "not a case: 'hdf5'"),
+        (text, "", "it has no cases"),
+        (text, "[", "while parsing"),
+        (text, "5", "it has no cases"),
+        (text, "a: 1", "not a case: 'a'"),
+        (text, f"{HDF5}: {{bandwidth: 1}}", "needs bandwidth, spread,"),
+    ):
+        assert old in text
+        baselines.write_text(text.replace(old, new))
+        refused(folder, f"{baselines}: not the baselines that `iowatch bless` writes: ", sentence)
+        refused(folder, "remove it and bless again")
+    baselines.write_bytes(b"\xff")
+    refused(folder, f"{baselines}: ")
+
+
+def test_values_at_their_limits_are_read(folder, baselines):
+    entries = yaml.safe_load(baselines.read_text())
+    entries[str(READ)] |= {"ratio": None, "ratio_spread": None, "finish_fraction": None}
+    entries[str(HDF5)] |= {"finish_fraction": 0, "bandwidth": 1, "last": "2026-01-01T030000"}
+    baselines.write_text(yaml.safe_dump(entries))
+    found = read("archer", folder)
+    assert (found[READ].baseline.m_r, found[HDF5].baseline.finish_fraction) == (None, 0)
+
+
+def test_days_may_stand_for_nights(folder, baselines):
+    entries = yaml.safe_load(baselines.read_text())
+    entries[str(HDF5)] |= {"first": "2026-01-01", "last": "2026-01-30"}
+    baselines.write_text(yaml.safe_dump(entries))
+    entries[str(READ)] |= {"last": "2026-01-01"}  # of one night
+    baselines.write_text(yaml.safe_dump(entries))
+    entry = read("archer", folder)[HDF5]
+    covered = [n for n in nights()[HDF5] if entry.covers(n)]
+    assert (len(covered), covered[0], covered[-1]) == (30, "2026-01-01T030000", "2026-01-30T030000")
+
+
+def test_system_without_any_bless_has_no_baselines(folder):
+    assert read("archer", folder) == {}
+
+
+# The command
+
+
+@pytest.fixture
+def command(monkeypatch, folder):
+    """The command's exit code and output, with these runs on record."""
+
+    def run(**changes):
+        options = {"system": "archer", "why": "quiet", "folder": folder, **changes}
+        words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
+        done = CliRunner().invoke(cli.app, ["bless", *words])
+        return done.exit_code, done.output
+
+    run.runs = runs_of(HDF5)
+    monkeypatch.setattr(cli, "selected", lambda db, case, since: run.runs)
+    return run
+
+
+def test_command_prints_what_it_did_and_its_exit_code(command, folder):
+    command.runs += runs_of(READ, bests=[1000.0] * 3)
+    code, output = command()
+    assert code == 1
+    assert f"refused: {READ}: 3 night(s)" in output
+    assert f"written: {folder}/baselines/archer.yaml" in output
+    assert output.splitlines()[-1] == "1 case(s) blessed, 1 refused"
+    assert output.splitlines()[1].split()[:5] == ["1000", "-", "0.05", "0.90", "2.0"]
+    command.runs = runs_of(HDF5, bests=[500.0] * 30)
+    code, output = command()
+    assert (code, output.splitlines()[1].split()[:2]) == (0, ["500", "1000"])
+
+
+def test_wrong_use_of_the_command_is_one_line(command, folder):
+    closed = folder / "closed"
+    closed.mkdir()
+    (closed / "archer.yaml").write_text("")
+    (closed / "baselines").write_text("")
+    for changes, said in (
+        ({"why": ""}, "--why is empty: say why these nights are good"),
+        ({"why": "  "}, "--why is empty: say why these nights are good"),
+        ({"system": "cirrus"}, "no case of cirrus in the results database matches since "),
+        ({"folder": folder / "nosuch"}, f"{folder}/nosuch: no folder that can be read"),
+        ({"folder": folder / "archer.yaml"}, f"{folder}/archer.yaml: no folder that can be read"),
+        ({"folder": closed}, f"{closed}/baselines cannot be written: File exists"),
+    ):
+        code, output = command(**changes)
+        assert (code, output.count("\n")) == (2, 1), changes
+        assert output.startswith(f"iowatch: error: {said}")
+    assert command()[0] == 0
+
+
+def test_nights_of_the_future_are_not_blessed(command, folder):
+    ahead = (datetime.now(UTC) - FIRST).days + 2
+    command.runs += [run_of(HDF5, night, 5000.0) for night in (ahead, ahead + 1)]
+    early = run_of(HDF5, 30, 5000.0)
+    command.runs.append(replace(early, night=night_id(FIRST + timedelta(days=ahead))))
+    assert command()[0] == 0
+    assert read("archer", folder)[HDF5].last == "2026-01-30T030000"

@@ -1,0 +1,323 @@
+"""One case in one night: its past, its re-runs, and what is said of it."""
+
+import math
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+from cases import case, changed
+from nights import (
+    BLESSED,
+    HDF5,
+    MPIIO,
+    NIGHT,
+    SLOW,
+    at,
+    invalid,
+    night_id,
+    ran,
+    red,
+    row_of,
+    slow,
+    tonight,
+    well,
+)
+
+from iowatch.case import short_names
+from iowatch.checks import CHECKS
+from iowatch.judge import by_past
+from iowatch.metrics import Ost, osts_of
+from iowatch.night.nightly import _again
+from iowatch.run import nights_of
+
+KNOWN = {HDF5: BLESSED}
+MONTH = well(nights=40)
+
+# The past
+
+
+def judged(*before, rate=SLOW, hour=1.0, blessed=BLESSED):
+    """What is said of tonight's run, which ends at this hour."""
+    nights = nights_of(sorted(before, key=lambda run: run.time))
+    so_far = nights.pop(night_id(), [])
+    run = ran(rate=rate, hour=hour)
+    return by_past(list(nights.values()), so_far, blessed, run.time, run.metrics)
+
+
+def test_only_nights_after_the_blessed_ones_add_to_the_drift():
+    alone = judged().drift
+    assert 0 < alone < 1
+    for ago, counts in ((11, False), (10, False), (9, True), (1, True)):
+        assert (judged(slow(ago=ago)).drift > alone) is counts, ago
+    assert judged(invalid(ago=1)).drift == alone
+    by_days = replace(BLESSED, first=BLESSED.first[:10], last=BLESSED.last[:10])
+    assert judged(slow(ago=10), blessed=by_days).drift == alone
+    assert judged(slow(ago=9), blessed=by_days).drift > alone
+
+
+def test_rerun_is_judged_with_the_runs_of_its_night():
+    verdict = judged(slow(), invalid(hour=5), hour=9).verdict
+    assert (verdict.kind, verdict.runs) == ("suspect", 2)
+    verdict = judged(slow(), hour=5, rate=7700).verdict
+    assert (verdict.kind, verdict.runs) == ("ok", 2)
+
+
+def test_what_is_usual_is_of_the_blessed_nights():
+    before = [ran(ago=ago, rate=5000.0 + ago) for ago in (42, 41, 40, 11, 10, 9, 3, 2, 1)]
+    assert judged(*before).usual["total_max"] == 5011
+    row = row_of(*before, ran(), blessed=KNOWN)
+    assert row.usual["total_max"] == 5011
+    assert row_of(*before, ran()).usual["total_max"] == 5010, "of the good nights without a bless"
+
+
+# Re-runs
+
+
+def rerun_at(*runs, now=24, **options):
+    """When the case is to be run again, in hours after tonight's first run."""
+    due = row_of(*MONTH, *runs, blessed=KNOWN, now=at(now), **options).rerun_at
+    return due and (due - at()) / timedelta(hours=1)
+
+
+def lows(*hours):
+    return [slow(hour=1 + hour) for hour in hours]
+
+
+def broken(*hours):
+    return [invalid(hour=1 + hour) for hour in hours]
+
+
+def test_when_a_rerun_is_due():
+    said = [
+        ("well", [ran()], None),
+        ("a suspect, four hours later", lows(0), 4),
+        ("the first re-run was low too", lows(0, 4), 8),
+        ("the second", lows(0, 4, 8), 12),
+        ("the third", lows(0, 4, 8, 12), 16),
+        ("four re-runs at most", lows(0, 4, 8, 12, 16), None),
+        ("well again", [*lows(0), ran(hour=5)], None),
+        ("too early to be a re-run: it met the same contention", lows(0, 1), 4),
+        ("after midnight", lows(0, 30), 34),
+        ("no re-run: it was invalid", [*lows(0), *broken(4)], 4),
+        ("invalid, then low", [*broken(0), *lows(4)], 8),
+        ("one of them was invalid", [*lows(0), *broken(4), *lows(5, 9, 13)], 17),
+        ("only invalid", broken(0), None),
+        ("the reference values say more", [*lows(0), slow(hour=5, kind="regression")], None),
+        ("the check said another thing", [slow(kind="no_baseline")], None),
+    ]
+    for what, runs, hours in said:
+        assert rerun_at(*runs, now=48) == hours, what
+    for count in range(6):
+        hours = 4 if count < 5 else None  # not for ever
+        assert rerun_at(*lows(0), *broken(4, 5, 6, 7, 8)[:count]) == hours, count
+
+
+def test_every_run_counts_once():
+    row = row_of(*MONTH, *lows(0, 4), *broken(8), blessed=KNOWN)
+    assert (row.past.verdict.kind, row.past.verdict.runs) == ("suspect", 2)
+
+
+def test_suspect_of_another_night_is_not_of_this_one():
+    before = [*MONTH[:-1], slow(ago=1)]
+    assert row_of(*before, ran(), blessed=KNOWN).rerun_at is None
+    assert tonight(*before, blessed=KNOWN).cases == []
+    ahead = [ran(ago=-365), slow(ago=-1)]
+    assert rerun_at(*lows(0), *ahead, now=2) == 4, "nor one that a wrong clock has dated"
+
+
+def test_reruns_are_a_session_for_each_partition_and_environment():
+    debug = changed(HDF5, place="archer:fs3/cray+debug")
+    fs2 = changed(HDF5, place="archer:fs2/cray")
+    low = [slow(), slow(MPIIO, test="c3"), slow(debug, test="b2"), slow(fs2, test="d4")]
+    runs = [*low, *(run for of in (HDF5, MPIIO, debug, fs2) for run in well(of, 40))]
+    rows = tonight(*runs, blessed=dict.fromkeys((HDF5, MPIIO, debug, fs2), BLESSED)).cases
+    assert all(row.rerun_at for row in rows)
+    parts = [(part.options, part.expected) for part in _again(rows)]
+    fs3 = ["--system", "archer:fs3", "-p"]
+    assert parts == [
+        (["--system", "archer:fs2", "-p", "^cray$", "--name=/d4"], {fs2}),
+        ([*fs3, "^cray$", "--name=/a1", "--name=/c3"], {HDF5, MPIIO}),
+        ([*fs3, r"^cray\+debug$", "--name=/b2"], {debug}),
+    ]
+
+
+# The sentence
+
+
+def test_sentence_says_how_slow_where_and_whose_fault():
+    write = "most of the time is lost in write: 3.73 s, usually 1.02 s"
+    said = [
+        (
+            red(rate=2100, control=7700, finish=0.91),
+            "total 2100 of expected 7700 MiB/s; 91 % of the time in close, usually 2 %; control "
+            "mpiio normal: the library's close path, not the filesystem",
+        ),
+        (
+            red(rate=2100),
+            f"total 2100 of expected 7700 MiB/s; {write}; control mpiio slow too, 2100 of usual "
+            "7700 MiB/s: the filesystem, not the library",
+        ),
+        (
+            red(rate=2100, control=4000),
+            f"total 2100 of expected 7700 MiB/s; {write}; control mpiio slow too, 4000 of usual "
+            "7700 MiB/s: the library's path and the filesystem",
+        ),
+        (  # One slow night blames nobody.
+            slow(rate=2100, control=7700),
+            f"total 2100 of expected 7700 MiB/s; {write}; control mpiio normal",
+        ),
+        (ran(), "total 7700 of expected 7700 MiB/s"),
+        # What no metric shows is said as the check did.
+        (red(), "total 7700 of expected 7700 MiB/s; bandwidth is lower"),
+        (ran(kind="noisy"), "total 7700 of expected 7700 MiB/s; fine"),
+        (invalid(), "disk full"),
+        (invalid(sentence=""), "the job did not end well, and said nothing"),
+    ]
+    for run, sentence in said:
+        row = row_of(*well(), run, blessed=KNOWN)
+        assert row.sentence == f"hdf5 on fs3: {sentence}"
+        assert row.is_red is (run.result == "fail")
+    flush = replace(run := said[0][0], metrics=run.metrics | {"close_fraction": 0.1})
+    assert "91 % of the time in flush, usually" in row_of(*well(), flush).sentence
+
+
+def test_fault_of_the_first_day_needs_no_history():
+    defect = red(kind="defect", rate=1000, control=4000, finish=0.6)
+    assert row_of(defect).sentence == (
+        "hdf5 on fs3: total 1000 MiB/s; 60 % of the time in close; control mpiio at 4000 MiB/s in "
+        "the same job: the library's close path, not the filesystem"
+    )
+
+
+# Tonight's numbers and those to compare them with
+
+
+def test_without_a_baseline_the_good_nights_before_count():
+    nights = [*well(nights=9), red(ago=10, rate=100), invalid(ago=11), slow(ago=12)]
+    expected = row_of(*nights, ran()).expected
+    assert (expected.value, expected.low) == (7700, None)
+    assert expected.source == "median of 9 good night(s), not blessed"
+    enough = row_of(*well(nights=25), ran()).expected
+    assert enough.low < 7700 < enough.high
+
+
+def test_later_baseline_says_nothing_of_a_night():
+    later = replace(BLESSED, blessed=NIGHT + timedelta(days=1))
+    assert row_of(*well(), ran(), blessed={HDF5: later}).expected.word == "usual"
+    expected = row_of(*well(), ran(), blessed=KNOWN).expected
+    assert expected.word == "expected"
+    assert expected.source == "baseline of 2026-10-11 to 2026-11-10: quiet (ops)"
+
+
+def test_best_run_of_the_night_counts_and_the_last_verdict():
+    first = slow()
+    row = row_of(*well(), first, ran(hour=5, rate=7000), ran(hour=9, rate=6000))
+    assert (row.kind, row.metrics["total_max"], len(row.runs)) == ("ok", 7000, 3)
+    assert row.drop == pytest.approx(1 - 7000 / 7700)
+
+
+def test_invalid_run_is_seen_though_a_later_one_is_well():
+    row = row_of(*well(), invalid(), ran(hour=5))
+    assert (row.kind, row.invalid_runs, row.is_quiet) == ("ok", 1, False)
+    assert row.metrics
+    row = row_of(*well(), ran(), invalid(hour=5))
+    assert (row.kind, row.metrics, row.drop) == ("invalid", {}, None)
+
+
+def test_what_reframe_failed_is_not_quiet_whatever_its_verdict():
+    said = [
+        (ran(kind="ok"), (True, True)),
+        (ran(kind="noisy"), (True, False)),
+        (red(), (False, False)),
+        (red(result="xfail"), (False, False)),
+        (slow(), (False, False)),
+    ]
+    for run, wanted in said:
+        row = row_of(run)
+        assert (row.is_quiet, row.is_ok) == wanted, run.kind
+
+
+def test_conditions_that_changed_since_the_last_good_night():
+    before = ran(ago=2, conditions={"hdf5": "1.10.8", "hint cb_nodes": "4", "hosts": "n1 n2"})
+    between = red(ago=1, conditions={"hdf5": "none of these"})
+    now = red(conditions={"hdf5": "1.8.14", "hosts": "n2 n3", "modules": "cray"})
+    row = row_of(before, between, now)
+    assert row.last_good == date(2026, 11, 18)
+    assert {change.what: (change.before, change.now) for change in row.changes} == {
+        "hdf5": ("1.10.8", "1.8.14"),
+        "hint cb_nodes": ("4", ""),
+        "hosts": ("n1", "n3"),
+        "modules": ("", "cray"),
+    }
+    assert row_of(ran(ago=1, conditions={}), ran()).changes is None, "not on record"
+    assert row_of(ran()).changes is None
+    assert row_of(ran(ago=1), ran()).changes == []
+    many = " ".join(f"n{number:02}" for number in range(20))
+    (change,) = row_of(
+        ran(ago=1, conditions={"hosts": many}), ran(conditions={"hosts": "x"})
+    ).changes
+    assert change.before == "n00 n01 n02 n03 n04 n05 n06 n07 and 12 more"
+
+
+def test_slow_filesystem_is_one_alarm_after_two_nights_of_reruns():
+    cases = [changed(HDF5, writers=2**n) for n in range(4)]
+    runs = [ran(of, ago) for of in cases for ago in range(40, 3, -1)]
+    runs += [
+        red(of, ago, hour, rate=1500.0)
+        for of in cases
+        for ago in range(3, -1, -1)
+        for hour in (1, 5.1, 9.2, 13.3, 17.4)
+    ]
+    baseline = replace(BLESSED, ratio=None, ratio_spread=None)
+    night = tonight(*runs, blessed=dict.fromkeys(cases, baseline))
+    (note,) = night.notes
+    assert note.startswith("fs3: 4 of 4 cases are slow, by 81% (median) since 2026-11-17")
+    assert (night.why, night.merged) == (note, frozenset(cases))
+
+
+def test_slowest_osts_come_first():
+    osts = changed(MPIIO, "SlowOst")
+    metrics = {"total_max": 700, "ost_ratio": 0.5, "ost_0": 600, "ost_1": 300, "ost_2": 700}
+    assert osts_of(row_of(ran(osts, metrics=metrics)).metrics) == [
+        Ost("1", 300, 300 / 650), Ost("0", 600, 1.2), Ost("2", 700, 700 / 450),
+    ]  # fmt: skip
+
+
+def test_level_changes_are_where_they_are():
+    rates = [7700 * math.exp(0.03 * math.sin(7 * n)) for n in range(40)]
+    nights = [ran(ago=39 - n, rate=rate / (1 + (n >= 35))) for n, rate in enumerate(rates)]
+    (level,) = row_of(*nights).trend.levels
+    assert level.night == NIGHT - timedelta(days=4)
+    assert level.after / level.before == pytest.approx(0.5, rel=0.05)
+    assert row_of(*(ran(ago=39 - n, rate=r) for n, r in enumerate(rates))).trend.levels == []
+
+
+# Names
+
+
+def test_cases_that_differ_have_other_names():
+    others = {
+        "backend": "netcdf", "stripe_count": 4, "stripe_size": 8, "local_size": (64, 64, 64),
+        "writers": 4, "place": "archer:fs2/cray", "environ": "archer:fs3/gnu",
+    }  # fmt: skip
+    for key, value in others.items():
+        key = "place" if key == "environ" else key
+        names = short_names([HDF5, changed(HDF5, **{key: value})])
+        assert len(set(names.values())) == 2, value
+    of_checks = [changed(HDF5, "FilePerProcess", files=files) for files in ("process", "node", "4")]
+    of_checks += [changed(HDF5, "SystemLoad", instances=number) for number in (2, 4)]
+    of_checks += [changed(HDF5, "IorPeer", files=files) for files in ("shared", "process")]
+    of_checks += [changed(HDF5, "IorPeerRead", files="shared"), changed(HDF5, "SharedFileRead")]
+    of_checks += [changed(MPIIO, "SlowOst"), changed(HDF5, "IoProfile"), HDF5]
+    of_checks.append(case("LibraryVersions", "archer:fs3/cray"))
+    assert {one.check.name for one in of_checks} == set(CHECKS)
+    names = short_names(of_checks)
+    assert len(set(names.values())) == len(of_checks), names
+
+
+def test_names_say_what_differs():
+    four = changed(HDF5, stripe_count=4)
+    assert short_names([HDF5, four])[HDF5] == "hdf5 on fs3, stripes -1 x 1 MiB"
+    gnu = changed(HDF5, place="archer:fs3/gnu")
+    assert set(short_names([HDF5, gnu]).values()) == {"hdf5 on fs3, cray", "hdf5 on fs3, gnu"}
+    assert short_names([HDF5])[HDF5] == "hdf5 on fs3"

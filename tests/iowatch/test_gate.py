@@ -1,0 +1,293 @@
+"""What makes a night red besides its verdicts, and what is said of it."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from itertools import cycle
+
+import pytest
+from cases import case, changed
+from nights import (
+    BLESSED,
+    MPIIO,
+    NIGHT,
+    SLOW,
+    USUAL,
+    at,
+    invalid,
+    night_id,
+    ran,
+    recorded,
+    red,
+    slow,
+    tonight,
+    well,
+)
+from nights import HDF5 as CASE
+from reported import FIXTURE, HDF5, reported, session
+
+from iowatch.files import UserError
+from iowatch.history import runs_of
+from iowatch.night.gate import Night, faults, lost_baselines, problems_of
+from iowatch.references import ExpectedFailure
+
+OTHER = changed(HDF5, backend="mpiio")
+VERSIONS = case("LibraryVersions")
+PROFILE = case("IoProfile")
+BOTH = {HDF5, OTHER}
+
+
+def problems(expected, found):
+    return list(problems_of(expected, found, list(runs_of(found)) if found else []))
+
+
+def without(name, **values):
+    measured = reported(HDF5)["perfvalues"]
+    del measured[f"local:tmpfs:{name}"]
+    return {"perfvalues": measured | values}
+
+
+def test_complete_night_has_no_problem():
+    complete = session(FIXTURE, reported(HDF5), reported(OTHER))
+    assert problems(BOTH, complete) == faults(complete) == []
+    every = {HDF5, VERSIONS, PROFILE}
+    assert problems(every, session(*map(reported, every))) == []
+
+
+def test_incomplete_night_says_what_is_missing():
+    hdf5, other = reported(HDF5), reported(OTHER)
+    broken = {**FIXTURE, "result": "fail", "fail_reason": "sanity error: benchio\n does not build"}
+    builds = "BuiltBenchio: sanity error: benchio does not build"
+    stopped = reported(OTHER, result="abort", verdict="", perfvalues={})
+    lost = "its verdict is ok, and it has no"
+    red_and_empty = {"result": "fail", "verdict": "regression", "perfvalues": {}}
+    expected = [
+        (BOTH, None, [f"2 of 2 cases not run: {HDF5}, {OTHER}"]),
+        (BOTH, session(other), [f"1 of 2 cases not run: {HDF5}"]),
+        (BOTH, session(hdf5, other, num_skipped=1), ["1 check(s) skipped or aborted"]),
+        (BOTH, session(hdf5, other, num_aborted=2), ["2 check(s) skipped or aborted"]),
+        (
+            BOTH,
+            session(hdf5, stopped, num_aborted=1),
+            [f"1 of 2 cases not run: {OTHER}", "1 check(s) skipped or aborted"],
+        ),
+        (BOTH, session(hdf5, hdf5, other), ["a case ran more than once"]),
+        ({HDF5}, session(hdf5, other), [f"1 of 1 cases unexpected: {OTHER}"]),
+        (set(), None, ["the site's configuration asks for no case: nothing was measured"]),
+        ({HDF5}, session(broken), [builds, f"1 of 1 cases not run: {HDF5}"]),
+        (
+            {HDF5},
+            session({**FIXTURE, "result": "xpass"}, hdf5),
+            ["BuiltBenchio: passed, and ReFrame expects it to fail"],
+        ),
+        ({HDF5, VERSIONS}, session(hdf5), [f"1 of 2 cases not run: {VERSIONS}"]),
+        ({HDF5, PROFILE}, session(hdf5), [f"1 of 2 cases not run: {PROFILE}"]),
+        ({HDF5}, session(reported(HDF5, **without("ratio"))), [f"{HDF5}: {lost} ratio"]),
+        (
+            {HDF5},
+            session(reported(HDF5, **without("ratio", **{"local:tmpfs:ratio": [None, 0]}))),
+            [f"{HDF5}: {lost} ratio"],
+        ),
+        (
+            {HDF5},
+            session(reported(HDF5, **red_and_empty)),
+            [f"{HDF5}: its verdict is regression, and it has no {', '.join(HDF5.metrics)}"],
+        ),
+        ({HDF5}, session(reported(HDF5, **(red_and_empty | {"verdict": "invalid"}))), []),
+    ]
+    for asked, found, said in expected:
+        assert problems(asked, found) == said
+
+
+def test_of_many_cases_a_few_are_named():
+    many = {changed(CASE, writers=number) for number in range(2, 22)}
+    for (said,) in (problems(many, None), recorded(*(ran(c, 1) for c in many), ran()).problems):
+        assert said.startswith("20 ")
+        assert (said.count("archer:"), said[-5:]) == (12, ", ...")
+
+
+def test_problem_or_red_case_makes_the_night_red():
+    assert not tonight(ran()).is_red
+    assert tonight(ran(), problems=["no disk"]).is_red
+    assert tonight(red()).is_red
+    assert not tonight(red(result="xfail")).is_red
+    assert Night("archer", night_id(), problems=["no disk"]).is_red
+    found = tonight(ran(), problems=["no disk"])
+    assert (found.brief, found.why) == ("Red: 1 case, 1 problem(s) with the night", "no disk")
+
+
+def test_only_who_ran_the_night_can_say_green():
+    night = tonight(ran())
+    assert (night.brief, night.why) == ("Green: 1 case", "every case is as it should be")
+    night = recorded(ran())
+    assert night.brief == "Nothing red on record: 1 case"
+    assert night.why == "what was asked for and never ran is not on record"
+    for other, brief in (
+        (ran(kind="no_baseline"), "Nothing red on record: 1 case"),  # in record mode
+        (red(kind="no_baseline"), "Red: 1 of 1 case"),
+    ):
+        assert recorded(other).brief == brief
+
+
+def test_case_that_was_not_measured_makes_the_record_red():
+    night = recorded(*well(), *well(MPIIO), ran())
+    assert night.brief == "Red: 1 case, 1 problem(s) with the night"
+    assert night.problems == [f"1 case not measured, unlike on most nights before: {MPIIO}"]
+    assert night.why == night.problems[0]
+    assert recorded(*well(), ran(MPIIO, 3), ran()).problems == [], "measured once only"
+
+
+def test_night_or_system_that_is_not_on_record():
+    night = recorded(*well(), red(rate=100), night=f"{NIGHT - timedelta(1)}")
+    assert (night.id, night.brief) == (night_id(1), "Nothing red on record: 1 case")
+    assert max(night.cases[0].trend.nights) == NIGHT - timedelta(1)
+    told = f"^no night of 2026-11-21 is on record for archer: the first is {night_id()}, the last "
+    with pytest.raises(UserError, match=told):
+        recorded(ran(), night="2026-11-21")
+    with pytest.raises(UserError, match=r"^no night of system cirrus .* record: archer$"):
+        recorded(ran(), system="cirrus")
+
+
+def test_worst_first_and_of_two_the_slower():
+    kinds = ["ok", "suspect", "regression", "improvement", "invalid", "noisy", "severe", "defect"]
+    runs = [
+        (red if kind in ("regression", "invalid", "severe", "defect") else ran)(
+            changed(CASE, writers=number + 1), kind=kind
+        )
+        for number, kind in enumerate(kinds)
+    ]
+    assert [row.kind for row in tonight(*runs).worst_first] == [
+        *("invalid", "severe", "defect", "regression"),
+        *("suspect", "improvement", "noisy", "ok"),
+    ]
+    other = changed(CASE, place="archer:fs2/cray")
+    night = tonight(*well(), *well(other), red(rate=5000), red(other, rate=2000))
+    assert [row.case for row in night.worst_first] == [other, CASE]
+
+
+# Notes
+
+CASES = [changed(CASE, backend=name) for name in ("mpiio", "hdf5", "netcdf", "pnetcdf")]
+MONTH = [*well(nights=40), ran()]
+
+
+def test_usual_night_needs_no_note():
+    night = tonight(*MONTH, blessed={CASE: BLESSED}, again="iowatch AGAIN")
+    assert (night.notes, night.merged) == ([], frozenset())
+
+
+def common(low, healthy=(), filesystems=("fs3",), **changes):
+    """The last of two weeks in which these cases were slow, among others that were not.
+
+    Without re-runs it takes so long; the alarm itself is two nights old.
+    """
+    cases = (*low, *healthy)
+    blessed = {one: replace(BLESSED, last=night_id(14), ratio=None) for one in cases}
+    runs = [ran(one, ago) for one in cases for ago in range(27, 13, -1)]
+    for one, name in zip(cases, cycle(filesystems), strict=False):
+        for ago in range(13, -1, -1):
+            told = {"rate": SLOW, **changes} if one in low else {}
+            runs.append((red if told else ran)(one, ago, filesystem=name, **told))
+    night = tonight(*runs, blessed=blessed)
+    return night, [note for note in night.notes if "the filesystem" in note]
+
+
+def test_alarm_of_a_filesystem_is_one():
+    night, (note,) = common(CASES[:2], CASES[2:])
+    assert night.merged == frozenset(CASES[:2])
+    assert re.fullmatch(
+        r"fs3: 2 of 4 cases are slow, by 61% \(median\) since 2026-11-\d\d: the filesystem, not "
+        r"one of its I/O paths",
+        note,
+    )
+    assert night.why == note
+    assert common(CASES[:1], CASES[1:])[1] == [], "one slow case is its own alarm"
+    partitions = [CASES[0], changed(CASES[0], place="archer:fs3-big/cray")]
+    assert common(partitions)[0].merged == frozenset(partitions)
+    assert common(partitions, filesystems=["fs3", "another"])[1] == []
+
+
+def test_row_that_is_red_for_another_reason_keeps_its_sentence():
+    assert common(CASES[:2])[0].merged == frozenset(CASES[:2])
+    assert common(CASES[:2], kind="defect")[0].merged == frozenset()
+    night, notes = common(CASES[:2], result="xfail")
+    assert (night.merged, len(notes)) == (frozenset(), 1)
+
+
+def test_suspects_and_when_they_are_due():
+    def said(*hours, now):
+        runs = [*MONTH[:-1], *(slow(hour=hour) for hour in hours)]
+        return tonight(*runs, blessed={CASE: BLESSED}, now=at(now), again="iowatch AGAIN").notes
+
+    due = "1 case(s) suspect: re-runs are due"
+    assert said(1, now=2) == [f"{due} from 2026-11-20 05:00 UTC: iowatch AGAIN"]
+    assert said(1, now=6) == [f"{due} now: iowatch AGAIN"]
+    over = "1 case(s) suspect, and no more re-runs tonight"
+    assert said(1, 5, 9, 13, 17, now=18) == [over]
+
+
+def test_noisy_cases_are_counted():
+    runs = [ran(CASES[0], kind="noisy"), *map(ran, CASES[1:])]
+    assert tonight(*runs).notes == [
+        "1 of 4 case(s) noisy: they vary too much to show a drop of 30% within 7 nights"
+    ]
+
+
+def test_baselines_that_are_not_what_the_detector_takes_them_for():
+    other = replace(BLESSED, settings="0" * 8)
+    (note,) = tonight(*MONTH, blessed={CASE: other}).notes
+    assert note.startswith("1 case(s) blessed under other thresholds of the detector: ")
+    assert tonight(*MONTH, blessed={MPIIO: other}).notes == [], "not measured tonight"
+    (note,) = tonight(*MONTH[-6:], blessed={CASE: BLESSED}).notes
+    assert note.startswith(f"1 case(s) without their blessed nights on record, such as {CASE}: ")
+    later = replace(BLESSED, settings="0" * 8, blessed=NIGHT + timedelta(1))
+    assert tonight(*MONTH, blessed={CASE: later}).notes == [], "not in force yet"
+
+
+def test_baseline_that_was_lost_is_a_problem():
+    judged = {**ran().metrics, "drift": 0.1}  # as of a case that has one
+
+    def said(*runs, **options):
+        return list(lost_baselines(tonight(*runs, **options).cases))
+
+    before = [ran(ago=2), ran(ago=1, metrics=judged)]
+    assert said(*before, ran()) == [
+        f"the baseline of 1 case is gone since the night before: {CASE}: restore "
+        "reference_values/baselines, or bless again"
+    ]
+    assert said(*before, ran(), blessed={CASE: BLESSED}) == []
+    assert said(ran(metrics=judged)) == [], "its first night"
+    assert said(ran(ago=2, metrics=judged), ran(ago=1), ran()) == [], "known since the night before"
+    assert said(*before, invalid(ago=1, hour=5), ran()), "a re-run failed"
+    many = [changed(CASE, writers=n) for n in (1, 2)]
+    runs = [r for c in many for r in (ran(c, 1, metrics=judged), ran(c))]
+    assert said(*runs)[0].startswith("the baseline of 2 cases is gone")
+
+
+def test_expected_failure_that_does_not_show():
+    def failure(pattern="archer:.*", until=NIGHT):
+        return ExpectedFailure(re.compile(pattern), until, "ticket 4711")
+
+    def said(*runs, entry=None):
+        return tonight(*runs, expected=[entry or failure()]).notes
+
+    two = [ran(CASES[0]), ran(CASES[1])]
+    well = f"does not fail, though expected until {NIGHT}: ticket 4711: remove the entry?"
+    assert said(*two) == [f"archer:.*: {well}"]
+    assert said(*two, red(CASES[2], kind="defect", result="xfail")) == []
+    assert said(invalid()) == [], "cannot tell"
+    assert said(*two, entry=failure("cirrus:.*")) == []
+    assert said(*two, entry=failure(until=NIGHT - timedelta(1))) == []
+    night = tonight(red(result="xfail"), expected=[failure()])
+    assert not night.is_red
+    assert night.cases[0].known == "expected until 2026-11-20: ticket 4711"
+    assert night.cases[0].label == "regression (known)"
+
+
+def test_runs_of_the_future_are_counted():
+    future = [ran(ago=-400), ran(MPIIO, ago=-3)]
+    assert tonight(*MONTH, *future, blessed={CASE: BLESSED}).notes == [
+        "2 run(s) on record are dated later than now: a clock was wrong; they count for nothing"
+    ]
+    rate = tonight(*MONTH, *future).cases[0].expected.value
+    assert rate == pytest.approx(USUAL)

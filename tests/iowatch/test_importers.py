@@ -1,0 +1,416 @@
+"""Old data as a results database, and a past to be replayed; what is read in outputs of EPCC's
+benchio, and what is refused: tests/data/README.md."""
+
+import json
+import os
+import re
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import fmean, median
+
+import jsonschema
+import pytest
+import reframe
+from cases import case, changed
+from typer.testing import CliRunner
+
+from iowatch import bless
+from iowatch.bless import samples_of
+from iowatch.cli import app
+from iowatch.detector import backtest
+from iowatch.files import UserError
+from iowatch.history import read
+from iowatch.importers import database as old_data
+from iowatch.importers import epcc
+from iowatch.importers.runs import Run
+from iowatch.run import by_case as nights_by_case
+
+DATA = Path(__file__).parents[1] / "data"
+PLACE = "archer:fs3/gnu"
+STRIPES = {
+    "unstriped": "/stripe_count=1/stripe_size=1",
+    "striped": "/stripe_count=4/stripe_size=1",
+    "defstriped": "/stripe_count=4/stripe_size=8",
+    "fullstriped": "/stripe_count=-1/stripe_size=1",
+    "benchio_files": "",
+}
+WHERE = {"stripe_count": 4, "stripe_size": 1, "local_size": (8, 8, 8)}
+HDF5 = case("SharedFileWrite", "old:fs3/gnu", **WHERE, writers=24)
+NIGHT = datetime(2020, 6, 1, 3, tzinfo=UTC)
+LOG = "{time:%FT%T%z}|reframe 3.1|Ior on old:fs3 using gnu|num_tasks=24|write={rate}|ref=0|MB/s\n"
+OPTIONS = ["--case", str(HDF5).replace("=24", "={num_tasks}"), "--metric", "write"]
+
+
+def run(hours=0.0, measured=HDF5, file="old.log", line=1, remark="", **metrics):
+    return Run(measured, NIGHT + timedelta(hours=hours), metrics, Path(file), line, remark)
+
+
+def iowatch(*words):
+    """Exit code, stdout, stderr."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def database(tmp_path):
+    """database(run, ...): a results database of these runs."""
+
+    def write(*runs, name="old.sqlite"):
+        old_data.write(runs, tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def test_imported_runs_are_read_like_any_other_but_are_not_verified(database):
+    metrics = {"total_max": 512.25, "ratio": 0.5, "close_fraction": 0.125}
+    file = database(run(**metrics, remark="verdict ok"), run(24, line=2))
+    good, failed = read([file])
+    assert (good.case, good.time, good.metrics) == (HDF5, NIGHT, metrics)
+    assert (good.kind, failed.kind, failed.metrics) == ("imported", "invalid", {})
+    assert good.sentence == f"{HDF5}: imported from old.log:1, which says: verdict ok"
+    assert failed.sentence == f"{HDF5}: imported from old.log:2"
+
+
+def test_session_is_one_of_reframe(database):
+    """By its own schema of reports; and its tables have each run."""
+    file = database(run(total_max=1.0), run(1, line=2), run(30, line=3, total_max=2.0))
+    schema = Path(reframe.__file__).with_name("schemas") / "runreport.json"
+    with closing(sqlite3.connect(file)) as connection:
+        blobs = connection.execute("SELECT json_blob FROM sessions").fetchall()
+        query = "SELECT system, partition, environ, job_completion_time_unix, uuid FROM testcases"
+        tests = connection.execute(query).fetchall()
+    sessions = [json.loads(blob) for (blob,) in blobs]
+    for session in sessions:
+        jsonschema.validate(session, json.loads(schema.read_text()))
+    assert [session["session_info"]["num_cases"] for session in sessions] == [2, 1]
+    assert [session["session_info"]["num_failures"] for session in sessions] == [1, 0]
+    results = [[test["result"] for test in s["runs"][0]["testcases"]] for s in sessions]
+    assert results == [["pass", "fail"], ["pass"]]
+    assert {test[:3] for test in tests} == {("old", "fs3", "gnu")}
+    assert [test[3] - NIGHT.timestamp() for test in tests] == [0, 3600, 108000]
+    assert len({test[4] for test in tests}) == 3
+
+
+def test_runs_count_once_in_however_many_databases(database):
+    nights = [run(24 * day, total_max=1.0 + day) for day in range(3)]
+    files = [database(*nights[:2]), database(*nights, name="later.sqlite")]
+    assert [one.metrics["total_max"] for one in read(files)] == [1, 2, 3]
+
+
+def test_runs_of_one_case_in_the_same_second_are_all_there(database):
+    file = database(run(total_max=1.0), run(total_max=2.0))
+    assert sorted(one.metrics["total_max"] for one in read([file])) == [1, 2]
+
+
+def test_all_or_nothing(database, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"/nosuch/x.sqlite: cannot be written: No such file"):
+        database(run(), name="nosuch/x.sqlite")
+    file = database(run(total_max=1.0))
+    before = file.read_bytes()
+    with pytest.raises(UserError, match=r"old.sqlite: is there already: name a new file"):
+        database(run())
+    assert file.read_bytes() == before
+
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(old_data, "_report", full)
+    with pytest.raises(UserError, match=r"new.sqlite: cannot be written: database or disk is f"):
+        database(run(), name="new.sqlite")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.sqlite"]
+
+
+def log(folder, *rates, name="old.log", first=NIGHT):
+    path = folder / name
+    days = enumerate(rates)
+    path.write_text(
+        "".join(LOG.format(time=first + timedelta(days=d), rate=rate) for d, rate in days)
+    )
+    return path
+
+
+def test_command_says_what_it_has_read(tmp_path):
+    new = tmp_path / "new.sqlite"
+    code, out, err = iowatch("import", log(tmp_path, 100, "None", 300), "--to", new, *OPTIONS)
+    assert (code, err) == (0, "")
+    assert out == f"{new}: 3 run(s) of 1 case(s), 2020-06-01 to 2020-06-03, 1 invalid\n"
+    code, out, _ = iowatch("history", "--db", new)
+    assert (code, out.splitlines()[-1]) == (0, "1 case(s)")
+    assert out.splitlines()[1].split()[:6] == ["3", "2020-06-01", "2020-06-03", "3", "0", "1"]
+
+
+def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path):
+    new, good = tmp_path / "new.sqlite", log(tmp_path, 100)
+    binary, other = tmp_path / "binary", tmp_path / "other"
+    binary.write_bytes(b"\xff\xfe\n")
+    other.write_text("hello\n")
+    copy = log(tmp_path, 100, name="copy.log")
+    output = tmp_path / "job.out"
+    output.write_text(" Simple Parallel IO benchmark\n")
+    built = tmp_path / "BuiltBenchio.log"
+    built.write_text(
+        "job_completion_time|result|case_id|verdict|\n2026-07-01T03:00:00|pass|null|null|\n"
+    )
+    for files, options, said in (
+        ([built], [], "error: there is no run of a case in these files"),
+        ([tmp_path / "nosuch.log"], [], "nosuch.log: cannot be read: No such file or directory"),
+        ([tmp_path], [], f"{tmp_path}: cannot be read: Is a directory"),
+        ([binary], [], "binary: neither a performance log of ReFrame nor"),
+        ([good, other], OPTIONS, "other: neither a performance log of ReFrame nor an output of"),
+        ([good, copy], OPTIONS, "copy.log:1: is the same run as"),
+        ([good], [], "old.log: of a test that is not iowatch's"),
+        ([output], OPTIONS, "job.out: of benchio: say where it ran with --case SYSTEM:PARTITION/"),
+        ([good], [*OPTIONS, "--stripes", "a=1"], "--stripes a=1: is not FOLDER=COUNTxSIZE such as"),
+        ([good], [*OPTIONS, "--stripes", "a=0x1"], "--stripes a=0x1: is not FOLDER=COUNTxSIZE"),
+    ):
+        code, out, err = iowatch("import", *files, "--to", new, *options)
+        assert (code, out, len(err.splitlines())) == (2, "", 1), err
+        assert err.startswith("iowatch: error: ")
+        assert said in err
+        assert not new.exists()
+
+
+def test_imported_nights_can_be_blessed(tmp_path):
+    (tmp_path / "old.yaml").write_text("")
+    new = tmp_path / "new.sqlite"
+    rates = [1000 + 7 * (day % 5) for day in range(25)]
+    assert iowatch("import", log(tmp_path, *rates), "--to", new, *OPTIONS)[0] == 0
+    options = ["--system", "old", "--why", "a test", "--folder", tmp_path, "--db", new]
+    code, out, err = iowatch("bless", *options, "--to", "2020-06-25")
+    assert code == 0, (out, err)
+    (blessed,) = bless.read("old", tmp_path).values()
+    assert blessed.bandwidth == pytest.approx(1014e6 / 2**20)
+
+
+# The table for a replay.
+
+
+def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
+    """Imported runs of one day, in UTC, are a night and its re-runs; what failed is none."""
+    mpiio = changed(HDF5, backend="mpiio")
+    file = database(
+        run(0, total_max=1 / 3, ratio=0.7, close_fraction=0.1),
+        run(20, total_max=500.0, ratio=0.71),
+        run(24, line=2),
+        run(48, total_max=600.0),
+        run(8 * 24 + 20, total_max=700.0),
+        *(run(24 * day, mpiio, total_max=900.0 + day) for day in (1, 2, 7)),
+    )
+    code, out, _ = iowatch("history", "--csv", "--db", file)
+    assert code == 0
+    table = tmp_path / "past.csv"
+    table.write_text(out)
+    replayed = backtest.read(table)
+    assert [night.night for night in replayed[str(HDF5)]] == [0, 2, 8]
+    assert [night.night for night in replayed[str(mpiio)]] == [1, 2, 7]
+
+    def measured(nights):
+        return [runs for runs in nights.values() if samples_of(runs)]
+
+    for one, nights in nights_by_case(read([file])).items():
+        for past, runs in zip(replayed[str(one)], measured(nights), strict=True):
+            expected = samples_of(runs)
+            assert [sample.best for sample in past.samples] == [sample.best for sample in expected]
+            assert [sample.finish_fraction for sample in past.samples] == [
+                sample.finish_fraction for sample in expected
+            ]
+            assert [sample.ratio for sample in past.samples] == pytest.approx(
+                [sample.ratio for sample in expected]
+            )
+    assert len(replayed[str(HDF5)][0].samples) == 2
+    only = iowatch("history", "--csv", "--db", file, "--case", "=mpiio/")[1]
+    assert [line.split(",")[1] for line in only.splitlines()[1:]] == ["0", "1", "6"]
+
+
+def test_replay_of_imported_nights(tmp_path):
+    new, table = tmp_path / "new.sqlite", tmp_path / "past.csv"
+    rates = [1000 + 7 * (day % 5) for day in range(40)] + [300] * 20
+    assert iowatch("import", log(tmp_path, *rates), "--to", new, *OPTIONS)[0] == 0
+    table.write_text(iowatch("history", "--csv", "--db", new)[1])
+    code, out, err = iowatch("backtest", table)
+    assert (code, "1 alarm(s)" in err, "1 persisted" in err) == (1, True, True), err
+    first = next(json.loads(line) for line in out.splitlines() if '"regression"' in line)
+    assert 45 <= first["night"] <= 55, "later than 40: nobody has run the nights again"
+
+
+def test_nothing_to_replay_is_an_error(database):
+    file = database(run())
+    for options in ([], ["--case", "nosuch"]):
+        code, _, err = iowatch("history", "--csv", "--db", file, *options)
+        assert (code, err) == (2, "iowatch: error: no valid run in the results database matches\n")
+
+
+# Outputs of EPCC's benchio
+
+
+@pytest.fixture
+def output(tmp_path):
+    """output(text): the runs in an output of benchio with this text."""
+
+    def write(text, stripes=STRIPES):
+        path = tmp_path / "job.out"
+        path.write_text(text)
+        os.utime(path, (1.5e9, 1.5e9))
+        return epcc.read(path, text, PLACE, stripes)
+
+    return write
+
+
+def sample(name):
+    return (DATA / f"benchio-{name}.out").read_text()
+
+
+def by_case(runs):
+    return {str(run.case).removeprefix(f"{PLACE}/"): run for run in runs}
+
+
+def kind(name, folder):
+    """The case of what the program writes by this name into a folder, without its place."""
+    name = re.sub(r"\d{6}$", "", name)
+    files = {"serial": "gather", "proc": "process", "node": "node"}.get(name)
+    check, backend = ("FilePerProcess", "stream") if files else ("SharedFileWrite", name)
+    end = "/local_size=32x32x32/writers=2" + (f"/files={files}" if files else "")
+    return f"{check}/backend={backend}{STRIPES[folder]}{end}"
+
+
+def rates(text, name, factor=1.0):
+    """All rates printed for a file, in MiB/s."""
+    part = text.partition(f"Writing to {name}")[2].partition("Writing to")[0]
+    return [float(rate) * factor for rate in re.findall(r", rate = +(\S+)", part)]
+
+
+def test_ten_rates_of_each_library(output):
+    text = sample("mib")
+    runs = by_case(output(text))
+    libraries = ("serial", "mpiio", "hdf5", "netcdf")
+    assert set(runs) == {kind(name, "benchio_files") for name in libraries}
+    control = max(rates(text, "benchio_files/mpiio.dat"))
+    for name in libraries:
+        run = runs[kind(name, "benchio_files")]
+        expected = rates(text, f"benchio_files/{name}.dat")
+        assert len(expected) == 10
+        assert run.metrics == {
+            "total_max": max(expected),
+            "total_median": median(expected),
+            "total_mean": fmean(expected),
+            "total_min": min(expected),
+            **({"ratio": max(expected) / control} if name in ("hdf5", "netcdf") else {}),
+        }
+        assert run.time == datetime(2017, 7, 14, 2, 40, tzinfo=UTC), "of the file"
+        assert f"Writing to benchio_files/{name}.dat" in text.splitlines()[run.line - 1]
+
+
+def test_rates_in_gib_and_folders_striped_in_different_ways(output):
+    text = sample("gib")
+    runs = by_case(output(text))
+    assert len(runs) == 3 * 6
+    for folder in ("unstriped", "striped", "fullstriped"):
+        for name in ("proc000000", "node000000", "mpiio", "netcdf"):
+            (rate,) = rates(text, f"{folder}/{name}.dat", 1024)
+            run = runs[kind(name, folder)]
+            assert run.metrics["total_max"] == run.metrics["total_min"] == rate
+            assert ("ratio" in run.metrics) == (name == "netcdf")
+    ratio = rates(text, "striped/hdf5.dat")[0] / rates(text, "striped/mpiio.dat")[0]
+    run = runs[kind("hdf5", "striped")]
+    assert run.metrics["ratio"] == pytest.approx(ratio), "in the same folder"
+
+
+def test_file_per_process(output):
+    runs = by_case(output(sample("fpp")))
+    folders = ("unstriped", "striped", "defstriped")
+    assert set(runs) == {kind("proc", folder) for folder in folders}
+
+
+@pytest.mark.parametrize("errors", ["error on rank", "HDF5-DIAG"])
+def test_rate_of_a_failed_write_is_no_metric(output, errors):
+    """Whichever rank says so, and when: after 'Finished', or in front of it."""
+    text = sample("failed")
+    assert len(rates(text, "unstriped/mpiio.dat")) == 1
+    other = {"error on rank": "HDF5-DIAG", "HDF5-DIAG": "error on rank"}[errors]
+    text = "\n".join(line for line in text.splitlines() if other not in line) + "\n"
+    runs = output(text)
+    assert [(run.metrics, errors in run.remark) for run in runs] == [({}, True)] * 2
+    runs = output(re.sub(f".*{errors}.*", "", text).partition("#000")[0])
+    assert [bool(run.metrics) for run in runs] == [True] * 2, "it was for these lines"
+
+
+def test_jobs_after_each_other_in_one_file(output):
+    runs = output("Job 7 begins\n" + sample("mib") + "Application resources: 3 s\n" + sample("gib"))
+    assert len(runs) == 4 + 18
+
+
+def test_lines_of_at_most_80_columns(output):
+    text = sample("mib")
+    wrapped = text.replace("       MiB/s", "\n MiB/s").replace(" , rate", "\n , rate")
+    assert wrapped.count("\n") > 1.5 * text.count("\n")
+    metrics = [run.metrics for run in output(text)]
+    assert [run.metrics for run in output(wrapped)] == metrics
+
+
+def test_library_that_is_not_measured_here_is_left_out(output):
+    runs = output(sample("mib").replace("netcdf.dat", "adios.dat "))
+    assert len(runs) == 3
+
+
+#: Sample, what is replaced by what, in which line the fault is, and what is said of it.
+NOT_WHOLE = [
+    ("mib", "Finished", "", "", "truncated: its end, 'Finished', is missing"),
+    ("mib", r"(?s)Deleting: benchio_files/hdf5.*", "", "", "truncated: its end, 'Finished'"),
+    ("mib", r"rate =    314\.", "rate =    14.", "14.", "garbled: time x rate is not 0.5 MiB"),
+    ("gib", "GiB/s", "MiB/s", "MiB/s", "garbled: time x rate is not 0.5 MiB"),
+    ("mib", "MiB/s", "MB/s", "MB/s", "MB/s' is garbled, or what is before it truncated"),
+    ("mib", r"maxrate = +\d", "maxrate = 9", "maxrate", "garbled: maxrate is not that of the"),
+    ("mib", r" time = .*314\..*\n", "", "avgrate", "garbled: avgrate is not that of the rates"),
+    ("mib", r"time =    1.59.*", "time =    1.59", "1.59", "'time =    1.59' is garbled, or"),
+    ("mib", r"time =    1.59.*rate.*", "rate = ", "rate", "'rate =' is garbled, or what is"),
+    ("gib", r" time = .*33137.*\n", "", "Finished", "garbled: not the same number of"),
+    ("gib", r" Writing to striped/hdf5.*\n", "", "Finished", "garbled: not the same number of"),
+    ("mib", r"Running on.*", "", "rate", "garbled: time x rate is not 0 MiB"),
+    ("mib", r"Array size is.*", "Array size is (", "Array", "'Array size is (' is garbled, or"),
+    ("mib", r"mpiio\.dat", "posix.dat", "posix", "posix is none of mpiio, hdf5, netcdf,"),
+    ("mib", r"(?s)Serial.*", "\n Finished\n", "Finished", "garbled: not the same number of"),
+    ("mib", r"(?s)^.*(?=Writing to benchio_files/hdf5)", "", "hdf5.dat", "is garbled, or what"),
+    (
+        "mib",
+        "Finished",
+        "Simple Parallel IO benchmark",
+        "Simple",
+        "is garbled, or what is befo",
+    ),
+]
+
+
+def test_output_that_is_not_whole_is_refused(output):
+    wrong = []
+    for name, pattern, put, where, sentence in NOT_WHOLE:
+        text = sample(name)
+        changed = re.sub(pattern, put, text, count=name == "mib")
+        assert changed != text, pattern
+        with pytest.raises(UserError) as err:
+            output(changed)
+        found = re.fullmatch(r"\S+/job\.out(?::(\d+))?: (.*)", str(err.value))
+        number, said = found.groups()
+        here = where in changed.splitlines()[int(number) - 1] if where else number is None
+        if sentence not in said or not here:
+            wrong.append(f"{pattern}: {err.value}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_cut_anywhere(output):
+    for name in ("mib", "gib", "fpp"):
+        text = sample(name)
+        whole = text.index("Finished") + len("Finished")
+        for end in range(text.index("benchmark") + len("benchmark"), len(text), 31):
+            if end < whole:
+                with pytest.raises(UserError):
+                    output(text[:end])
+            else:
+                assert output(text[:end]), (name, end)
+
+
+def test_every_folder_must_be_described(output):
+    with pytest.raises(UserError, match=r"job.out: say how fullstriped and striped is striped: "):
+        output(sample("gib"), {"unstriped": STRIPES["unstriped"]})

@@ -1,0 +1,72 @@
+"""Mails, with a stand-in for sendmail that keeps what it is given."""
+
+from email import message_from_bytes, policy
+
+import pytest
+
+from iowatch.files import UserError
+from iowatch.night import mail
+
+
+@pytest.fixture
+def sendmail(tmp_path, monkeypatch):
+    """sendmail(script): a stand-in for sendmail, first on PATH."""
+
+    def make(script):
+        program = tmp_path / "sendmail"
+        program.write_text(f"#!/bin/sh\n# Stands in for sendmail.\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        return program
+
+    return make
+
+
+def test_mail_is_handed_to_sendmail(sendmail, tmp_path):
+    sendmail(f'echo "$@" > {tmp_path}/arguments; cat > {tmp_path}/mail')
+    text = "partition case\ndisk      write shared Größe\n.\nnot the end\n"
+    mail.outbox("io@example.org").send("iowatch archer 2026-11-21: green, 2 cases", text)
+    assert (tmp_path / "arguments").read_text() == "-i io@example.org\n"
+    got = message_from_bytes((tmp_path / "mail").read_bytes(), policy=policy.default)
+    assert got["To"] == "io@example.org"
+    assert got["Subject"] == "iowatch archer 2026-11-21: green, 2 cases"
+    assert got["Auto-Submitted"] == "auto-generated"
+    assert got.get_content_type() == "text/plain"
+    assert got.get_content() == text
+
+
+def test_refused_mail_says_why(sendmail):
+    program = sendmail("cat > /dev/null; echo 'no such\nuser' >&2; exit 67")
+    with pytest.raises(mail.MailError) as refused:
+        mail.outbox("io@example.org").send("subject", "text")
+    assert str(refused.value) == (
+        f"no mail to io@example.org: {program} ended with exit code 67: no such user"
+    )
+
+
+def test_sendmail_that_hangs_is_given_up(sendmail, monkeypatch):
+    monkeypatch.setattr(mail, "TIMEOUT_S", 0.2)
+    sendmail("exec sleep 60")
+    with pytest.raises(mail.MailError, match=r"no mail to root: .*timed out"):
+        mail.outbox("root").send("subject", "text")
+
+
+def test_what_is_no_address(sendmail):
+    sendmail("exit 0")
+    for address in ("", "größe@b", "-oQ/tmp", "a b", "a@b,c@d", "<a@b>", "a@b\nBcc: c@d"):
+        with pytest.raises(UserError, match="not one mail address"):
+            mail.outbox(address)
+
+
+def test_no_sendmail(monkeypatch):
+    monkeypatch.setattr(mail.shutil, "which", lambda name, path: None)
+    with pytest.raises(UserError, match="there is no sendmail on this machine"):
+        mail.outbox("root")
+
+
+def test_sendmail_is_found_where_cron_does_not_look(monkeypatch):
+    asked = []
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(mail.shutil, "which", lambda name, path: asked.append(path) or "/found")
+    assert mail.outbox("root").sendmail == "/found"
+    assert asked == ["/usr/bin:/bin:/usr/sbin:/usr/lib"]

@@ -1,0 +1,436 @@
+"""A night as a whole, with stand-ins for its sessions."""
+
+import signal
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from nights import BLESSED
+from reported import HDF5, MPIIO, reported, session, store
+from typer.testing import CliRunner
+
+from iowatch import bless
+from iowatch.cli import app
+from iowatch.files import UserError
+from iowatch.night import nightly
+from iowatch.night.gate import Night, night_of
+from iowatch.night.mail import MailError, Outbox
+from iowatch.night.nightly import NothingDue, Wanted, read_duration
+from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
+from iowatch.run import day_of, night_id
+from iowatch.site import Filesystem, Site
+from iowatch.tables import as_text, in_brief
+
+NOW = datetime.now(UTC)
+GREEN = session(reported(HDF5, NOW - timedelta(minutes=1), promised=1), uuid="now", began=NOW)
+
+
+class OneCase(Site):
+    """A site whose sweeps are HDF5 alone."""
+
+    def cases(self, sweep):
+        return {HDF5}
+
+
+@dataclass
+class Given:
+    """What a session is given."""
+
+    options: list
+    night: str
+
+
+@pytest.fixture
+def database(tmp_path):
+    return tmp_path / "results" / "results.db"
+
+
+@pytest.fixture
+def site(monkeypatch, tmp_path, database):
+    """site(Session...): a site whose sessions end so, and store their reports unless `stores` is
+    false; gives what each is given."""
+    place = Filesystem(
+        "local", "tmpfs", ("gnu",), "tmpfs", "/x", ("tmpfs",), 1e6, None, True, 4, 30, {}
+    )
+    site = OneCase("local", (place,), True, tmp_path, database)
+    monkeypatch.setattr(nightly, "read_site", lambda system: site)
+    monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+
+    def sessions(*ends, stores=True):
+        given, left = [], list(ends)
+
+        def run_session(options, night, deadline, quiet, lock):
+            *options, extras = options
+            assert extras == f"--session-extras=night={night}"
+            given.append(Given(options, night))
+            end = left.pop(0)
+            if end.report:
+                report = {**end.report, "session_info": {**end.report["session_info"]}}
+                report["session_info"]["night"] = night
+                if stores:
+                    store(database, report)
+                end = replace(end, report=report)
+            return end
+
+        monkeypatch.setattr(nightly, "run_session", run_session)
+        return given
+
+    return sessions
+
+
+def test_green_night(site, database):
+    given = site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    assert (night.is_red, night.problems, night.notes, night.signal) == (False, [], [], 0)
+    assert ([row.case for row in night.cases], night.id) == ([HDF5], given[0].night)
+    assert given[0].options == ["--system", "local"]
+    assert timedelta(0) <= NOW.date() - day_of(night.id) <= timedelta(days=1)
+    assert night.page == database.parent / f"report-local-{night.id}.html"
+    assert night.page.read_text().startswith("<!doctype html>")
+
+
+def test_options_that_reframe_gets(site):
+    """The site's own mode for a sweep: it may allow longer jobs, too."""
+    for wanted, options in (
+        ({"sweep": "acceptance"}, ["--mode=acceptance"]),
+        ({"record": True}, ["--setvar=record=1"]),
+        ({"sweep": "acceptance", "record": True}, ["--mode=acceptance", "--setvar=record=1"]),
+        ({"names": ["hdf5", "/a1"]}, ["--name=hdf5", "--name=/a1"]),
+    ):
+        given = site(Session(GREEN), stores=False)
+        nightly.run(Wanted("local", **wanted))
+        assert given[0].options == ["--system", "local", *options]
+
+
+def test_green_report_is_not_enough(site, database, tmp_path):
+    missing = f"1 of 1 cases not run: {HDF5}"
+    lost = "the session is not in ReFrame's results database"
+    red = session(
+        reported(HDF5, result="fail", verdict="regression", promised=1), uuid="red", began=NOW
+    )
+    other = session(reported(HDF5), reported(MPIIO), uuid="other", began=NOW)
+    said = [
+        (Session(GREEN, status=1), ["reframe ended with exit code 1"]),
+        (Session(red, status=1), []),  # the verdict says it
+        (Session(other), [f"1 of 1 cases unexpected: {MPIIO}"]),
+        (
+            Session(replace_uuid("late"), stopped="the time limit was reached"),
+            ["the time limit was reached"],
+        ),
+        (
+            Session(None, status=1, error="ERROR: no such check"),
+            [missing, "reframe: ERROR: no such check"],
+        ),
+        (Session(None, status=3), [missing]),
+    ]
+    for end, problems in said:
+        site(end)
+        night = nightly.run(Wanted("local"))
+        assert night.problems == problems
+        assert night.is_red
+        assert bool(night.cases) is bool(end.report)
+    site(Session(replace_uuid("gone")), stores=False)
+    night = nightly.run(Wanted("local"))
+    assert (night.problems, len(night.cases)) == ([lost], 1)
+    database.write_text("no database\n" * 99)
+    site(Session(GREEN), stores=False)
+    night = nightly.run(Wanted("local"))
+    assert "results.db: damaged, or no SQLite database" in night.problems[0]
+    assert len(night.cases) == 1
+    (tmp_path / "runs").write_text("")
+    site(Session(GREEN), stores=False)
+    assert nightly.run(Wanted("local")).is_red
+
+
+def replace_uuid(name):
+    return {**GREEN, "session_info": {**GREEN["session_info"], "uuid": name}}
+
+
+def test_page_that_cannot_be_written_is_a_problem(site, database, monkeypatch):
+    (database.parent / f"report-local-{night_id(NOW)}.html").mkdir(parents=True)
+    monkeypatch.setattr(nightly, "night_id", lambda now: night_id(NOW))
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    (problem,) = night.problems
+    assert problem.endswith(".html: cannot be written: it is no regular file")
+    assert night.page is None
+
+
+def test_clock_that_is_set_back_during_the_night_hides_no_verdict(site):
+    ended = NOW + timedelta(hours=2)
+    test = reported(HDF5, ended, promised=1, result="fail", verdict="severe")
+    site(Session(session(test, uuid="1", began=NOW), status=1))
+    night = nightly.run(Wanted("local"))
+    assert [str(row.kind) for row in night.red] == ["severe"]
+    assert night.problems == []
+
+
+def test_signal_after_the_session_loses_nothing(site, monkeypatch):
+    """While the night is judged: else nobody would see what was measured."""
+    look_back = nightly.look_back
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGTERM)
+        return look_back(*arguments)
+
+    monkeypatch.setattr(nightly, "look_back", interrupted)
+    monkeypatch.setattr(nightly, "ignore_signals", ignore_signals)
+    site(Session(GREEN))
+    with interruptible():
+        night = nightly.run(Wanted("local"))
+    assert (len(night.cases), night.problems, night.signal) == (1, [], 0)
+
+
+def test_baseline_that_was_lost_makes_the_night_red(site, database):
+    before = session(reported(HDF5), uuid="before", began=NOW - timedelta(1), night="2026-01-01")
+    (test,) = before["runs"][0]["testcases"]
+    test["perfvalues"]["local:tmpfs:drift"] = [0.1, 0, None, None, "1", "pass"]
+    database.parent.mkdir()
+    store(database, before)
+    site(Session(GREEN))
+    (problem,) = nightly.run(Wanted("local")).problems
+    assert problem.startswith("the baseline of 1 case is gone since the night before: ")
+
+
+# Re-runs
+
+
+def blessed_past(database, folder, *tonight):
+    """A blessed case with 40 usual nights, and runs of tonight: (hours ago, rate, verdict)."""
+    sessions = []
+    for ago in range(40, 0, -1):
+        began = NOW - timedelta(days=ago)
+        test = reported(HDF5, began, 1000.0)
+        sessions.append(session(test, uuid=f"{ago}", began=began, night=night_id(began)))
+    night = night_id(NOW - timedelta(hours=13))
+    for hours, rate, verdict in tonight:
+        time = NOW - timedelta(hours=hours)
+        test = reported(HDF5, time, rate, verdict=verdict, promised=1)
+        sessions.append(session(test, uuid=f"tonight {hours}", began=time, night=night))
+    database.parent.mkdir()
+    store(database, *sessions)
+    first, last = (sessions[n]["session_info"]["night"] for n in (0, 29))
+    entry = replace(
+        BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, finish_fraction=None,
+        first=first, last=last, blessed=day_of(last),
+    )  # fmt: skip
+    (folder / "baselines").mkdir()
+    bless.write("local", folder, {HDF5: entry})
+    return night
+
+
+def test_rerun_is_a_part_of_its_night(site, database, tmp_path):
+    night = blessed_past(database, tmp_path, (12, 300.0, "suspect"), (8, 300.0, "suspect"))
+    well = session(reported(HDF5, NOW, 990.0, promised=1), uuid="again", began=NOW)
+    given = site(Session(well))
+    found = nightly.run(Wanted("local", again=True))
+    assert [(each.options, each.night) for each in given] == [
+        (["--system", "local:tmpfs", "-p", "^gnu$", "--name=/a1"], night)
+    ]
+    (row,) = found.cases
+    assert (found.id, [run.metrics["total_max"] for run in row.runs]) == (night, [300, 300, 990])
+    assert (row.kind, found.problems, found.notes) == ("ok", [], [])
+    with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
+        nightly.run(Wanted("local", again=True))
+
+
+def test_rerun_has_the_last_word_though_the_clock_was_set_back(site, database, tmp_path):
+    blessed_past(database, tmp_path, (5, 300.0, "suspect"))
+    early = NOW - timedelta(hours=6)
+    site(Session(session(reported(HDF5, early, 990.0, promised=1), uuid="again", began=early)))
+    (row,) = nightly.run(Wanted("local", again=True)).cases
+    assert [run.metrics["total_max"] for run in row.runs] == [300, 990]
+    assert row.kind == "ok"
+
+
+def test_rerun_that_is_not_due_yet(site, database, tmp_path):
+    blessed_past(database, tmp_path, (3, 300.0, "suspect"))
+    site()
+    due = NOW + timedelta(hours=1)
+    sentence = rf"^local: no re-run is due: the next from {due:%Y-%m-%d %H:%M} UTC$"
+    with pytest.raises(NothingDue, match=sentence):
+        nightly.run(Wanted("local", again=True))
+
+
+def test_suspect_says_the_command_that_runs_it_again(site, database, tmp_path):
+    blessed_past(database, tmp_path)
+    low = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect", promised=1)
+    site(Session(session(low, uuid="low", began=NOW)))
+    (note,) = nightly.run(Wanted("local")).notes
+    assert note.startswith("1 case(s) suspect: re-runs are due from ")
+    assert note.endswith(" UTC: iowatch nightly --system local --again")
+    acceptance = Wanted("archer:fs3", sweep="acceptance").rerun_command
+    assert acceptance == "iowatch nightly --system archer:fs3 --sweep acceptance --again"
+
+
+def test_nothing_to_run_again_before_the_first_night(site, database):
+    site()
+    sentence = f"^--again: nothing is on record yet: there is no {database}$"
+    with pytest.raises(UserError, match=sentence):
+        nightly.run(Wanted("local", again=True))
+    database.parent.mkdir(exist_ok=True)
+    store(database)
+    with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
+        nightly.run(Wanted("local", again=True))
+
+
+def test_sessions_after_one_that_was_stopped_are_not_run(site, monkeypatch):
+    parts = [nightly.Part(["a"], {HDF5}), nightly.Part(["b"], {MPIIO})]
+    monkeypatch.setattr(nightly, "_reruns", lambda *arguments: (night_id(NOW), parts))
+    stopped = Session(GREEN, stopped="interrupted by SIGTERM", signal=signal.SIGTERM)
+    given = site(stopped)
+    night = nightly.run(Wanted("local", again=True))
+    assert [each.options for each in given] == [["a"]]
+    assert night.problems == ["interrupted by SIGTERM", f"1 of 1 cases not run: {MPIIO}"]
+    assert night.signal == signal.SIGTERM
+
+
+# The command
+
+
+def test_duration():
+    for text, seconds in (("90m", 5400), ("6h", 21600), ("1d12h", 129600), ("1h1m1s", 3661)):
+        assert read_duration(text) == timedelta(seconds=seconds)
+    for text in ("", "6", "0h", "h", "-1h", "6 h", "1m1h", "six", "9" * 30 + "d"):
+        with pytest.raises(ValueError, match="not a time such as"):
+            read_duration(text)
+
+
+def judged(*tests, **changes):
+    """The night of these tests."""
+    runs = list(nightly.runs_of(session(*tests, began=NOW, night=night_id(NOW))))
+    found = night_of("local", night_id(NOW), runs, nightly.Known(), NOW + timedelta(days=1))
+    return replace(found, **changes)
+
+
+ALL_WELL = judged(reported(HDF5))
+INTERRUPTED = judged(
+    reported(HDF5), problems=["interrupted by SIGTERM"], signal=int(signal.SIGTERM)
+)
+NOTHING_RAN = Night("local", night_id(NOW), problems=["nothing ran"])
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    """ends(Night or what is raised, *options): the command, whose night ends so."""
+
+    def invoke(end, *options):
+        def run(wanted):
+            if isinstance(end, BaseException):
+                raise end
+            return end
+
+        monkeypatch.setattr(nightly, "run", run)
+        return CliRunner().invoke(app, ["nightly", "--system", "local", *options])
+
+    return invoke
+
+
+@pytest.fixture
+def mails(monkeypatch):
+    """The mails that are sent: subject and text."""
+    sent = []
+    monkeypatch.setattr(Outbox, "send", lambda self, *mail: sent.append(mail))
+    monkeypatch.setattr("iowatch.night.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
+    return sent
+
+
+def test_exit_code_output_and_mail(ends, mails):
+    usage, ctrl_c = UserError("no such system"), Interrupted(signal.SIGINT)
+    due = NothingDue("local: no re-run is due")
+    refused = "iowatch: error: no such system\n"
+    told = [
+        (ALL_WELL, 0, "green: 1 case(s) measured, ", "green, 1 cases"),
+        (NOTHING_RAN, 1, "problem: nothing ran\n", "red, 0 of 0 cases, 1 problem(s)"),
+        (
+            INTERRUPTED,
+            143,
+            "problem: interrupted by",
+            "red, interrupted, 0 of 1 cases, 1 problem(s)",
+        ),
+        (usage, 2, refused, "not run"),
+        (ctrl_c, 130, "iowatch: error: interrupted by SIGINT\n", "not run"),
+        (due, 0, "local: no re-run is due\n", None),
+    ]
+    for end, code, text, subject in told:
+        done = ends(end, "--mail", "io@example.org")
+        assert done.exit_code == code, end
+        if isinstance(end, BaseException):
+            assert done.output == text
+        assert text in done.output
+        if subject is None:
+            assert mails == []
+            continue
+        ((given, body),) = mails
+        mails.clear()
+        assert given == f"iowatch local {datetime.now(UTC):%Y-%m-%d}: {subject}"
+        assert text.removeprefix("iowatch: error: ").strip() in body
+    assert ends(due, "--again", "--quiet").output == ""
+
+
+def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
+    monkeypatch.setattr("iowatch.night.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
+    for options, sentence in (
+        (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
+        (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
+        (["--again", "-n", "hdf5"], "--again runs what is due: leave out --name"),
+        (["--mail", "-oops"], "--mail -oops: not one mail address"),
+    ):
+        done = ends(AssertionError("it ran"), *options)
+        assert (done.exit_code, done.output) == (2, f"iowatch: error: {sentence}\n")
+
+
+def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
+    def refuse(self, *mail):
+        raise MailError("no mail to root: no such user")
+
+    monkeypatch.setattr(Outbox, "send", refuse)
+    for night, code in ((ALL_WELL, 3), (NOTHING_RAN, 1), (INTERRUPTED, 143)):
+        done = ends(night, "--mail", "root")
+        assert (done.exit_code, done.stderr) == (
+            code, "iowatch: error: no mail to root: no such user\n",
+        )  # fmt: skip
+        assert f"{len(night.cases)} case(s) measured" in done.stdout
+
+
+# The table
+
+
+def red_night(**changes):
+    """HDF5 has regressed."""
+    low = reported(HDF5, result="fail", verdict="regression", sentence="ratio is 0.1")
+    return judged(low, reported(MPIIO), **changes)
+
+
+def test_table_fits_a_hundred_columns_and_explains_what_is_red():
+    lines = as_text(red_night()).splitlines()
+    assert max(map(len, lines)) <= 100
+    (where,) = [number for number, line in enumerate(lines) if line.endswith(" regression")]
+    assert lines[where + 1].strip() == "ratio is 0.1"
+    assert lines[where].split()[:8] == [
+        *("tmpfs", "write", "shared", "hdf5", "-", "64x64x64", "4", "0"),
+    ]
+    assert lines[-1].startswith("red: 2 case(s) measured, 1 with a red verdict, 0 problem(s)")
+    known = reported(HDF5, result="xfail", verdict="defect", sentence="slow (until 2027)")
+    lines = as_text(judged(known)).splitlines()
+    assert lines[1].endswith(" defect (known)")
+    assert lines[2] == "    slow (until 2027)"
+    assert lines[-1].startswith("green: ")
+
+
+def test_one_alarm_takes_the_place_of_many_sentences():
+    note = "fs3: 1 of 2 cases are slow"
+    text = as_text(red_night(merged=frozenset({HDF5}), notes=[note], problems=["[red]no[/red]"]))
+    assert "ratio is 0.1" not in text
+    assert f"\nnote: {note}\n" in text
+    assert " regression\n" in text
+    assert "\nproblem: [red]no[/red]\n" in text, "no markup"
+    assert text.replace("\n", "").isprintable()
+
+
+def test_night_in_brief():
+    stopped = red_night(signal=15, problems=["interrupted by SIGTERM"])
+    assert in_brief(judged(reported(MPIIO))) == "green, 1 cases"
+    assert in_brief(red_night()) == "red, 1 of 2 cases"
+    assert in_brief(stopped) == "red, interrupted, 1 of 2 cases, 1 problem(s)"

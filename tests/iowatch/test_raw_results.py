@@ -1,0 +1,146 @@
+"""Where the raw results of runs are kept, and for how long."""
+
+import gzip
+import os
+from datetime import date, timedelta
+
+import pytest
+from cases import case, changed
+
+from iowatch.case import Case
+from iowatch.files import UserError
+from iowatch.raw_results import FOLDER, new_folder, read_text, tidy
+
+NIGHT = "2026-06-01T025836"
+DAY = date(2026, 6, 1)
+CASE = case("SharedFileWrite", "archer:fs3/cray")
+OTHER = changed(CASE, place="archer:fs2/cray")
+KEEP = {("archer", "fs3"): 400, ("archer", "fs2"): 60}
+MONTH = timedelta(days=30)
+
+
+def run(prefix, one=CASE, night=NIGHT, **files):
+    """The folder of a run with these files in it."""
+    folder = new_folder(prefix, night, one)
+    for name, text in ({"result.json": "{}"} | files).items():
+        (folder / name.replace("_json", ".json")).write_text(text)
+    return folder
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_every_run_has_a_folder_of_its_own(tmp_path):
+    longer = changed(CASE, writers=48)  # its name begins like that of CASE
+    order = [CASE, CASE, longer, CASE, OTHER, case("LibraryVersions"), longer]
+    nights = (NIGHT, "2026-06-02T025836")
+    made = [new_folder(tmp_path, night, one) for night in nights for one in order]
+    assert len(set(made)) == len(made)
+    assert {folder.parent.parent for folder in made} == {tmp_path / FOLDER}
+    assert len({folder.parent for folder in made}) == 2
+    for folder, one in zip(made, order * 2, strict=True):
+        assert Case.parse(folder.name.partition("+")[0].replace(",", "/")) == one
+    name = str(CASE).replace("/", ",")
+    assert [folder.name for folder in made[:4]] == [
+        name, f"{name}+2", str(longer).replace("/", ","), f"{name}+3",
+    ]  # fmt: skip
+
+
+def test_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / FOLDER).write_text("a file")
+    with pytest.raises(UserError) as error:
+        new_folder(tmp_path, NIGHT, CASE)
+    where = tmp_path / FOLDER / NIGHT
+    assert str(error.value) == f"{where}: raw results cannot be kept: Not a directory"
+
+
+def test_what_is_older_than_a_month_is_compressed_and_can_still_be_read(tmp_path):
+    text = '{"name": "é"}\n' * 1000
+    folder = run(tmp_path, result_json=text, job_out="x")
+    for days in (0, 1, 30):
+        tidy(tmp_path, KEEP, DAY + timedelta(days=days))
+        assert names(folder) == ["job_out", "result.json"], days
+    assert read_text(folder / "result.json") == text
+    for _ in range(2):  # nothing is compressed twice
+        tidy(tmp_path, KEEP, DAY + MONTH + timedelta(days=1))
+        assert names(folder) == ["job_out.gz", "result.json.gz"]
+    assert read_text(folder / "result.json.gz") == text
+    assert (folder / "result.json.gz").stat().st_size < len(text) / 10
+
+
+def test_what_its_partition_keeps_no_longer_is_removed(tmp_path):
+    """By the day of its night; of partitions that nobody speaks of, nothing is."""
+    long, short = run(tmp_path), [run(tmp_path, OTHER) for _ in range(3)]
+    elsewhere = run(tmp_path, changed(CASE, place="cirrus:work/gnu"))
+    older = run(tmp_path, OTHER, "2026-05-31")
+    tidy(tmp_path, KEEP, DAY + timedelta(days=60))
+    assert not older.parent.exists(), "nothing is left of that night"
+    assert all(folder.exists() for folder in (long, elsewhere, *short))
+    tidy(tmp_path, KEEP, DAY + timedelta(days=61))
+    assert [folder.exists() for folder in short] == [False] * 3
+    assert (long.exists(), elsewhere.exists()) == (True, True)
+    tidy(tmp_path, KEEP, DAY + timedelta(days=401))
+    assert (long.exists(), names(elsewhere)) == (False, ["result.json.gz"])
+    tidy(tmp_path, {}, DAY + timedelta(days=9999))
+    assert elsewhere.exists()
+
+
+def test_what_is_of_this_day_is_left_alone(tmp_path):
+    """It may still be written."""
+    folder = run(tmp_path)
+    tidy(tmp_path, {("archer", "fs3"): 0}, DAY)
+    assert names(folder) == ["result.json"]
+    tidy(tmp_path, {("archer", "fs3"): 0}, DAY - timedelta(days=7))  # the clock was wrong
+    assert names(folder) == ["result.json"]
+
+
+def test_what_is_not_ours_stays_as_it_is(tmp_path):
+    run(tmp_path)
+    nights = tmp_path / FOLDER
+    strange = [nights / "notes", nights / NIGHT / "notes", nights / "2026-13-45" / str(CASE)[:6]]
+    for folder in strange:
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("x")
+    for name in ("README", "2026-01-01.txt"):
+        (nights / name).write_text("x")
+    (nights / NIGHT / "log").write_text("x")
+    tidy(tmp_path, KEEP, DAY + timedelta(days=9999))
+    assert [names(folder) for folder in strange] == [["file"]] * 3
+    assert names(nights) == ["2026-01-01.txt", NIGHT, "2026-13-45", "README", "notes"]
+    assert names(nights / NIGHT) == ["log", "notes"]
+    tidy(tmp_path / "nosuch", KEEP, DAY)
+
+
+def test_a_file_is_compressed_whole_or_not_at_all(tmp_path, monkeypatch):
+    folder = run(tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gzip, "compress", full)
+    with pytest.raises(UserError, match=r"result\.json\.gz: cannot be written: No space left on"):
+        tidy(tmp_path, KEEP, DAY + timedelta(days=31))
+    assert names(folder) == ["result.json"]
+    assert (folder / "result.json").read_text() == "{}"
+
+
+def test_what_cannot_be_read_or_removed_is_one_line(tmp_path, monkeypatch):
+    folder = run(tmp_path)
+    listing = type(folder).iterdir
+
+    def refuse(path):
+        if path == folder.parent:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listing(path)
+
+    monkeypatch.setattr(type(folder), "iterdir", refuse)
+    with pytest.raises(UserError) as error:
+        tidy(tmp_path, KEEP, DAY + timedelta(days=31))
+    assert str(error.value) == f"{folder.parent}: old raw results stay: Permission denied"
+    monkeypatch.undo()
+    if os.geteuid():  # root may do anything
+        folder.chmod(0o500)
+        with pytest.raises(UserError, match="old raw results stay: Permission denied"):
+            tidy(tmp_path, KEEP, DAY + timedelta(days=401))
+        folder.chmod(0o700)

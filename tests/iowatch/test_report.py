@@ -1,0 +1,254 @@
+"""The report as texts and files, and the command."""
+
+import errno
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from cases import case, changed
+from nights import HDF5, MPIIO, NIGHT, invalid, ran, recorded, red, slow, tonight, well
+from pages.simulated import Year
+from typer.testing import CliRunner
+
+from iowatch import history
+from iowatch.cli import app
+from iowatch.files import UserError
+from iowatch.references import ExpectedFailure
+from iowatch.report import html, junit, markdown, write, write_page
+
+FS2 = changed(HDF5, place="archer:fs2/cray")
+
+
+def test_junit_fails_what_is_red():
+    broken = invalid(FS2, sentence=f"{FS2}: \x1b[31m<b>&\ufffe")
+    night = recorded(*well(MPIIO), *well(), ran(), broken)
+    suite = ET.fromstring(junit(night))
+    failed = {
+        test.get("name"): test.find("failure") for test in suite if test.find("failure") is not None
+    }
+    assert set(failed) == {"night", str(FS2)}
+    assert failed[str(FS2)].get("message") == "hdf5 on fs2: ?[31m<b>&?"
+    assert failed["night"].get("message").endswith(f"unlike on most nights before: {MPIIO}")
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
+    assert suite.get("timestamp") == "2026-11-20T01:00:00"
+    assert "total_max = 7700" in suite.findtext(f"testcase[@name='{HDF5}']/system-out")
+    until = ExpectedFailure(re.compile(".*"), NIGHT, "ticket 4711")
+    suite = ET.fromstring(junit(tonight(ran(MPIIO), red(result="xfail"), expected=[until])))
+    assert suite.get("failures") == "0"
+    (skipped,) = suite.findall("testcase/skipped")
+    told = "regression, expected until 2026-11-20: ticket 4711"
+    assert (skipped.get("message"), len(suite.findall("testcase/failure"))) == (told, 0)
+
+
+def test_markdown_is_short_and_has_no_markup_of_others():
+    broken = invalid(FS2, sentence=f"{FS2}: <script>|*x*")
+    lines = markdown(tonight(*well(), *well(FS2), ran(), broken)).splitlines()
+    assert lines[0] == "# iowatch archer 2026-11-20: Red: 1 of 2 cases"
+    assert lines[2] == r"hdf5 on fs2: \<script\>\|\*x\*"
+    assert [line for line in lines if line.startswith("| **invalid** | - | 7700 | - | hdf5 on fs2")]
+    assert "0 %" not in "".join(lines), "nothing was measured"
+    assert lines[-1] == "1 invalid, 1 ok"
+    assert "fs3" not in "".join(lines)
+
+
+def test_change_is_a_whole_per_cent_with_its_sign():
+    def change(rate):
+        night = tonight(*well(), slow(rate=rate))
+        return markdown(night).splitlines()[6].split(" | ")[3]
+
+    said = [change(rate) for rate in (7690, 7700, 3850, 11550)]
+    assert said == ["+0 %", "+0 %", "-50 %", "+50 %"]
+
+
+def test_texts_of_others_are_one_line_that_prints():
+    dirty, clean = "disk\x1b[31m\nfull\x00\u202e \ud800|", "disk?[31m full?? ?"
+    until = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, dirty)
+    night = tonight(
+        *well(),
+        *well(FS2),
+        invalid(sentence=f"{HDF5}: {dirty}"),
+        red(FS2, result="xfail", conditions={dirty: dirty}, slowest={"write": dirty}),
+        expected=[until],
+        problems=[dirty, dirty],
+    )
+    pages = [make(replace(night, notes=[dirty])) for make in (html, markdown, junit)]
+    for page in pages:
+        assert page.replace("\n", "").isprintable()
+        page.encode()
+    assert pages[0].count(clean) == 12, "wherever a text of others stands"
+    (row,) = [line for line in pages[1].splitlines() if line.startswith("| **invalid**")]
+    assert row.endswith(r"| hdf5 on fs3: disk?\[31m full?? ?\| |")
+    suite = ET.fromstring(pages[2])
+    failure = suite.find("testcase[@name='night']/failure")
+    assert (failure.get("message"), failure.text) == (f"{clean}|", f"{clean}|\n{clean}|")
+
+
+def test_case_without_metrics_is_reported_too(tmp_path):
+    versions = case("LibraryVersions", "archer:fs3/cray")
+    said = f"{versions}: HDF5 1.8.14 is slow on Lustre"
+    for runs, word in (
+        ([ran(versions, metrics={}, sentence=f"{versions}: HDF5 1.10.8")], "ok"),
+        ([red(versions, metrics={}, kind="defect", sentence=said)], "defect"),
+    ):
+        for more in ([], [*well(), ran()]):
+            night = tonight(ran(versions, 1, metrics={}), *runs, *more)
+            page, text, suite = html(night), markdown(night), ET.fromstring(junit(night))
+            assert "No plot: nothing measured yet." in page
+            assert page.count("<svg") == bool(more)
+            assert f"1 {word}" in text or "2 ok" in text
+            failed = suite.find(f"testcase[@name='{versions}']/failure") is not None
+            assert failed is night.is_red is (word == "defect")
+            line = "| **defect** | - | - | - | library versions on fs3: HDF5 1.8.14 is slow "
+            assert (line in text) is failed
+
+
+def test_page_of_a_year_is_small_enough_for_a_mail(tmp_path):
+    year = Year(365, 10, NIGHT)
+    year.store(tmp_path / "results.db")
+    found = year.recorded(history.read([tmp_path / "results.db"]))
+    assert found.cases[0].trend.nights[0] == NIGHT - timedelta(days=364)
+    assert 200 / len(found.cases) * len(html(found).encode()) < 3e6
+
+
+# Files
+
+
+def test_file_is_written_over_and_a_link_stays_one(tmp_path):
+    path = tmp_path / "report.html"
+    for text in ("old", "new"):
+        write(path, text)
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+    path.unlink()
+    path.symlink_to("elsewhere.html")
+    write(path, "text")
+    assert path.is_symlink()
+    assert (tmp_path / "elsewhere.html").read_text() == "text"
+
+
+def test_only_a_regular_file_is_written_over(tmp_path):
+    (tmp_path / "file").write_text("kept")
+    for number, make in enumerate((os.mkdir, os.mkfifo, lambda p: p.symlink_to("/dev/null"))):
+        path = tmp_path / f"{number}.html"
+        make(path)
+        before = path.lstat()
+        with pytest.raises(UserError, match=r"html: cannot be written: it is no regular file$"):
+            write(path, "text")
+        assert path.lstat() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "0.html", "1.html", "2.html"}
+
+
+def test_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"a\.html: cannot be written: Not a directory$"):
+        write(tmp_path / "file" / "a.html", "text")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    with pytest.raises(UserError, match=r"a\.html: cannot be written: No space left on device"):
+        write(tmp_path / "a.html", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_page_of_the_record_leaves_that_of_the_night(tmp_path):
+    pages = [
+        write_page(night, tmp_path) for night in (tonight(ran(), problems=["x"]), recorded(ran()))
+    ]
+    names = [f"{kind}-archer-2026-11-20T003000.html" for kind in ("report", "record")]
+    assert [page.name for page in pages] == names
+    assert ["<strong>Problem:</strong> x" in page.read_text() for page in pages] == [True, False]
+
+
+# The command
+
+
+@pytest.fixture
+def iowatch_report(tmp_path, monkeypatch):
+    """The command, and a database of one night."""
+    Year(1, 19, NIGHT).store(tmp_path / "results.db")
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+    words = ["report", "--system", "archer", "--db", str(tmp_path / "results.db")]
+    return lambda *options: CliRunner().invoke(app, [*words, *options])
+
+
+def test_page_is_written_next_to_the_database(iowatch_report, tmp_path):
+    done = iowatch_report()
+    assert done.exit_code == 0
+    page = tmp_path / "record-archer-2026-11-20T003000.html"
+    assert done.stdout == f"{page}\n"
+    assert page.read_text().startswith("<!doctype html>")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"results.db", "results.db.runs", page.name}
+
+
+def test_texts_are_printed_or_written(iowatch_report, tmp_path):
+    assert iowatch_report("--format", "md").stdout.startswith("# iowatch archer 2026-11-20: Red: ")
+    assert ET.fromstring(iowatch_report("--format", "junit").stdout).tag == "testsuite"
+    assert iowatch_report("--format", "md", "--output", str(tmp_path / "a.md")).exit_code == 0
+    assert (tmp_path / "a.md").read_text() == iowatch_report("--format", "md").stdout
+
+
+def test_record_says_what_else_failed_in_its_sessions(iowatch_report, tmp_path):
+    """What builds benchio, for one, has no case."""
+    broken = {
+        "display_name": "BuiltBenchio",
+        "result": "fail",
+        "fail_reason": "no HDF5\nhere",
+    }
+    with closing(sqlite3.connect(tmp_path / "results.db")) as connection, connection:
+        for uuid, text in connection.execute("SELECT uuid, json_blob FROM sessions").fetchall():
+            session = json.loads(text)
+            session["runs"][0]["num_aborted"] = 2
+            session["runs"][0]["testcases"].append(broken)
+            connection.execute(
+                "UPDATE sessions SET json_blob = ? WHERE uuid = ?", (json.dumps(session), uuid)
+            )
+    lines = iowatch_report("--format", "md").stdout.splitlines()
+    assert "- **Problem:** BuiltBenchio: no HDF5 here" in lines
+    assert r"- **Problem:** 2 check(s) skipped or aborted" in lines
+
+
+def test_pages_of_a_night_need_no_extra(iowatch_report, tmp_path):
+    """What draws the paper's figures and the dossier may be missing on a login node."""
+    wanted = iowatch_report("--output", str(tmp_path / "wanted.html"))
+    assert wanted.exit_code == 0
+    missing = ["matplotlib", "numpy", "scipy", "weasyprint", "darshan"]
+    code = f"""if True:
+        import sys
+        sys.modules.update(dict.fromkeys({missing}))
+        from iowatch import cli
+        from iowatch.night import nightly
+        cli.app(["report", "--system", "archer", "--db", "results.db", "--output", "drawn.html"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "drawn.html\n")
+    assert "<svg" in (tmp_path / "drawn.html").read_text()
+    assert (tmp_path / "drawn.html").read_text() == (tmp_path / "wanted.html").read_text()
+
+
+def test_mistake_is_one_line(iowatch_report):
+    for options, error in (
+        (["--format", "pdf"], "--format pdf: there are html, md, junit"),
+        (["--night", "2026-11-19"], "no night of 2026-11-19 is on record for archer: "),
+        (["--night", "yesterday"], "--night yesterday: no day such as "),
+        (["--night", "2026-02-30"], "--night 2026-02-30: no day such as "),
+        (["--output", "/nowhere/a.html"], "/nowhere/a.html: cannot be written: No such file"),
+        (["--db", "nowhere.db"], "nowhere.db: there is no such results database: "),
+        (["--system", "cirrus"], "no night of system cirrus is on record; systems on record: "),
+    ):
+        done = iowatch_report(*options)
+        assert done.exit_code == 2, options
+        (line,) = done.stderr.strip().splitlines()
+        assert line.startswith(f"iowatch: error: {error}")

@@ -1,0 +1,289 @@
+"""What is plotted against the data that were stored, read back from the drawings."""
+
+import re
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from conftest import ROOT
+from nights import ran, recorded, red, tonight
+from pages.plotted import SVG, Plot, axis, svgs
+from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
+
+from iowatch import history
+from iowatch.night.case_night import Level
+from iowatch.plots import dates_of, round_values
+from iowatch.references import Reference
+from iowatch.report import html
+
+LAST = date(2026, 11, 20)
+NIGHTS = 150
+CSS = ROOT / "src/iowatch/templates/report.css"
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory):
+    """The last night of a history, and the runs as they are stored."""
+    database = tmp_path_factory.mktemp("year") / "results.db"
+    made = Year(NIGHTS, 19, LAST)
+    made.store(database)
+    runs = history.read([database])
+    return made.recorded(runs), runs
+
+
+def trends(night):
+    """The trend of each case, from the page."""
+    sections = html(night).split('<details class="case"')[1:]
+    plots = [Plot(svgs(section)[0]) for section in sections]
+    return {row.case: plot for row, plot in zip(night.worst_first, plots, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def plots(year):
+    return trends(year[0])
+
+
+def row_of(night, of):
+    (row,) = [row for row in night.cases if row.case == of]
+    return row
+
+
+def with_trend(row, **changes):
+    """A copy of it with another trend, which is else found only when it is asked for."""
+    other = replace(row)
+    other.__dict__["trend"] = replace(row.trend, **changes)
+    return other
+
+
+def stored(year, of):
+    """The best rate of each night; none if no run was valid."""
+    _, runs = year
+    best = {}
+    for run in runs:
+        if run.case == of:
+            day = run.time.date()
+            best[day] = max(best.get(day, 0), run.metrics.get("total_max", 0))
+    return best
+
+
+def near(plot, value):
+    """To a tenth, of the curve and of the ticks: a thousandth of the plot's height."""
+    return pytest.approx(value, abs=1.5 * plot.tenth)
+
+
+@pytest.mark.parametrize("case", [CLOSE, SLOW, KNOWN])
+def test_all_stands_where_it_belongs(year, plots, case):
+    plot, rates, row = plots[case], stored(year, case), row_of(year[0], case)
+    (line,) = plot.points("rate")
+    assert len(line) == len(rates) == NIGHTS
+    assert [value for _, value in line] == [near(plot, rate) for rate in rates.values()]
+    steps = [b[0] - a[0] for a, b in pairwise(line)]
+    assert steps == pytest.approx([316 / NIGHTS] * len(steps), abs=0.11), "a day is a day"
+
+    assert plot.dots("tonight") == [line[-1]]
+    (((low_x, low), (_, high)),) = plot.points("spread")
+    assert (low_x, low) == (line[-1][0], near(plot, row.metrics["total_min"]))
+    assert high == near(plot, row.metrics["total_max"])
+    assert plot.band() == (near(plot, row.expected.low), near(plot, row.expected.high))
+    (expected,) = plot.points("expected")
+    assert [value for _, value in expected] == [near(plot, row.expected.value)] * 2
+
+    first = LAST - timedelta(days=NIGHTS - 1)
+    marked = {(date(2026, month, 1) - first).days: name for month, name in
+              enumerate(("Jul", "Aug", "Sep", "Oct", "Nov"), start=7)}  # fmt: skip
+    dates = {x: text for x, _, text in plot.labels("dates")}
+    assert dates == {line[place][0]: name for place, name in marked.items()}
+
+
+def test_fault_of_the_last_nights_is_marked_where_it_began(year, plots):
+    plot, row = plots[CLOSE], row_of(year[0], CLOSE)
+    (line,), (change,) = plot.points("rate"), plot.points("change")
+    assert line[-4][0] < change[0][0] < line[-3][0]
+    ((_, _, label),) = plot.labels("change")
+    assert -80 < int(label.removesuffix("%")) < -65
+    total, expected = row.metrics["total_max"], row.expected
+    assert plot.title == (
+        f"Bandwidth of {row.name}, {NIGHTS} nights: tonight {total:.0f} MiB/s, expected "
+        f"{expected.value:.0f} ({expected.low:.0f} to {expected.high:.0f}); {len(row.trend.red)} "
+        f"red; {label} from {LAST - timedelta(days=2)} on"
+    )
+
+
+def test_labels_of_changes_do_not_cover_each_other(year):
+    night, _ = year
+    row = row_of(night, SLOW)
+    nights = [row.trend.nights[place] for place in (2, 6, 75, -8, -4)]
+    row = with_trend(row, levels=[Level(night, 4.0, 5.0) for night in nights])
+    plot = trends(replace(night, cases=[row]))[SLOW]
+    begin = [change[0][0] for change in plot.points("change")]
+    (line,) = plot.points("rate")
+    assert begin == pytest.approx([line[n][0] - 316 / NIGHTS / 2 for n in (2, 6, 75, -8, -4)], 0.01)
+    labels = [x for x, _, _ in plot.labels("change")]
+    assert [b - a for a, b in pairwise(labels)][::3] == [30, 30]
+    assert (labels[0], labels[2]) == (begin[0], begin[2])
+    assert labels[4] == 366, "not beyond the axis"
+
+
+def test_least_that_is_allowed_is_drawn_where_it_counts(year):
+    _, runs = year
+    allowed = {"total_max": Reference(20000.0, -0.25, None)}  # far above: it is drawn all the same
+    bound = [replace(run, references=allowed) for run in runs if run.case == SLOW]
+    page = html(recorded(*bound))
+    plot = Plot(svgs(page)[0])
+    (line,) = plot.points("bound")
+    assert [value for _, value in line] == [near(plot, 15000.0)] * 2
+    assert min(float(y) for y in re.findall(r"M50 ([\d.]+)H", svgs(page)[0])) > 14, "on the plot"
+    assert "<dd>total_max at least 15000 MiB/s</dd>" in page
+    assert 'class="bound"' not in html(year[0])
+
+
+def test_night_without_a_valid_run_is_a_gap_and_red(year, plots):
+    plot = plots[BROKEN]
+    assert stored(year, BROKEN)[LAST] == 0
+    (line,) = plot.points("rate")
+    assert len(line) == NIGHTS - 1
+    assert plot.dots("tonight") == [] == plot.points("spread")
+    assert len(plot.points("red")) == 1
+    assert "tonight no valid run" in plot.title
+    assert plots[SLOW].all("red") == [], "suspect is not red"
+
+    night, _ = year
+    row = row_of(night, CLOSE)
+    rates = list(row.trend.rates)
+    rates[0] = rates[-2] = rates[-4] = None
+    plot = trends(replace(night, cases=[with_trend(row, rates=rates)]))[CLOSE]
+    assert [len(part) for part in plot.points("rate")] == [NIGHTS - 5, 1, 1]
+    assert [value for _, value in plot.dots("alone")] == [
+        near(plot, rates[-3]),
+        near(plot, rates[-1]),
+    ]
+
+
+def red_bars(nights, *ago):
+    """(begin, end) of the red bars, and the places of these nights on the line."""
+    runs = [(red if n in ago else ran)(ago=n) for n in range(nights - 1, -1, -1)]
+    plot = Plot(svgs(html(tonight(*runs)))[0])
+    (line,) = plot.points("rate")
+    bars = [(begin, end) for (begin, _), (end, _) in plot.points("red")]
+    return bars, [line[-1 - n][0] for n in sorted(ago, reverse=True)]
+
+
+def test_bar_of_one_red_night_is_seen_among_those_of_a_year():
+    bars, places = red_bars(365, 200, 0)
+    assert [end - begin for begin, end in bars] == pytest.approx([4, 4], abs=0.11)
+    assert [(begin + end) / 2 for begin, end in bars] == pytest.approx(places, abs=0.11)
+
+
+def test_bars_of_a_few_nights_are_as_wide_as_they_are():
+    (one, two), (fifth, second, first) = red_bars(10, 5, 2, 1)
+    half = (first - second) / 2
+    assert one == pytest.approx((fifth - half, fifth + half), abs=0.11)
+    assert two == pytest.approx((second - half, first + half), abs=0.11)
+
+
+def test_values_of_an_axis_are_round_and_few():
+    highest = 1e-6
+    while highest < 1e9:
+        for most in (4, 6):
+            zero, *values = round_values(highest, most)
+            assert zero == 0
+            assert most / 2.6 - 1 < len(values) <= most
+            assert highest - values[0] * 1.000001 < values[-1] <= highest
+            assert f"{values[0]:e}".split("e")[0].rstrip("0") in ("1.", "2.", "2.5", "5.")
+        highest *= 1.013
+    assert round_values(5000, 4) == [0, 2000, 4000]
+    assert round_values(1.0, 4) == [0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_dates_of_an_axis_are_few_whatever_the_nights():
+    for nights in range(1, 366):
+        for last in (LAST, date(2027, 1, 1), date(2028, 2, 29)):
+            first = last - timedelta(days=nights - 1)
+            days, texts = zip(*dates_of(first, last), strict=True)
+            assert min(nights, 3) <= len(days) <= 7
+            assert first <= min(days)
+            assert max(days) <= last
+            assert list(days) == sorted(set(days))
+            assert len(set(texts)) == len(texts)
+    year = [text for _, text in dates_of(LAST - timedelta(days=364), LAST)]
+    assert year == ["2026", "Mar", "May", "Jul", "Sep", "Nov"]
+    week = [text for _, text in dates_of(LAST - timedelta(days=8), LAST)]
+    assert week == ["Nov 12", "Nov 14", "Nov 16", "Nov 18", "Nov 20"]
+
+
+def test_drawings_are_short_and_their_looks_are_the_style_sheets(year):
+    night, _ = year
+    page = html(night)
+    assert page == html(night), "the same every time"
+    drawn = svgs(page)
+    assert max(map(len, drawn)) < 2500 + 12 * NIGHTS
+    for svg in drawn:
+        assert not re.search(r'\d\.\d\d|(?<=[ "ML])-|style=|fill=|stroke', svg.split("</title>")[1])
+    names = {name for svg in drawn for name in re.findall(r'class="([^"]+)"', svg)}
+    assert {"rate", "band", "expected", "tonight", "spread", "change", "red"} <= names
+    rules = set(re.findall(r"\.([a-z-]+)", CSS.read_text()))
+    assert names - rules <= {"dates", "bars", "seconds"}, "groups that look like any other"
+
+
+# Phases
+
+RATES = dict.fromkeys(("total_max", "total_median", "total_mean", "total_min"), 1000.0)
+RATES |= {"close_fraction": 0.1, "finish_fraction": 0.1, "ratio": 1.0}
+USUAL = {"open": 0.1, "write": 1.0, "sync": 0.3, "close": 0.2}
+TONIGHT = {"open": 0.15, "write": 1.2, "sync": 0.1, "close": 1.3}
+EVERY = {"open": 0.15, "define": 0.5, "write": 1.2, "read": 0.4, "sync": 0.1, "close": 0.9}
+
+
+def metrics(phases):
+    return RATES | {f"{phase}_s": seconds for phase, seconds in phases.items()}
+
+
+def bars(page):
+    """What the drawing says, and (night, phase, begin, end) of each bar, in seconds."""
+    root = ET.fromstring(svgs(page)[1])
+
+    def group(name, element):
+        return root.findall(f"{SVG}g[@class='{name}']/{SVG}{element}")
+
+    nights = {float(text.get("y")): text.text for text in group("nights", "text")}
+    *ticks, unit = group("seconds", "text")
+    assert unit.text == "s, median of the repetitions"
+    second = axis([(float(text.get("x")), float(text.text)) for text in ticks])
+    drawn = []
+    for bar in group("bars", "rect"):
+        x, y, width, height = (float(bar.get(name)) for name in ("x", "y", "width", "height"))
+        (night,) = [night for middle, night in nights.items() if middle == y + height / 2]
+        phase = bar.get("class").removeprefix("phase-")
+        drawn.append((night, phase, second(x), second(x + width)))
+    squares = [square.get("class") for square in group("key", "rect")]
+    assert squares == [f"phase-{text.text}" for text in group("key", "text")]
+    assert set(squares) == {f"phase-{phase}" for _, phase, *_ in drawn}
+    return root.findtext(f"{SVG}title"), drawn
+
+
+def stacked(night, phases):
+    """The bars that these seconds make, one after the other."""
+    end, all_ = 0.0, []
+    for phase, seconds in phases.items():
+        all_.append((night, phase, *(pytest.approx(s, abs=0.003) for s in (end, end + seconds))))
+        end += seconds
+    return all_
+
+
+def test_bars_are_tonights_and_the_usual_seconds():
+    before = [ran(ago=ago, metrics=metrics(USUAL)) for ago in range(1, 6)]
+    title, drawn = bars(html(tonight(*before, red(metrics=metrics(TONIGHT)))))
+    assert drawn == [*stacked("tonight", TONIGHT), *stacked("usual", USUAL)]
+    assert title.endswith(
+        " in each phase: tonight 2.75 s, of which close 1.3 s; usual 1.6 s, of which write 1 s"
+    )
+
+
+def test_what_is_not_known_has_no_bar():
+    title, drawn = bars(html(tonight(red(metrics=metrics(EVERY)))))
+    assert drawn == stacked("tonight", EVERY)
+    assert title.endswith(" in each phase: tonight 3.25 s, of which write 1.2 s")
+    _, drawn = bars(html(tonight(red(metrics=metrics(dict.fromkeys(USUAL, 0.0))))))
+    assert drawn == stacked("tonight", dict.fromkeys(USUAL, 0.0)), "of a clock too coarse"

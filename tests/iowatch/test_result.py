@@ -1,0 +1,361 @@
+"""benchio's result file, the law that it must satisfy, and what it says of a run besides."""
+
+import gzip
+import json
+
+import pytest
+from cases import case, changed
+from refusals import assert_refused
+from result_file import CASE, make_result, timed, turn_into_read
+
+from iowatch.result import (
+    InvalidResult,
+    conditions,
+    known_faults,
+    read_result,
+    read_versions,
+    require,
+)
+from iowatch.site import Filesystem
+
+STRIPED = changed(CASE, stripe_count=4, stripe_size=1)
+
+
+def filesystem(*types, cached_reads=False):
+    return Filesystem(
+        system="local",
+        partition="tmpfs",
+        environs=("gnu",),
+        name="memory",
+        path="/dev/shm/iowatch",
+        types=types,
+        peak=1e6,
+        osts=None,
+        cached_reads=cached_reads,
+        writers_per_node=4,
+        keep_days=60,
+        sweeps={},
+    )
+
+
+def test_last_verified_is_enough_if_it_is_the_last(spoil):
+    def change(result):
+        result["run"]["verify"] = "last"
+        for backend in (0, 1):
+            for rep in timed(result, backend)[:-1]:
+                rep["verification"] = "skipped"
+
+    require(spoil(change), CASE, 10, filesystem("tmpfs"))
+
+
+def set_run(**values):
+    return lambda result: result["run"].update(values)
+
+
+def drop_last_round(result):
+    del result["cases"][1]["repetitions"][-1]
+
+
+def skip_one_verification(result):
+    timed(result)[3]["verification"] = "skipped"
+
+
+def skip_last_verification(result):
+    result["run"]["verify"] = "last"
+    timed(result)[-1]["verification"] = "skipped"
+
+
+def repeat_a_round(result):
+    timed(result)[3]["round"] = timed(result)[4]["round"]
+
+
+def shift_rounds(result):
+    for rep in timed(result):
+        rep["round"] += 1
+
+
+def lose_control(result):
+    del result["cases"][0]
+
+
+def take_no_time(result):
+    timed(result)[0]["phases"]["total"]["max"] = 0
+
+
+def collective_became_independent(result):
+    result["cases"][1]["collective"]["observed"] = "independent, datatype conversion"
+
+
+LAW = [
+    (set_run(writers=8), "writers: 8, where 4"),
+    (set_run(local_size=[64, 64, 32]), "local size: 64x64x32, where 64x64x64"),
+    (set_run(local_size=None), "local size: None, where 64x64x64"),
+    (set_run(bytes=8), "bytes: 8, where 8388608"),
+    (set_run(operations=["write", "read"]), r"operations: \['write', 'read'\]"),
+    (set_run(files="process"), "files: process, where shared"),
+    (set_run(instances=2), "instances: 2, where 1"),
+    (set_run(sync="none"), "sync: none, where data"),
+    (
+        lambda result: result["run"]["filesystem"].update(type="ext4"),
+        "filesystem: ext4, where tmpfs or lustre",
+    ),
+    (lose_control, r"backends: \['hdf5'\]"),
+    (drop_last_round, "repetitions of hdf5: 9, where 10"),
+    (repeat_a_round, "repetitions of hdf5: 9, where 10"),
+    (shift_rounds, "rounds of hdf5"),
+    (skip_one_verification, "unverified repetitions of hdf5: 1"),
+    (skip_last_verification, "unverified repetitions of hdf5: 1"),
+    (take_no_time, "repetitions of hdf5 with a rate or time that is no number: 1"),
+    (collective_became_independent, "collective transfer of hdf5: independent, datatype"),
+]
+
+
+def test_law_is_enforced(spoil):
+    def attempt(change):
+        require(spoil(change), CASE, 10, filesystem("tmpfs", "lustre"))
+
+    attempt(lambda result: None)
+    assert_refused(InvalidResult, attempt, [(change, f"^{said}") for change, said in LAW])
+
+
+def test_law_is_that_of_the_check(spoil):
+    """What its parameters are not about is what it fixes."""
+    for check, values, run in (
+        ("FilePerProcess", {"files": "process"}, {"files": "process"}),
+        ("SystemLoad", {"instances": 2}, {"instances": 2}),
+    ):
+        asked = changed(CASE, check, **values)
+        require(spoil(set_run(**run)), asked, 10, filesystem("tmpfs"))
+        with pytest.raises(InvalidResult, match=f"^{next(iter(run))}: "):
+            require(spoil(), asked, 10, filesystem("tmpfs"))
+
+
+def test_read_that_may_come_from_a_cache_is_invalid(spoil):
+    read = changed(CASE, "SharedFileRead")
+    require(
+        spoil(lambda result: turn_into_read(result, suspect=False)), read, 10, filesystem("tmpfs")
+    )
+    suspect = spoil(lambda result: turn_into_read(result, suspect=True))
+    with pytest.raises(InvalidResult, match="what mpiio and hdf5 read may have come from a cache"):
+        require(suspect, read, 10, filesystem("tmpfs"))
+    require(suspect, read, 10, filesystem("tmpfs", cached_reads=True))
+
+
+def stripe(requested, observed):
+    def change(result):
+        for one in result["cases"]:
+            one["striping"] = {"requested": requested, "echoed": None, "observed": observed}
+
+    return change
+
+
+def test_striping_is_asked_for_and_observed(spoil):
+    asked = {"count": 4, "size": 2**20, "offset": None}
+    require(spoil(stripe(asked, {**asked, "offset": 7})), STRIPED, 10, filesystem("tmpfs"))
+    on_seven = spoil(stripe({**asked, "offset": 7}, {**asked, "offset": 7}))
+    require(on_seven, STRIPED, 10, filesystem("tmpfs"), offset=7)
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*'offset': 7.*'offset': 8"):
+        require(on_seven, STRIPED, 10, filesystem("tmpfs"), offset=8)
+    with pytest.raises(InvalidResult, match="observed striping of mpiio: False"):
+        require(spoil(stripe(asked, None)), STRIPED, 10, filesystem("tmpfs"))
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: None, where \{'count': 4"):
+        require(spoil(), STRIPED, 10, filesystem("tmpfs"))
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*, where None was asked for"):
+        require(spoil(stripe(asked, asked)), CASE, 10, filesystem("tmpfs"))
+
+
+def test_each_ost_is_one_stripe_at_an_offset(spoil):
+    one = case("SlowOst", stripe_size=1)
+    asked = {"count": 1, "size": 2**20, "offset": 7}
+    alone = spoil(stripe(asked, asked), backends=["mpiio"], repeats=1)
+    require(alone, one, 1, filesystem("tmpfs"), offset=7)
+    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*'offset': 7.*'offset': 8"):
+        require(alone, one, 1, filesystem("tmpfs"), offset=8)
+
+
+def fail(status, **error):
+    def change(result):
+        result.update(status=status, cases=[], error=error)
+
+    return change
+
+
+def unverified(result):
+    result["status"], result["run"]["verify"] = "unverified", "none"
+    for one in result["cases"]:
+        one["summary"] = None
+        for rep in one["repetitions"]:
+            rep["rates"] = None
+
+
+def lose_rate(result):
+    del timed(result)[0]["rates"]["total"]
+
+
+def end_early(result):
+    """A time limit leaves complete rounds, and no figure."""
+    result["status"] = "time_limit"
+    result["error"] = {"rank": 0, "call": "time limit", "path": "/x", "message": "3 of 11 rounds"}
+
+
+def end_early_unverified(result):
+    end_early(result)
+    timed(result)[0]["verification"] = "skipped"
+
+
+def write_without_sync(result):
+    del timed(result)[0]["phases"]["sync"]
+
+
+def write_that_reads(result):
+    phases = timed(result)[0]["phases"]
+    phases["read"] = phases["write"]
+
+
+def write_from_a_cache(result):
+    result["cases"][0]["cache"] = {
+        "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": False,
+    }  # fmt: skip
+
+
+def read_without_cache(result):
+    turn_into_read(result, suspect=False)
+    result["cases"][0]["cache"] = None
+
+
+WITHOUT_METRICS = [
+    (
+        fail("io_error", rank=2, call="MPI_File_open", path="/x/y", message="No such file"),
+        "benchio: io_error: rank 2: MPI_File_open: /x/y: No such file",
+    ),
+    (
+        fail("time_limit", rank=0, call="close", path="", message="60 s"),
+        "benchio: time_limit: rank 0: close: 60 s",
+    ),
+    (unverified, "benchio: the run is unverified"),
+    (end_early, "benchio: time_limit: rank 0: time limit: /x: 3 of 11 rounds"),
+    (end_early_unverified, "result.json is not a benchio.result/1: .*verification"),
+    (write_without_sync, "result.json is not a benchio.result/1: .*'sync' is a required"),
+    (write_that_reads, "result.json is not a benchio.result/1: .*phases: False schema"),
+    (write_from_a_cache, "result.json is not a benchio.result/1: cases/0/cache"),
+    (read_without_cache, "result.json is not a benchio.result/1: cases/0/cache"),
+    (lose_rate, "result.json is not a benchio.result/1: .*'total' is a required property"),
+    (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/1"),
+    (lambda r: timed(r)[0]["rates"].update(total=None), "result.json is not a benchio"),
+    (lambda r: timed(r)[0].update(rates=None), "result.json is not a benchio.result/1"),
+    (lambda r: r.update(cases=[]), "result.json is not a benchio.result/1"),
+    (lambda r: r.update(schema="benchio.result/2"), "result.json is not a benchio.result/1"),
+    (
+        lambda r: timed(r)[0]["rates"].update(total=float("nan")),
+        "result.json is not readable JSON: NaN is not a number",
+    ),
+]
+
+
+def test_result_without_metrics_says_why(spoil):
+    assert_refused(InvalidResult, spoil, [(change, f"^{said}") for change, said in WITHOUT_METRICS])
+
+
+def test_number_too_large_for_a_double_is_no_rate(tmp_path):
+    text = json.dumps(make_result(["mpiio", "hdf5"]))
+    path = tmp_path / "result.json"
+    path.write_text(text.replace('"total": 8.0', '"total": 1e999'))
+    with pytest.raises(InvalidResult, match="rate or time that is no number"):
+        require(read_result(path), CASE, 10, filesystem("tmpfs"))
+
+
+def test_what_is_no_result_file_is_refused(tmp_path):
+    def attempt(text):
+        path = tmp_path / "result.json"
+        path.write_bytes(text.encode(errors="surrogateescape"))
+        read_result(path)
+
+    wanted = [(text, "^result.json is not") for text in ("", "{", "[]", '"ok"', "\udcff")]
+    assert_refused(InvalidResult, attempt, wanted)
+    with pytest.raises(InvalidResult, match="No such file"):
+        read_result(tmp_path / "missing.json")
+
+
+def test_result_that_was_compressed_is_read(tmp_path):
+    """As those of a month ago are, among the raw results."""
+    text = json.dumps(make_result(["mpiio", "hdf5"]))
+    (tmp_path / "result.json").write_text(text)
+    (tmp_path / "result.json.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(text.encode())[:-20])
+    (tmp_path / "plain.json.gz").write_text(text)
+    packed = read_result(tmp_path / "result.json.gz")
+    assert packed == read_result(tmp_path / "result.json")
+    garbled = bytearray((tmp_path / "result.json.gz").read_bytes())
+    garbled[100:200] = bytes(100)
+    (tmp_path / "garbled.json.gz").write_bytes(garbled)
+    for name in ("cut", "plain", "garbled"):
+        with pytest.raises(InvalidResult, match=f"^{name}.json.gz is not readable JSON: "):
+            read_result(tmp_path / f"{name}.json.gz")
+
+
+def test_conditions_are_what_a_reader_compares_between_nights(spoil):
+    def change(result):
+        result["libraries"].update(mpi="Open MPI v4.1.4", hdf5="1.10.8")
+        result["environment"]["OMPI_MCA_io"] = "romio321"
+        result["run"]["hosts"] = ["node1", "node2"]
+        result["run"]["filesystem"]["free_bytes"] = 3 * 2**40
+        measured = result["cases"][1]
+        measured["hints"]["echoed"] = {"cb_nodes": "4"}
+        measured["collective"]["observed"] = "collective"
+        measured["striping"]["observed"] = {"count": 4, "size": 2**20, "offset": 7}
+
+    assert conditions(spoil(change)) == {
+        "benchio": "stand-in",
+        "compiler": "none",
+        "mpi": "Open MPI v4.1.4",
+        "hdf5": "1.10.8",
+        "variable OMPI_MCA_io": "romio321",
+        "hint cb_nodes": "4",
+        "striping": "count 4, size 1048576",
+        "transfer": "collective",
+        "hosts": "node1 node2",
+        "free space": "3072 GiB",
+    }
+
+
+# Versions
+
+
+PRINTED = """\
+benchio 0.1.0
+mpiio   Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4
+hdf5    1.10.8
+netcdf  not built in: CMake found no NetCDF-Fortran
+pnetcdf  1.12.3
+stream  GCC version 12.2.0
+"""
+
+
+def test_versions_are_read_from_what_benchio_prints():
+    versions = read_versions(PRINTED)
+    assert versions["mpiio"].startswith("Open MPI v4.1.4")
+    assert versions["hdf5"] == "1.10.8"
+    assert versions["netcdf"].startswith("not built in")
+    assert versions["pnetcdf"] == "1.12.3"
+    assert set(versions) == {"mpiio", "hdf5", "netcdf", "pnetcdf"}
+
+
+def test_versions_that_the_paper_found_slow_are_named_on_lustre_only():
+    for versions, slow in (
+        ({"hdf5": "1.8.13"}, []),
+        ({"hdf5": "1.8.14"}, ["hdf5"]),
+        ({"hdf5": "1.8.16"}, ["hdf5"]),
+        ({"hdf5": "1.10.0"}, ["hdf5"]),
+        ({"hdf5": "1.10.0-patch1"}, ["hdf5"]),
+        ({"hdf5": "1.10.1"}, []),
+        ({"netcdf": "4.3.3.1"}, ["netcdf"]),
+        ({"netcdf": "4.4.0"}, []),
+        ({"netcdf": "4.4.0", "hdf5": "1.8.16"}, ["hdf5"]),
+        ({"netcdf": "4.1.3", "hdf5": "1.8.16"}, ["hdf5", "netcdf"]),
+        ({"netcdf": "not built in: CMake found no NetCDF-Fortran"}, []),
+        ({}, []),
+    ):
+        found = known_faults(versions, ["lustre"])
+        assert [sentence.split()[0] for sentence in found] == slow, versions
+        assert all(versions[sentence.split()[0]] in sentence for sentence in found), versions
+        assert known_faults(versions, ["gpfs", "nfs"]) == [], versions

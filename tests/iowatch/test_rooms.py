@@ -1,0 +1,116 @@
+"""What may know of what: rules of the whole house."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from iowatch.checks import CHECKS
+
+ROOT = Path(__file__).parents[2]
+CHECKS_FOLDER = ROOT / "reframe_checks"
+SOURCES = ROOT / "src/iowatch"
+
+#: Of what ReFrame brings, this alone takes so long to load that every job script would feel it.
+SLOW = "polars"
+
+LOADED = """
+import json, sys
+{}
+names = {{name.partition(".")[0] for name in sys.modules if not name.startswith("_")}}
+print(json.dumps([sorted(names), sorted(sys.modules)]))
+"""
+
+
+def imports(file):
+    """The import statements of a file, and the modules that they name."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            yield ast.unparse(node), [node.module]
+        elif isinstance(node, ast.Import):
+            yield ast.unparse(node), [name.name for name in node.names]
+
+
+def plain(name):
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def needed(distribution, found=None):
+    """A distribution and all that it requires without extras, by their names."""
+    found = set() if found is None else found
+    if plain(distribution) not in found:
+        found.add(plain(distribution))
+        for requirement in metadata.requires(distribution) or ():
+            name = re.match(r"[\w.-]+", requirement)[0]
+            try:
+                metadata.distribution(name)
+            except metadata.PackageNotFoundError:  # of another platform, or an extra
+                continue
+            if "extra ==" not in requirement:
+                needed(name, found)
+    return found
+
+
+def test_what_the_checks_import_needs_only_reframes_dependencies():
+    """A centre's own ReFrame has nothing else."""
+    wanted = [
+        (statement, modules)
+        for file in sorted(CHECKS_FOLDER.glob("*.py"))
+        for statement, modules in imports(file)
+        if any(f"{module}.".startswith("iowatch.") for module in modules)
+    ]
+    modules = {module for _, found in wanted for module in found}
+    assert len(modules) >= 10
+    code = LOADED.format("\n".join(statement for statement, _ in wanted))
+    # Without -P a folder here could take the place of what is installed.
+    done = subprocess.run([sys.executable, "-Pc", code], capture_output=True, text=True, check=True)
+    names, loaded = json.loads(done.stdout)
+    assert modules <= set(loaded)
+    installed = metadata.packages_distributions()
+    used = {plain(one) for name in names for one in installed.get(name, ())}
+    assert used - {"iowatch", "setuptools"} <= needed("reframe-hpc") - {SLOW}
+    assert {"pyyaml", "jsonschema", "fasteners"} <= used, "the rule sees what is imported"
+
+
+def test_iowatch_imports_no_check_and_the_detector_needs_nothing():
+    for file in SOURCES.rglob("*.py"):
+        for statement, modules in imports(file):
+            assert not any(name.startswith("reframe_checks") for name in modules), file
+            inside = file.parent.name == "detector" and file.name != "backtest.py"
+            for name in modules if inside else ():
+                top = name.partition(".")[0]
+                ours = name.startswith("iowatch.detector") or name in OF_THE_DETECTOR
+                assert ours or top in sys.stdlib_module_names, f"{file}: {statement}"
+
+
+#: What the detector has of the rest: words, and how numbers are written.
+OF_THE_DETECTOR = ("iowatch.files", "iowatch.verdict")
+
+
+# A check is its class in reframe_checks, its object in CHECKS, and nothing else.
+
+
+def test_every_check_has_a_class_and_every_class_is_a_check():
+    classes = {}
+    for file in CHECKS_FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+                if "rfm.simple_test" in decorators:
+                    classes[node.name] = "swept" in decorators
+    # What runs everywhere has no parameters that a sweep could give it.
+    assert classes == {name: not check.is_everywhere for name, check in CHECKS.items()}
+
+
+def test_adding_a_check_touches_no_other_module():
+    """None asks for a check by its name, but those of EPCC's benchio and of the papers' tables."""
+    named = {
+        file.relative_to(SOURCES).as_posix()
+        for file in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and node.value in CHECKS
+    }
+    assert named == {"checks.py", "importers/epcc.py", "paper/figures.py", "paper/published.py"}

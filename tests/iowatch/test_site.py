@@ -1,0 +1,211 @@
+"""A partition's filesystem as the site's configuration has it, and its sweeps."""
+
+import pytest
+from cases import case
+from reframe.core.exceptions import ReframeError
+from refusals import assert_refused
+
+from iowatch.checks import CHECKS
+from iowatch.files import UserError
+from iowatch.site import Setting, read_filesystem, read_sweeps, swept
+
+WRITE = {
+    "backend": ["mpiio", "hdf5"],
+    "stripe_count": [1, -1],
+    "stripe_size": [1],
+    "local_size": [128, "64x64x128"],
+    "nodes": [1, 4],
+}
+EXTRAS = {
+    "filesystem": "fs3",
+    "path": "/fs3/iowatch",
+    "type": "lustre",
+    "peak": 1e5,
+    "osts": 48,
+    "cached_reads": False,
+    "writers_per_node": 24,
+    "keep_days": 60,
+    "sweeps": {"nightly": {"SharedFileWrite": WRITE}, "acceptance": {"SharedFileRead": WRITE}},
+    "scheduler": "slurm",  # ReFrame's own
+}
+
+
+def read(**changes):
+    extras = {key: value for key, value in {**EXTRAS, **changes}.items() if value != "missing"}
+    return read_filesystem("archer", "fs3", ["cray", "gnu"], extras, ["settings.py", "archer.py"])
+
+
+def test_facts_and_cases_of_a_partition():
+    filesystem = read(type=["ext4", "xfs"])
+    assert filesystem.types == ("ext4", "xfs")
+    assert read().types == ("lustre",)
+    assert (filesystem.peak, filesystem.osts, filesystem.keep_days) == (1e5, 48, 60)
+    assert (filesystem.cached_reads, filesystem.name, filesystem.path) == (
+        False, "fs3", "/fs3/iowatch",
+    )  # fmt: skip
+
+    cases = filesystem.cases("nightly")
+    written = {one for one in cases if one.check.name == "SharedFileWrite"}
+    # Environments, backends, counts, sizes of stripes, local sizes, nodes: the whole product.
+    assert len(written) == 2 * 2 * 2 * 1 * 2 * 2
+    stripes = {"stripe_count": -1, "stripe_size": 1}
+    size = {"local_size": (64, 64, 128), "writers": 96}
+    assert case("SharedFileWrite", "archer:fs3/gnu", **stripes, **size) in written
+    # What no sweep names runs wherever another check does.
+    everywhere = {case("LibraryVersions", f"archer:fs3/{name}") for name in ("cray", "gnu")}
+    assert cases == written | everywhere
+    assert {one.operation for one in filesystem.cases("acceptance") - everywhere} == {"read"}
+    assert filesystem.settings("nightly", CHECKS["SlowOst"]) == ()
+    nothing = read(sweeps={"nightly": {}, "acceptance": {}})
+    assert nothing.cases("nightly") == set(), "not even the versions of libraries"
+
+
+def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
+    missing = [
+        ({key: "missing"}, rf"^archer:fs3: the .* extras have no '{key}': add it in archer.py$")
+        for key in set(EXTRAS) - {"scheduler"}
+    ]
+    wrong = [
+        ({key: value}, rf"^archer:fs3: '{key}' .* mend it in archer.py$")
+        for key, values in {
+            "filesystem": ["", 5],
+            "path": ["scratch/iowatch"],
+            "type": [[], 5, ["ext4", "ext4"]],
+            "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
+            "osts": [0, "48"],
+            "cached_reads": ["no", 1],
+            "writers_per_node": [-1],
+            "keep_days": [0, "60", 1.5, True],
+            "sweeps": [{}, {"nightly": {}}],
+        }.items()
+        for value in values
+    ]
+    assert_refused(UserError, lambda changes: read(**changes), missing + wrong)
+    # A site may have one file with a name of its own.
+    with pytest.raises(UserError, match=r"add it in settings.py, site.py$"):
+        read_filesystem("archer", "fs3", ["gnu"], {}, ["settings.py", "site.py"])
+    with pytest.raises(UserError, match="archer:fs3: the partition has no environs"):
+        read_filesystem("archer", "fs3", [], EXTRAS, ["archer.py"])
+    assert not issubclass(UserError, ReframeError), "that one skips a check and exits with 0"
+
+
+# Sweeps
+
+VALUES = {
+    "backend": ["mpiio"],
+    "stripe_count": [4, -1],
+    "stripe_size": [1],
+    "local_size": [128],
+    "nodes": [1, 2],
+    "files": ["process", 4],
+    "instances": [1, 2, 4],
+}
+SHARED = {name: VALUES[name] for name in WRITE}
+
+
+def settings(check, striped=True, **values):
+    needed, _ = swept(CHECKS[check], striped)
+    given = {parameter.name: VALUES[parameter.name] for parameter in needed}
+    sweeps = {"nightly": {check: {**given, **values}}, "acceptance": {}}
+    return read_sweeps(sweeps, striped, 24)["nightly"][check]
+
+
+def test_settings_of_every_check():
+    known = [check.name for check in CHECKS.values() if not check.is_everywhere]
+    counts = {"FilePerProcess": 8, "SystemLoad": 12, "SlowOst": 1}
+    assert {check: len(settings(check)) for check in known} == dict.fromkeys(known, 4) | counts
+    (slow,) = settings("SlowOst")
+    assert (slow.nodes, slow.writers_per_node) == (1, 24)
+    assert slow.parameters == (("stripe_size", 1), ("local_size", (128,) * 3), ("writers", 24))
+    assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
+    found = settings("FilePerProcess", nodes=[2])
+    assert {setting.get("files") for setting in found} == {"process", "4"}
+    assert {setting.get("writers") for setting in found} == {48}
+    assert {setting.get("instances") for setting in settings("SystemLoad")} == {1, 2, 4}
+    assert {setting.get("instances") for setting in settings("SharedFileWrite")} == {None}
+    # One file for all, unless a sweep says so.
+    assert {setting.get("files") for setting in settings("IorPeer")} == {"shared"}
+    assert {s.get("files") for s in settings("IorPeerRead", files=["process"])} == {"process"}
+    assert len(settings("IorPeerRead", files=["process", "shared"])) == 8
+    # A filesystem without stripes has none.
+    (plain,) = settings("SharedFileWrite", striped=False, nodes=[1])
+    assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("writers", 24))
+
+
+def test_a_sweep_may_say_how_many_writers_a_node_has_and_have_several_products():
+    found = settings("SharedFileWrite", nodes=[1], stripe_count=[1], writers_per_node=[1, 2, 40])
+    assert [setting.writers_per_node for setting in found] == [1, 2, 40]
+    assert [setting.get("writers") for setting in found] == [1, 2, 40]
+
+    other = {**SHARED, "stripe_count": [-1], "nodes": [512]}
+    sweeps = {"nightly": {"SharedFileWrite": [SHARED, other]}, "acceptance": {}}
+    found = read_sweeps(sweeps, True, 24)["nightly"]["SharedFileWrite"]
+    assert {(setting.get("stripe_count"), setting.nodes) for setting in found} == {
+        (4, 1), (4, 2), (-1, 1), (-1, 2), (-1, 512),
+    }  # fmt: skip
+
+
+def test_setting_of_a_case_and_back():
+    values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "writers_per_node": 3}
+    setting = Setting.of(CHECKS["SharedFileWrite"], {**values, "stripe_count": None})
+    assert read().case("gnu", setting) == case(
+        "SharedFileWrite", "archer:fs3/gnu", local_size=(8, 8, 8), writers=6
+    )
+    assert [setting.get(name) for name in values] == list(values.values())
+    assert setting.get("files") == "shared"
+
+
+W = "SharedFileWrite"
+WRONG_VALUES = [
+    ((W, {"stripe_count": [0]}), "nightly/SharedFileWrite/stripe_count is not"),
+    ((W, {"stripe_count": [None]}), "stripe_count is not a positive integer"),
+    ((W, {"stripe_size": [-1]}), "stripe_size is not a positive integer"),
+    ((W, {"stripe_size": ["1M"]}), "stripe_size is not a positive integer"),
+    ((W, {"backend": "mpiio"}), "is not a list with at least one entry"),
+    ((W, {"backend": []}), "is not a list with at least one entry"),
+    ((W, {"backend": ["mpiio", "mpiio"]}), "has an entry twice"),
+    ((W, {"backend": ["posix"]}), "is not mpiio, hdf5, netcdf, pnetcdf or stream"),
+    ((W, {"backend": ["stream"]}), f"asks at nightly/{W}/backend for stream: there are mpiio, hd"),
+    ((W, {"local_size": [0]}), "is not a size"),
+    ((W, {"nodes": [1.5]}), "is not a positive integer: 1.5"),
+    ((W, {"nodes": [True]}), "is not a positive integer: True"),
+    ((W, {"node": [1]}), f"has no place for nightly/{W}/node$"),
+    ((W, {"writers": [1]}), f"has no place for nightly/{W}/writers$"),
+    ((W, {"instances": [1]}), f"has no place for nightly/{W}/instances$"),
+    ((W, {"writers_per_node": [0]}), "writers_per_node is not a positive"),
+    ((W, {"nodes": [2, 1], "writers_per_node": [12, 24]}), f"the same at nightly/{W} twice"),
+    (("FilePerProcess", {"files": ["shared"]}), "is not process, node, gather or a number"),
+    (("FilePerProcess", {"files": [1]}), "is not process, node, gather or a number"),
+    (("SystemLoad", {"instances": [0]}), "instances is not a positive integer"),
+    (("SlowOst", {"nodes": [2]}), "has no place for nightly/SlowOst/nodes"),
+    (("IorPeer", {"files": ["process", "node"]}), "files is not shared or process, and IOR has no"),
+    (
+        ("IorPeer", {"backend": ["mpiio", "netcdf"]}),
+        "nightly/IorPeer/backend for netcdf: there are",
+    ),
+    (
+        ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
+        "asks at nightly/IorPeer for what cannot be: IOR has no pnetcdf with a file of each proc",
+    ),
+    ((W, {"stripe_size": [1]}, False), f"nightly/{W}/stripe_size, for it is not striped"),
+    (("SlowOst", {}, False), "asks for nightly/SlowOst on a filesystem that is not striped"),
+]
+WRONG_SWEEPS = [
+    ([], "is not a mapping"),
+    ({"nightly": {}}, "has not exactly the sweeps nightly and acceptance"),
+    ({"nightly": {}, "acceptance": {}, "weekly": {}}, "has not exactly the sweeps"),
+    ({"nightly": [], "acceptance": {}}, "is not a mapping"),
+    ({"nightly": {"SharedFileWrit": {}}, "acceptance": {}}, "an unknown check, nightly/SharedFile"),
+    ({"nightly": {"LibraryVersions": {}}, "acceptance": {}}, "an unknown check, nightly/Library"),
+    ({"nightly": {"SlowOst": []}, "acceptance": {}}, "is not a mapping"),
+    ({"nightly": {"SlowOst": {"local_size": [8]}}, "acceptance": {}}, "has no nightly/SlowOst/str"),
+    ({"nightly": {W: [SHARED, SHARED]}, "acceptance": {}}, f"the same at nightly/{W} twice"),
+]
+
+
+def test_what_is_wrong_in_a_sweep_is_named_with_its_place():
+    def attempt(check, values, striped=True):
+        settings(check, striped, **values)
+
+    assert_refused(ValueError, attempt, WRONG_VALUES)
+    assert_refused(ValueError, lambda sweeps: read_sweeps(sweeps, True, 24), WRONG_SWEEPS)

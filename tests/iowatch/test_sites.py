@@ -1,0 +1,320 @@
+"""The sites' configurations, read as iowatch does, against what ReFrame offers with them."""
+
+import csv
+import itertools
+import os
+import re
+import runpy
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from iowatch import site
+from iowatch.checks import BACKENDS, CHECKS, NODES, WRITERS_PER_NODE
+from iowatch.files import UserError, load_yaml
+from iowatch.references import ReferenceFile
+from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "site_configs"
+PUBLISHED = ROOT / "reference_values" / "published"
+
+#: Cases of the two sweeps; the versions of libraries are one in each partition.
+CASES = {
+    "archer": (36, 1752), "cirrus": (11, 386), "cosma5": (8, 65), "cosma6": (10, 566),
+    "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (25, 112), "ulysses": (8, 122),
+    "archer2": (60, 1110), "slurm": (21, 138), "local": (34, 114),
+}  # fmt: skip
+
+#: Those of which ReFrame lists the larger sweep in a few seconds.
+SMALL = ("rdf-dac", "jasmin", "slurm", "local")
+
+COUNTS = (NODES, WRITERS_PER_NODE)
+
+#: OSTs of each partition.
+OSTS = {
+    "archer": {"fs2": 48, "fs3": 48, "fs4": 56}, "cirrus": {"lustre": 14},
+    "cosma5": {"data": None}, "cosma6": {"data": 120},
+    "rdf-dac": {"gpfs1": None, "gpfs2": None, "gpfs3": None}, "jasmin": {"group": None},
+    "c3hpc": {"lustre": 4, "nfs": None, "local": None}, "ulysses": {"lustre": 2},
+    "archer2": {"work1": 12, "work2": 12, "work3": 12, "work4": 12, "nvme": 20},
+    "slurm": {"scratch": 16, "project": None}, "local": {"disk": None, "tmpfs": None},
+}  # fmt: skip
+
+#: Host names of login nodes.
+LOGIN_NODES = {
+    "archer": ["eslogin001"], "cirrus": ["cirrus-login0", "cirrus-login1.epcc.ed.ac.uk"],
+    "cosma5": ["login5a", "login5b.cosma.dur.ac.uk"], "cosma6": ["login6a"],
+    "rdf-dac": ["rdf-comp-login"], "jasmin": ["jasmin-sci1", "jasmin-sci12.ceda.ac.uk"],
+    "c3hpc": ["c3hpc", "hpc.c3e.exact-lab.it"], "ulysses": ["frontend1.hpc.sissa.it"],
+    "archer2": ["ln01", "uan01"], "slurm": [], "local": [],
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def configured(tmp_path_factory, monkeypatch):
+    """As after env.sh."""
+    files = sorted(file for file in CONFIGS.glob("*.py") if file.name != "settings.py")
+    monkeypatch.setenv("RFM_CONFIG_FILES", ":".join(map(str, [CONFIGS / "settings.py", *files])))
+    monkeypatch.setenv("RFM_PREFIX", str(tmp_path_factory.getbasetemp() / "prefix"))
+    monkeypatch.delenv("RFM_SQLITE_DB_FILE", raising=False)
+
+
+@cache
+def configuration(system):
+    return runpy.run_path(str(CONFIGS / f"{system}.py"))["site_configuration"]
+
+
+@cache
+def known(system):
+    return read_site(system)
+
+
+def values_of(check, words):
+    """The values of a check's parameters, from ReFrame's name of a test."""
+    given = dict(word.split("=") for word in re.findall(r"%(\S+)", words))
+    known = {parameter.name: parameter for parameter in (*check.parameters, *COUNTS)}
+    return {
+        name: known[name].read(known[name].parse(text))
+        for name, text in given.items()
+        if text != "None" and name in known
+    }
+
+
+def filesystems(system):
+    return {one.partition: one for one in known(system).filesystems}
+
+
+# What the files say
+
+
+def test_cases_of_all_systems():
+    systems = {file.stem for file in CONFIGS.glob("*.py")} - {"settings"}
+    assert set(CASES) == set(OSTS) == set(LOGIN_NODES) == systems
+    for system, counts in CASES.items():
+        found = known(system)
+        assert (found.system, found.is_whole) == (system, True)
+        assert {one.partition: one.osts for one in found.filesystems} == OSTS[system]
+        assert tuple(len(found.cases(sweep)) for sweep in SWEEPS) == counts, system
+        for one in found.filesystems:
+            for sweep in SWEEPS:
+                versions = [c for c in one.cases(sweep) if c.check.name == "LibraryVersions"]
+                assert len(versions) == len(one.environs), (system, one.partition, sweep)
+            striped = {"stripe_count" in dict(case.parameters) for case in one.cases(NIGHTLY)}
+            assert (True in striped) == (one.osts is not None), (system, one.partition)
+
+
+def test_a_file_is_about_one_system():
+    for system in CASES:
+        config = configuration(system)
+        (only,) = config["systems"]
+        assert only["name"] == system
+        assert set(config) <= {"systems", "environments", "general"}
+        for entry in (*config["environments"], *config.get("general", [])):
+            assert entry["target_systems"] == [system]
+        for part in only["partitions"]:
+            assert part["name"] == part["extras"]["filesystem"]
+            assert part["max_jobs"] == 1
+
+
+def test_no_host_belongs_to_two_systems():
+    patterns = {s: configuration(s)["systems"][0]["hostnames"] for s in LOGIN_NODES}
+    for system, hosts in LOGIN_NODES.items():
+        assert bool(hosts) == bool(patterns[system])
+        for host in hosts:
+            # As ReFrame does it.
+            assert {s for s in patterns if any(re.match(p, host) for p in patterns[s])} == {system}
+    assert len({p for s in patterns for p in patterns[s]}) == sum(map(len, patterns.values()))
+
+
+def nodes(filesystem, *checks):
+    every = [CHECKS[name] for name in checks] or CHECKS.values()
+    every = [check for check in every if not check.is_everywhere]
+    settings = (filesystem.settings(sweep, check) for sweep in SWEEPS for check in every)
+    return {setting.nodes for each in settings for setting in each}
+
+
+def test_node_counts_are_those_a_system_allows_its_peak_is_for_and_caches_need():
+    assert [nodes(filesystem) for filesystem in filesystems("rdf-dac").values()] == [{1}] * 3
+    assert nodes(filesystems("c3hpc")["local"]) == {1}
+    for system, link in (("jasmin", 1.25e9), ("archer2", 25e9), ("ulysses", 4e9)):
+        for filesystem in filesystems(system).values():
+            assert filesystem.peak * 2**20 == pytest.approx(max(nodes(filesystem)) * link)
+    # Reads are of what another node wrote, but from disks with no cache but the kernel's.
+    every = [fs for system in set(CASES) - {"local"} for fs in filesystems(system).values()]
+    shared = [filesystem for filesystem in every if filesystem.types != ("ext4", "xfs")]
+    assert all(1 not in nodes(filesystem, "SharedFileRead") for filesystem in shared)
+
+
+def test_no_peak_below_a_published_value():
+    compared = 0
+    for file in set(PUBLISHED.glob("*.csv")) - {PUBLISHED / "prose.csv"}:
+        for row in csv.DictReader(file.read_text().splitlines()):
+            fastest = max(float(row[name] or 0) for name in ("max", "mean", "median"))
+            for name, filesystem in filesystems(row["system"]).items():
+                if row["filesystem"] in ("", name):
+                    assert filesystem.peak > fastest > 0
+                    compared += 1
+    assert compared > 300
+    # ARCHER2's user guide, "I/O performance and tuning": a file per process.
+    assert filesystems("archer2")["nvme"].peak > 200 * 1024
+    assert filesystems("archer2")["work1"].peak > 170 * 1024
+
+
+def test_every_case_of_every_site_has_references_in_its_file():
+    """Its checks would be red on the first night otherwise; those without metrics have none."""
+    for system in CASES:
+        file = ReferenceFile(ROOT / "reference_values" / f"{system}.yaml")
+        for sweep in SWEEPS:
+            for case in known(system).cases(sweep):
+                assert bool(file.of(case)) == bool(case.metrics), case
+
+
+def test_published_values_reach_the_cases_of_their_system():
+    """They name the filesystem as the site's configuration does."""
+    published = {file.stem for file in PUBLISHED.glob("*.csv")} - {"prose"}
+    assert len(published) == 7
+    for system in published:
+        sections = load_yaml((ROOT / "reference_values" / f"{system}.yaml").read_text())
+        own = [
+            (check, key)
+            for check, keys in sections.items()
+            for key in keys
+            if key.startswith(f"{system}:") and not key.startswith(f"{system}:.*")
+        ]
+        cases = [case for case in known(system).cases(ACCEPTANCE) if case.metrics]
+        reached = [
+            case
+            for case in cases
+            for check, key in own
+            if check == case.check.name and re.fullmatch(key, str(case))
+        ]
+        assert bool(reached) == bool(own), system
+
+
+def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
+    for sweep in SWEEPS:
+        cases = known("local").cases(sweep)
+        assert {case.partition for case in cases} == {"disk", "tmpfs"}
+        assert {case.backend for case in cases} - {""} == set(BACKENDS)
+        needs_more = {"SlowOst", "IorPeer", "IorPeerRead", "IoProfile"}
+        assert {case.check.name for case in cases} == set(CHECKS) - needs_more
+
+
+def test_the_readme_explains_every_key_check_and_parameter():
+    keys = ("filesystem", "path", "type", "peak", "osts", "cached_reads", "keep_days")
+    names = {*keys, "writers_per_node", "sweeps"}
+    checks = [check for check in CHECKS.values() if not check.is_everywhere]
+    names |= {check.name for check in checks}
+    swept = {p.name for check in checks for p in site.swept(check, True)[0]}
+    names |= swept | {"files"}
+    text = (CONFIGS / "README.md").read_text()
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
+    assert set(re.findall(r"\w+", " ".join(rows))) == names
+    for name in (*SWEEPS, site.BENCHIO, site.DARSHAN, "LibraryVersions"):
+        assert name in text, name
+
+
+# What ReFrame offers
+
+QUICK = ("archer", "local")
+
+
+@pytest.mark.parametrize(
+    "system", [s if s in QUICK else pytest.param(s, marks=pytest.mark.slow) for s in CASES]
+)
+def test_reframe_offers_the_cases_of_a_sweep(system):
+    sweep = ACCEPTANCE if system in SMALL else NIGHTLY
+    done = subprocess.run(
+        [
+            *("reframe", "--nocolor", "-c", ROOT / "reframe_checks", "--system", system, "-lC"),
+            *(["--mode=acceptance"] if sweep == ACCEPTANCE else []),
+        ],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        timeout=300, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "WARNING" not in done.stdout or sweep == ACCEPTANCE, done.stdout
+    listed = re.findall(r"^- (\w+)((?: %\S+)*) /\w+ @\S+:(\S+)\+(\S+)$", done.stdout, re.MULTILINE)
+    offered = []
+    for check, words, partition, environ in listed:
+        setting = Setting.of(CHECKS[check], values_of(CHECKS[check], words))
+        offered.append(filesystems(system)[partition].case(environ, setting))
+    assert len(offered) == len(set(offered)) == CASES[system][SWEEPS.index(sweep)]
+    assert set(offered) == known(system).cases(sweep)
+
+
+# Reading it
+
+
+def test_one_partition_of_a_site():
+    part = read_site("archer:fs3")
+    assert (part.system, part.is_whole, len(part.filesystems)) == ("archer", False, 1)
+    assert part.filesystems == (filesystems("archer")["fs3"],)
+    assert part.cases(NIGHTLY) == {
+        c for c in known("archer").cases(NIGHTLY) if c.partition == "fs3"
+    }
+
+
+def test_where_results_are(monkeypatch, tmp_path):
+    prefix = Path(os.environ["RFM_PREFIX"])
+    found = read_site("local")
+    assert (found.prefix, found.database) == (prefix, prefix / "results.db")
+    assert site.results_database() == prefix / "results.db"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given, expected in (
+        ("~/nights.db", tmp_path / "nights.db"),
+        ("$HOME/nights.db", tmp_path / "nights.db"),
+        ("/x/nights.db", Path("/x/nights.db")),
+    ):
+        monkeypatch.setenv("RFM_SQLITE_DB_FILE", given)
+        assert read_site("local").database == site.results_database() == expected
+    monkeypatch.delenv("RFM_PREFIX")
+    if os.access(ROOT, os.W_OK):
+        assert read_site("local").prefix == ROOT / "results"
+
+
+MINE = """\
+site_configuration = {{
+    "systems": [{{
+        "name": "mine", "hostnames": ["mine"],
+        "partitions": [
+            {{"name": "p", "scheduler": "local", "launcher": "local", "environs": ["gnu"], {}}}
+        ],
+    }}],
+    "environments": [{{"name": "gnu"}}],
+}}
+"""
+
+
+def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path):
+    names = itertools.count()
+
+    def said(text, system="mine"):
+        file = tmp_path / str(next(names)) / "mine.py"  # nothing is imported twice
+        file.parent.mkdir()
+        file.write_text(text)
+        monkeypatch.setenv("RFM_CONFIG_FILES", str(file))
+        with pytest.raises(UserError) as error:
+            read_site(system)
+        assert "\n" not in str(error.value)
+        return str(error.value).replace(str(file), "FILE")
+
+    for text, sentence in (
+        ("x = (", "FILE, line 1: '(' was never closed"),
+        (f"{MINE}\nx = 1 / 0".format(""), "FILE, line 11: ZeroDivisionError: division by zero"),
+        (f"{MINE}\nraise SystemExit('error: not so')".format(""), "not so"),
+        ("x = 1", "FILE' is not a valid Python configuration file: see FILE"),
+        (MINE.format('"nodes": 2'), "--system mine: could not validate configuration file"),
+        (MINE.format(""), "mine:p: the partition's extras have no 'filesystem': add it in FILE"),
+    ):
+        assert sentence in said(text), text
+    assert said(MINE.format(""), "nosuch").startswith("--system nosuch: ")
+    assert said(MINE.format(""), "nosuch").endswith(": see FILE")
+    monkeypatch.delenv("RFM_CONFIG_FILES")
+    monkeypatch.delenv("RFM_CONFIG_PATH", raising=False)
+    with pytest.raises(UserError, match=r"RFM_CONFIG_FILES, which is not set: source env\.sh$"):
+        read_site("archer")

@@ -1,0 +1,105 @@
+"""Nights made up: runs of a few cases, their blessed baselines, and what is said of the night."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+
+from cases import case, changed
+
+from iowatch.bless import Blessed, settings_hash
+from iowatch.detector.settings import NORMAL
+from iowatch.night.gate import Known, night_of, on_record
+from iowatch.run import Run
+from iowatch.verdict import Kind
+
+NIGHT = date(2026, 11, 20)  # the last one
+HDF5 = case(
+    place="archer:fs3/cray",
+    stripe_count=-1,
+    stripe_size=1,
+    local_size=(128, 128, 128),
+    writers=96,
+)
+MPIIO = changed(HDF5, backend="mpiio")
+USUAL, SLOW = 7700.0, 3000.0  # MiB/s
+
+
+def at(hour=1.0, ago=0):
+    """A time so many nights before the last one."""
+    midnight = datetime.combine(NIGHT, time(0), UTC)
+    return midnight + timedelta(days=-ago, hours=hour)
+
+
+def night_id(ago=0):
+    """The id of a night: all of them begin at half past midnight."""
+    return f"{NIGHT - timedelta(days=ago)}T003000"
+
+
+BLESSED = Blessed(
+    bandwidth=USUAL, spread=0.05, ratio=1.0, ratio_spread=0.05, finish_fraction=0.02, nights=30,
+    first=night_id(40), last=night_id(10), settings=settings_hash(NORMAL),
+    blessed=NIGHT - timedelta(days=9), who="ops", why="quiet",
+)  # fmt: skip
+
+
+def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, kind="ok", **changes):
+    """A run of the night so many before the last one; 8000 MiB were written, and MPI-IO is as fast
+    unless `control` says otherwise."""
+    metrics = {"total_max": rate, "total_median": rate, "total_mean": rate, "total_min": rate}
+    seconds = 8000 / rate
+    metrics |= {"open_s": 0.01, "write_s": seconds * (1 - finish), "close_s": seconds * finish}
+    metrics |= {"close_fraction": finish, "finish_fraction": finish}
+    if of.backend != "mpiio":
+        metrics["ratio"] = rate / (control or rate)
+    fields = {
+        "case": of,
+        "time": at(hour, ago),
+        "kind": Kind(kind),
+        "sentence": f"{of}: fine",
+        "metrics": metrics,
+        "night": night_id(ago),
+        "session": night_id(ago),
+        "test": "a1",
+        "filesystem": of.partition,
+        "conditions": {"hdf5": "1.10.8", "hosts": "n1 n2"},
+    }
+    return Run(**(fields | changes))
+
+
+def slow(of=HDF5, ago=0, hour=1.0, **changes):
+    """A run that is suspicious together with MPI-IO."""
+    return ran(of, ago, hour, **({"rate": SLOW, "kind": "suspect"} | changes))
+
+
+def red(of=HDF5, ago=0, hour=1.0, kind="regression", **changes):
+    told = {"kind": kind, "result": "fail", "sentence": f"{of}: bandwidth is lower"}
+    return ran(of, ago, hour, **(told | changes))
+
+
+def invalid(of=HDF5, ago=0, hour=1.0, **changes):
+    told = {"kind": "invalid", "metrics": {}, "sentence": f"{of}: disk full"}
+    return red(of, ago, hour, **(told | changes))
+
+
+def well(of=HDF5, nights=10):
+    """Nights before the last one, in which all was well."""
+    return [ran(of, ago) for ago in range(nights, 0, -1)]
+
+
+def tonight(*runs, blessed=None, expected=(), now=None, again="", problems=()):
+    """The last night, as whoever ran it sees it."""
+    known = Known(blessed or {}, expected, again)
+    ordered = sorted(runs, key=lambda run: run.time)
+    found = night_of("archer", night_id(), ordered, known, now or at(24))
+    return replace(found, problems=list(problems))
+
+
+def row_of(*runs, **options):
+    """The only case of the last night."""
+    (row,) = tonight(*runs, **options).cases
+    return row
+
+
+def recorded(*runs, night="", system="archer", now=None, **known):
+    """A night as the record has it."""
+    ordered = sorted(runs, key=lambda run: run.time)
+    return on_record(system, night, ordered, Known(**known), now or at(24))

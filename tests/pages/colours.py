@@ -1,0 +1,22 @@
+"""Whether what stands on a page stands out."""
+
+LUMINANCE = """color => {
+    const linear = color.match(/[\\d.]+/g).slice(0, 3).map((part) => {
+        const c = part / 255;
+        return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+}"""
+
+
+def luminance_of(page, selector, name):
+    """The relative luminance of a colour of the first such element: 0 is black, 1 white."""
+    read = f"element => getComputedStyle(element).{name}"
+    color = page.locator(selector).first.evaluate(read)
+    return page.evaluate(f"({LUMINANCE})('{color}')")
+
+
+def contrast(one, other):
+    """Of two luminances, as WCAG has it."""
+    low, high = sorted((one, other))
+    return (high + 0.05) / (low + 0.05)

@@ -1,0 +1,334 @@
+"""The report's page as a reader has it."""
+
+import re
+from datetime import date
+from functools import partial
+
+import pytest
+from nights import BLESSED, HDF5, MPIIO, changed, ran, red, tonight, well
+from pages.colours import contrast, luminance_of
+from pages.simulated import MESSAGE, Year
+
+from iowatch import history
+from iowatch.report import html
+
+WIDTHS = (1280, 400)
+SCHEMES = ("light", "dark")
+NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"
+OPEN_ALL = "document.querySelectorAll('details').forEach((d) => { d.open = true })"
+COVERED = """svg => {
+    const texts = [...svg.querySelectorAll("text, .key rect")];
+    const boxes = texts.map((text) => text.getBoundingClientRect());
+    const meet = (a, b) =>
+        a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom;
+    return texts.map((text) => text.textContent).filter((_, i) =>
+        boxes[i].left < 0 || boxes[i].right > window.innerWidth ||
+        boxes.some((box, other) => other !== i && meet(box, boxes[i])));
+}"""
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory):
+    """A night with faults, after two months."""
+    database = tmp_path_factory.mktemp("history") / "results.db"
+    made = Year(60, 19, date(2026, 11, 20))
+    made.store(database)
+    return made.recorded(history.read([database]))
+
+
+@pytest.fixture(scope="module")
+def rows(night):
+    return night.worst_first
+
+
+@pytest.fixture(scope="module")
+def path(night, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(html(night))
+    return path
+
+
+def shown(page, column):
+    """The texts of a column of the verdicts that are shown."""
+    cells = page.locator(f"tbody.case:visible tr:first-child td:nth-child({column})")
+    return [text.strip() for text in cells.all_inner_texts()]
+
+
+def numbers(texts):
+    return [float(text.removesuffix(" %")) for text in texts if text != "-"]
+
+
+def test_page_fits_and_says_first_what_matters(night, path, open_page):
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            with open_page(path, width, color_scheme=scheme) as page:
+                assert page.title() == f"{night.brief} · iowatch archer 2026-11-20"
+                assert page.locator("h1").inner_text() == night.brief
+                assert page.locator("h1").bounding_box()["y"] < 200
+                assert page.locator(".why").inner_text() == night.why
+                assert page.evaluate(NO_SCROLL), (width, scheme)
+                page.evaluate(OPEN_ALL)
+                assert page.evaluate(NO_SCROLL), (width, scheme, "with all details open")
+
+
+def test_narrow_page_names_its_metrics_and_is_brief_on_what_is_ok_only(rows, path, open_page):
+    with open_page(path, 400) as page:
+        said = page.locator("tbody.case td:nth-child(8)").first.evaluate(
+            "cell => getComputedStyle(cell, '::before').content"
+        )
+        assert "MiB/s" in said
+        for row, case in zip(rows, page.locator("tbody.case").all(), strict=True):
+            hidden = case.locator("td:not(:visible)").count()
+            if row.is_ok:
+                assert hidden == 3
+                assert case.bounding_box()["height"] < 70
+            else:
+                assert hidden == 0
+            assert case.inner_text().split()[0] == row.kind
+            assert case.get_by_role("link").is_visible()
+            for text in (row.case.partition, row.case.backend, f"{row.case.writers}"):
+                assert case.get_by_text(text, exact=True).first.is_visible()
+        page.set_viewport_size({"width": 1280, "height": 900})
+        assert page.get_by_role("columnheader", name="MiB/s").is_visible()
+
+
+def test_every_plot_is_drawn_and_can_be_read(rows, path, open_page):
+    for width in WIDTHS:
+        with open_page(path, width) as page:
+            page.evaluate(OPEN_ALL)
+            for place, row in enumerate(rows, start=1):
+                case = page.locator(f"#case-{place}")
+                titles = [f"Bandwidth of {row.name}, ", f"Time of {row.name} in each phase: "]
+                if row.is_quiet or not row.phases:
+                    titles.pop()
+                assert case.locator("figure").count() == len(titles), row.name
+                for number, title in enumerate(titles):
+                    svg = case.get_by_role("img").nth(number)
+                    assert svg.locator("title").text_content().startswith(title)
+                    assert case.get_by_role("img", name=title).count() == 1, "read aloud"
+                    drawn, seen = svg.evaluate(
+                        "svg => [svg.getBBox().width, svg.getBoundingClientRect().width]"
+                    )
+                    assert min(drawn, seen) > 350, (width, title)
+                    assert svg.evaluate(COVERED) == [], (width, title)
+            assert page.locator("img").count() == 0
+
+
+def test_phases_differ_by_colour_and_lines_are_no_areas(tmp_path, open_page):
+    names = ("open", "define", "write", "read", "sync", "close")
+    metrics = red().metrics | {f"{name}_s": 0.1 for name in names}
+    path = tmp_path / "report.html"
+    path.write_text(html(tonight(*well(nights=40), red(metrics=metrics))))
+    style = "element => ['fill', 'stroke'].map((name) => getComputedStyle(element)[name])"
+    for scheme in SCHEMES:
+        with open_page(path, 400, color_scheme=scheme) as page:
+            bars = page.locator(".bars rect")
+            colours = [bars.nth(number).evaluate(style)[0] for number in range(len(names))]
+            assert len({"rgb(0, 0, 0)", *colours}) == 1 + len(names), scheme
+            squares = page.locator(".key rect")
+            assert [square.evaluate(style)[0] for square in squares.all()] == colours
+            for line in page.locator("svg path").all():
+                fill, stroke = line.evaluate(style)
+                assert (fill, stroke == "none") == ("none", False)
+            assert page.locator("svg").last.evaluate(COVERED) == []
+
+
+def test_verdicts_have_their_sentences_as_text_and_lead_to_their_cases(rows, path, open_page):
+    assert {"ok", "noisy", "regression"} <= {row.kind for row in rows}
+    assert "<script>alert('no')</script>" in MESSAGE
+    with open_page(path) as page:
+        for row, case in zip(rows, page.locator("tbody.case").all(), strict=True):
+            texts = case.locator(".sentence").all_inner_texts()
+            known = f" ({row.known})" if row.known else ""
+            assert texts == ([] if row.kind == "ok" else [f"{row.remark}{known}"])
+        assert page.locator("tr.sentence").get_by_text(MESSAGE).count() == 1
+        assert page.locator("script").count() == 1
+
+        last = page.locator("tbody.case a").last
+        target = page.locator(last.get_attribute("href"))
+        assert not target.evaluate("details => details.open")
+        last.click()
+        page.wait_for_function("details => details.open", arg=target.element_handle())
+        assert target.locator("svg").first.is_visible()
+
+
+def test_worst_first_and_sorted_on_demand(rows, path, open_page):
+    with open_page(path) as page:
+        kinds = [row.kind for row in rows]
+        assert [text.split()[0] for text in shown(page, 1)] == kinds
+        heading = page.get_by_role("columnheader", name="MiB/s")
+        heading.get_by_role("button").click()
+        rates = numbers(shown(page, 8))
+        assert rates == sorted(rates)
+        assert shown(page, 8)[-1] == "-", "what was not measured comes last"
+        assert heading.get_attribute("aria-sort") == "ascending"
+        heading.get_by_role("button").click()
+        assert numbers(shown(page, 8)) == rates[::-1]
+        assert shown(page, 8)[-1] == "-"
+        page.get_by_role("columnheader", name="Change").get_by_role("button").click()
+        drops = numbers(shown(page, 10))
+        assert drops == sorted(drops)
+        assert min(drops) < 0 < max(drops)
+        assert page.locator("th[aria-sort]").all_inner_texts() == ["Change"]
+        page.get_by_role("columnheader", name="Verdict").get_by_role("button").click()
+        assert [text.split()[0] for text in shown(page, 1)] == kinds
+        slow = page.locator("tbody.case", has_text="in close, usually")
+        before = slow.inner_text()
+        page.get_by_role("columnheader", name="Partition").get_by_role("button").click()
+        places = shown(page, 2)
+        assert places == sorted(places)
+        assert len(set(places)) > 1
+        assert slow.inner_text() == before, "its sentence stays with a case"
+
+
+def test_filters(rows, path, open_page):
+    for width in WIDTHS:
+        with open_page(path, width) as page:
+            every = len(rows)
+            assert page.locator("output").inner_text() == f"{every} of {every} cases"
+            page.get_by_label("Show").fill("HDF5 fs3")
+            wanted = [
+                row for row in rows if (row.case.backend, row.case.partition) == ("hdf5", "fs3")
+            ]
+            assert 0 < len(wanted) < every
+            assert set(shown(page, 4)) == {"hdf5"}
+            assert set(shown(page, 2)) == {"fs3"}
+            assert page.locator("details.case:visible").count() == len(wanted)
+            assert page.locator("output").inner_text() == f"{len(wanted)} of {every} cases"
+            page.get_by_label("Show").fill("")
+            page.get_by_label("Verdict", exact=True).select_option("suspect")
+            assert {text.split()[0] for text in shown(page, 1)} == {"suspect"}
+            page.get_by_label("Show").fill("no such case")
+            assert shown(page, 1) == []
+
+
+def test_keyboard_is_enough(path, open_page):
+    with open_page(path) as page:
+        page.get_by_label("Verdict", exact=True).focus()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Verdict"
+        for _ in range(7):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        rates = numbers(shown(page, 8))
+        assert rates == sorted(rates)
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(outline) == "solid", "one sees where one is"
+        details = page.locator("details.case").last
+        assert not details.evaluate("details => details.open")
+        details.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert details.evaluate("details => details.open")
+
+
+def test_text_and_lines_stand_out(path, open_page):
+    for scheme in SCHEMES:
+        with open_page(path, color_scheme=scheme) as page:
+            luminance = partial(luminance_of, page)
+            background = luminance("body", "backgroundColor")
+            assert (background > 0.5) == (scheme == "light")
+            least = {
+                ("body", "color"): 7,
+                ("svg text", "fill"): 7,
+                (".legend", "color"): 4.5,
+                ("svg .rate", "stroke"): 3,
+                ("svg .red", "stroke"): 3,
+            }
+            contrasts = {of: contrast(background, luminance(*of)) for of in least}
+            for kind in ("invalid", "regression", "suspect", "improvement", "ok"):
+                word = f"tbody .verdict.{kind}"
+                behind, text = luminance(word, "backgroundColor"), luminance(word, "color")
+                least[word], contrasts[word] = 4.5, contrast(behind, text)
+            assert {of: found for of, found in contrasts.items() if found <= least[of]} == {}
+
+
+def test_on_paper_and_without_scripts_all_that_matters_is_there(rows, path, open_page):
+    with open_page(path) as page:
+        page.emulate_media(media="print", color_scheme="dark")
+        assert not page.locator(".filters").is_visible()
+        assert page.locator("details.case:not([open])").first.is_hidden()
+        assert page.locator("details.case[open] svg").first.is_visible()
+        assert page.locator("body").evaluate("b => getComputedStyle(b).color") == "rgb(0, 0, 0)"
+    with open_page(path, java_script_enabled=False) as page:
+        assert page.locator("tbody.case").count() == len(rows)
+        assert not page.locator(".filters").is_visible(), "what does nothing is not shown"
+        assert page.get_by_text(re.compile("the library's close path")).first.is_visible()
+
+
+def test_one_night_is_enough(tmp_path, open_page):
+    database = tmp_path / "results.db"
+    made = Year(1, 19, date(2026, 11, 20))
+    made.store(database)
+    made.blessed.clear()
+    page_path = tmp_path / "report.html"
+    page_path.write_text(html(made.recorded(history.read([database]))))
+    with open_page(page_path, 400) as page:
+        assert page.locator("h1").inner_text().startswith("Red: ")
+        assert page.evaluate(NO_SCROLL)
+        assert set(shown(page, 9)) == {"-"}, "nothing is expected yet"
+        broken = page.locator("details.case").first
+        assert broken.get_by_text("nothing measured yet").is_visible()
+        assert broken.locator("figure, svg").count() == 0
+        assert page.locator("details.case").nth(1).locator("figure").count() == 2
+
+
+# What stands in the cells of its tables, texts known beforehand
+
+RATES = ("total_max", "total_median", "total_mean", "total_min")
+PHASES = ("open_s", "write_s", "close_s")
+SLOWEST = {"write": "rank 7 on n1, 9 of 10 times, 1.2 times the mean"}
+
+
+def of(rates, seconds):
+    metrics = dict(zip(RATES, rates, strict=True)) | dict(zip(PHASES, seconds, strict=True))
+    close = seconds[-1] / sum(seconds)
+    return metrics | {"close_fraction": close, "finish_fraction": close, "ratio": rates[0] / 7700}
+
+
+def cells(rows):
+    return [row.locator("th, td").all_inner_texts() for row in rows.all()]
+
+
+def test_cells(tmp_path, open_page):
+    each_ost = changed(MPIIO, check="SlowOst")
+    usual = of((7700, 7600, 7500, 7400), (0.01, 1, 0.02))
+    slow = of((2100, 2000, 1900, 1800), (0.02, 0.3, 3.2))
+    osts = dict(zip(RATES, (700, 650, 640, 600), strict=True)) | {"ost_ratio": 0.5}
+    osts |= {f"ost_{ost}": 600.0 + ost for ost in range(11)} | {"ost_3": 302.5, "ost_8": 550.0}
+    met = {"hdf5": "1.8.14", "hosts": "n1 n2"}
+    runs = [ran(ago=ago, metrics=usual) for ago in range(1, 6)]
+    runs += [red(metrics=slow, slowest=SLOWEST, conditions=met, folder="/kept/here")]
+    path = tmp_path / "report.html"
+    path.write_text(html(tonight(*runs, ran(each_ost, metrics=osts), blessed={HDF5: BLESSED})))
+    with open_page(path) as page:
+        page.evaluate(OPEN_ALL)
+
+        def table(place, caption):
+            found = page.locator(f"#case-{place}").get_by_role("table", name=caption)
+            return cells(found.locator("tbody tr"))
+
+        assert cells(page.locator("tbody.case tr:not(.sentence)")) == [
+            ["regression", "fs3", "write shared", "hdf5", "all x 1 MiB", "128x128x128", "96",
+             "2100", "7700", "-73 %", "0.27", "91 %"],
+            ["ok", "fs3", "write each OST", "mpiio", "1 x 1 MiB", "128x128x128", "96",
+             "700", "-", "-", "-", "-"],
+        ]  # fmt: skip
+        assert "Stripes -1, in the table all: over all OSTs." in page.inner_text("main")
+        assert table(1, "Phases, median s") == [
+            ["open", "0.0200", "0.0100", "-"],
+            ["write", "0.3000", "1.0000", SLOWEST["write"]],
+            ["close", "3.2000", "0.0200", "-"],
+        ]
+        assert table(1, "Repetitions, MiB/s") == [
+            ["best", "2100", "7700"],
+            ["median", "2000", "7600"],
+            ["mean", "1900", "7500"],
+            ["slowest", "1800", "7400"],
+        ]
+        assert table(1, "Changed since the last good night, 2026-11-19") == [
+            ["hdf5", "1.10.8", "1.8.14"]
+        ]
+        assert page.locator("#case-1").get_by_text("/kept/here").is_visible()
+        slowest = table(2, "Slowest OSTs")
+        assert slowest[:3] == [["3", "302", "50 %"], ["8", "550", "91 %"], ["0", "600", "99 %"]]
+        assert [ost for ost, *_ in slowest[3:]] == ["1", "2", "4", "5", "6", "7", "9"], "only ten"

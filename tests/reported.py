@@ -1,0 +1,77 @@
+"""Sessions as ReFrame reports and stores them."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+
+from cases import case, changed
+
+from iowatch.checks import metric
+
+HDF5 = case()
+MPIIO = changed(HDF5, backend="mpiio")
+BEGAN = datetime(2026, 3, 1, 1, tzinfo=UTC)
+_TABLES = """
+CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, session_end_unix REAL,
+                      json_blob TEXT, report_file TEXT);
+CREATE TABLE metadata(schema_version TEXT);
+INSERT INTO metadata VALUES ('1.0');
+"""
+
+
+def reported(of, ended=None, rate=None, **changes):
+    """A test as ReFrame reports it; without an end it ended when its session began."""
+    place = f"{of.system}:{of.partition}"
+    values = dict.fromkeys(of.metrics, 0.5) | ({"total_max": rate} if rate else {})
+    return {
+        "name": of.check.name,
+        "display_name": of.check.name,
+        "hashcode": "a1",
+        "partition": of.partition,
+        "environ": of.environ,
+        "case_id": str(of),
+        "sweep": "nightly",
+        "promised": 2,
+        "filesystem_name": of.partition,
+        "verdict": "ok",
+        "sentence": f"{of}: fine",
+        "result": "pass",
+        "job_completion_time_unix": ended and ended.timestamp(),
+        "perfvalues": {
+            f"{place}:{name}": [value, 0, None, None, metric(name).unit, "pass"]
+            for name, value in values.items()
+        },
+    } | changes
+
+
+#: What builds benchio has no case.
+FIXTURE = {
+    "name": "BuiltBenchio",
+    "display_name": "BuiltBenchio",
+    "result": "pass",
+    "job_completion_time_unix": None,
+    "perfvalues": {},
+}
+
+
+def session(*tests, uuid="1", began=BEGAN, night="", **changes):
+    """A session of ReFrame; `night` is the id that it was given."""
+    info = {"uuid": uuid, "time_start_unix": began.timestamp()}
+    if night:
+        info["night"] = night
+    run = {"testcases": list(tests), "num_skipped": 0, "num_aborted": 0, **changes}
+    return {"session_info": info, "runs": [run]}
+
+
+def store(database, *sessions):
+    """Put sessions into a results database, which is made if there is none."""
+    is_new = not database.exists()
+    with closing(sqlite3.connect(database)) as connection, connection:
+        if is_new:
+            connection.executescript(_TABLES)
+        for stored in sessions:
+            info = stored["session_info"]
+            start = info["time_start_unix"]
+            row = (info["uuid"], start, start + 60, json.dumps(stored), "")
+            connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
