@@ -1,10 +1,12 @@
 """What a site expects of its cases: reference_values/<system>.yaml, and failures until a date.
 
-A reference file has a section for each check, whose keys are regular expressions for whole case
-ids; the first that matches counts:
+A reference file has a section for each check that needs one, and one for all others. Their keys are
+regular expressions for whole case ids; the first that matches counts:
 
+    general:
+      archer:.*/backend=hdf5/.*: {ratio: [0.9, -0.5, null, '1']}
     SharedFileWrite:
-      archer:fs3/.*/backend=hdf5/.*: {ratio: [0.9, -0.5, null, '1']}
+      archer:fs3/.*/backend=hdf5/.*: {total_max: [4200, -0.3, null, MiB/s]}
 
 reference_values/expected_failures/<system>.yaml has the failures that a site expects:
 
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import METRICS
+from iowatch.checks import CHECKS, METRICS
 from iowatch.files import BadYaml, UserError, load_yaml, text_of
 
 
@@ -58,6 +60,10 @@ class Reference:
         return threshold if self.is_absolute else self.value * (1 + threshold)
 
 
+#: The section for what no section of a check has.
+GENERAL = "general"
+
+
 class ReferenceFile:
     """The reference values of a system."""
 
@@ -72,26 +78,32 @@ class ReferenceFile:
         except BadYaml as err:
             raise self._bad(str(err)) from None
         if not isinstance(sections, dict):
-            what = "is empty" if sections is None else "has no sections, one for each check"
+            what = "is empty" if sections is None else "has no sections"
             raise self._bad(f"it {what}: see reference_values/README.md")
+        if unknown := [name for name in sections if name not in (GENERAL, *CHECKS)]:
+            raise self._bad(f"there is no check {unknown[0]}: its section would bound nothing")
         self._sections = sections
 
     def of(self, case: Case) -> dict[str, Reference]:
-        """The references of a case: those of the first key that matches; none if none does."""
-        section = self._sections.get(case.check.name) or {}
-        if not isinstance(section, dict):
-            raise self._bad(f"section {case.check.name} has no case ids")
-        for key, entries in section.items():
-            try:
-                matches = re.fullmatch(key, str(case))
-            except (re.error, TypeError) as err:
-                raise self._bad(f"{key!r} is no regular expression for case ids: {err}") from None
-            if matches:
-                try:
-                    return read_references(case, entries)
-                except BadReference as err:
-                    raise self._bad(str(err)) from None
+        """The references of a case: those of the first key that matches, in its check's section and
+        then in the general one; none if none does. BadReference."""
+        for name in (case.check.name, GENERAL) if case.metrics else ():
+            section = self._sections.get(name) or {}
+            if not isinstance(section, dict):
+                raise self._bad(f"section {name} has no case ids")
+            for key, entries in section.items():
+                if self._matches(key, case):
+                    try:
+                        return read_references(case, entries)
+                    except BadReference as err:
+                        raise self._bad(str(err)) from None
         return {}
+
+    def _matches(self, key: Any, case: Case) -> bool:
+        try:
+            return bool(re.fullmatch(key, str(case)))
+        except (re.error, TypeError) as err:
+            raise self._bad(f"{key!r} is no regular expression for case ids: {err}") from None
 
     def _bad(self, why: str) -> BadReference:
         return BadReference(f"{self._path} cannot be used as reference values: {why}")

@@ -99,6 +99,14 @@ def test_the_first_key_that_matches_a_whole_case_counts(written):
     assert file.of(changed(MPIIO, writers=24)) == {}
     assert file.of(changed(HDF5, "SharedFileRead")) == {}, "another section"
     assert written("SharedFileWrite:\n").of(HDF5) == {}
+    both = (
+        "general:\n  .*hdf5.*: {ratio: [0.5, -0.1, null]}\nSharedFileWrite:\n  .*writers=48: {}\n"
+    )
+    general = {"ratio": Reference(0.5, -0.1, None)}
+    assert written(both).of(changed(HDF5, writers=48)) == {}, "its own section comes first"
+    assert written(both).of(changed(HDF5, writers=24)) == general
+    assert written(both).of(changed(HDF5, "SharedFileRead")) == general
+    assert written(both).of(changed(HDF5, "IoProfile")) == {}, "it has no metrics"
 
 
 def test_file_that_cannot_be_used_is_named(written, tmp_path):
@@ -106,10 +114,11 @@ def test_file_that_cannot_be_used_is_named(written, tmp_path):
     section = "SharedFileWrite:\n  archer:.*: "
     why = {
         "": "it is empty: see reference_values/README.md",
-        "- a": "it has no sections, one for each check",
+        "- a": "it has no sections",
         "a: 1\na: 2": "line 2: key 'a' stands in line 1",
         "[": "while parsing",
         "\udcff": "cannot be read: 'utf-8' codec",
+        "SharedFileWrit: {}": "there is no check SharedFileWrit: its section would bound nothing",
         "SharedFileWrite: [1]": "section SharedFileWrite has no case ids",
         "SharedFileWrite: {'archer:[': {}}": r"'archer:\[' is no regular expression for case ids: ",
         "SharedFileWrite: {5: {}}": "5 is no regular expression for case ids: ",
@@ -272,7 +281,8 @@ def files():
 
 
 def keys_of(system, check):
-    return yaml.safe_load((FILES / f"{system}.yaml").read_text())[check]
+    sections = yaml.safe_load((FILES / f"{system}.yaml").read_text())
+    return [*sections.get(check, {}), *sections["general"]]
 
 
 def matching(keys, own):

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from iowatch.adopt import machine
 from iowatch.adopt.mounts import find_filesystems, read_mounts
-from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.references import GENERAL
 from iowatch.site import ROOT
 
 LINKS = Path("/sys/class")
@@ -151,8 +151,7 @@ def write_references(name: str, folder: Path) -> Path:
     file = Path(given or own) / f"{name}.yaml"
     if not file.exists():
         text = f"# Reference values of system {name}: none yet; see README.md for their form.\n"
-        checks = (check.name for check in CHECKS.values() if check.metrics)
-        write(file, text + "".join(f"{name}: {{}}\n" for name in checks))
+        write(file, f"{text}{GENERAL}: {{}}\n")
     return file
 
 

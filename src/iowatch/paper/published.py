@@ -109,17 +109,13 @@ def references(system: str) -> str:
         numbers = ", ".join(dict.fromkeys(entry.table for entry in entries))
         published = PUBLISHED_HEADER.format(tables=numbers, spread=spread(tables))
     text = HEADER.format(system=system, published=published)
-    text += "".join(f"  {name}: &{name} {flow(b)}\n" for name, b in GENERAL_BOUNDS.items())
+    for name, bounds in GENERAL_BOUNDS.items():
+        text += f"  {system}:.*/backend={name}/.*: &{name} {flow(bounds)}\n"
     for check in CHECKS.values():
-        if not check.metrics:
-            continue
-        text += f"\n{check.name}:\n"
-        text += "".join(str(entry) for entry in entries if entry.check == check.name)
+        own = [str(entry) for entry in entries if entry.check == check.name]
         if check.bounds:
-            text += f"  # {check.bounds_comment}\n  {system}:.*: {flow(check.bounds)}\n"
-        else:
-            keys = ((name, f"{system}:.*/backend={name}/.*") for name in check.backends)
-            text += "".join(f"  {key}: *{name}\n" for name, key in keys)
+            own += [f"  # {check.bounds_comment}\n  {system}:.*: {flow(check.bounds)}\n"]
+        text += f"\n{check.name}:\n{''.join(own)}" if own else ""
     return text
 
 
