@@ -39,6 +39,17 @@ class FilePerProcess(BenchioCheck):
 
 @rfm.simple_test
 @swept
+class FilePerProcessRead(BenchioCheck):
+    """Each writer reads a file that another has written; or each node, or each of N groups."""
+
+    descr = "Parallel read of a file per process, per node, or of N files"
+
+    #: Who has a file: process, node, or a number of files.
+    files = parameter(type=str)
+
+
+@rfm.simple_test
+@swept
 class SystemLoad(BenchioCheck):
     """Independent benchmarks share the filesystem; their aggregate is judged."""
 

@@ -43,6 +43,12 @@ NIGHTLY = {
         "nodes": [1],
         "files": ["process"],
     },
+    "FilePerProcessRead": {
+        "backend": ["hdf5", "stream"],
+        "local_size": [64],
+        "nodes": [1],
+        "files": ["process"],
+    },
     "SystemLoad": {"backend": ["mpiio"], "local_size": [64], "nodes": [1], "instances": [1, 2]},
 }
 
@@ -50,6 +56,12 @@ ACCEPTANCE = {
     "SharedFileWrite": {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
     "SharedFileRead": {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
     "FilePerProcess": {
+        "backend": [*WITH_PNETCDF, "stream"],
+        "local_size": [64, 128],
+        "nodes": [1],
+        "files": ["process", 2],
+    },
+    "FilePerProcessRead": {
         "backend": [*WITH_PNETCDF, "stream"],
         "local_size": [64, 128],
         "nodes": [1],

@@ -288,6 +288,14 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 backends=SHARING,
                 metrics=_READ,
             ),
+            Check(
+                "FilePerProcessRead",
+                "read {files}",
+                operation="read",
+                parameters=(*SHARED_FILE, FILES),
+                fixed={},
+                metrics=_READ,
+            ),
             replace(_IOR_PEER, name="IorPeerRead", short="read {files}, IOR", operation="read"),
             Check(
                 "IoProfile",

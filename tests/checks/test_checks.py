@@ -20,6 +20,7 @@ LOCAL = {
     "SharedFileWrite": 2 * 7,
     "SharedFileRead": 2 * 3,
     "FilePerProcess": 2 * 4,
+    "FilePerProcessRead": 2 * 2,
     "SystemLoad": 2 * 2,
     "LibraryVersions": 2,
 }
@@ -31,7 +32,7 @@ def test_local_runs_what_the_gate_expects(site):
     assert done.returncode == 0, done.stdout
     ran = re.findall(r"DRY.*?\] (\w+) .*@local:(?:disk|tmpfs)\+gnu", done.stdout)
     assert Counter(ran) >= Counter(LOCAL), done.stdout
-    assert f"Ran {sum(LOCAL.values()) + 2}/36 test case(s)" in done.stdout, "with two fixtures"
+    assert f"Ran {sum(LOCAL.values()) + 2}/40 test case(s)" in done.stdout, "with two fixtures"
     assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
     assert "WARNING" not in done.stdout
 
@@ -105,6 +106,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
             "sweep": {
                 "SharedFileRead": common,
                 "FilePerProcess": {**common, "backend": ["stream"], "files": ["process", "gather"]},
+                "FilePerProcessRead": {**common, "files": ["process"]},
                 "SystemLoad": {**common, "instances": [1, 2]},
             }
         },
@@ -136,6 +138,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "  .*: {total_max: [1, -1, null]}\n"
         "SystemLoad: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
         "FilePerProcess: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
+        "general: {'.*': {total_max: [1, -1, null]}}\n"
         "SharedFileWrite: {'small:.*': {close_fraction: [0, null, 1, '1']}}\n"
     )
     done = site.reframe("-r", "-S", "repeats=3")
@@ -167,6 +170,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         read,
         f"FilePerProcess/backend=stream/{size}/files=process",
         f"FilePerProcess/backend=stream/{size}/files=gather",
+        f"FilePerProcessRead/backend=hdf5/{size}/files=process",
         f"{load}1",
         f"{load}2",
     }

@@ -25,6 +25,9 @@ EVERY = {
     "local:tmpfs/gnu/FilePerProcess/backend=stream/local_size=64x64x64/writers=4/files=process": (
         case("FilePerProcess", backend="stream", files="process")
     ),
+    "local:tmpfs/gnu/FilePerProcessRead/backend=hdf5/local_size=64x64x64/writers=4/files=2": case(
+        "FilePerProcessRead", files="2"
+    ),
     "local:tmpfs/gnu/SystemLoad/backend=hdf5/local_size=64x64x64/writers=4/instances=2": case(
         "SystemLoad", instances=2
     ),
@@ -153,7 +156,7 @@ def test_names_and_their_order():
     # All of them in one: names are still told apart.
     assert len(set(short_names(EVERY.values()).values())) == len(EVERY)
     assert [one.shape for one in EVERY.values()] == [
-        "write shared", "read shared", "write process", "write shared x2", "write each OST",
+        "write shared", "read shared", "write process", "read 2", "write shared x2", "write each OST",
         "write shared, IOR", "read process, IOR", "profile shared", "library versions",
     ]  # fmt: skip
     assert cases[1].stripes == "stripes -1 x 1 MiB"

@@ -101,6 +101,7 @@ def test_every_case_has_its_metrics(spoil):
         MPIIO: [*WRITTEN, *FINISH[:-1]],
         READ: [*TOTALS, "data_median", "open_s", "read_s", "close_s", *FINISH],
         changed(CASE, "FilePerProcess", files="process"): [*WRITTEN, *FINISH],
+        changed(READ, "FilePerProcessRead", files="2"): list(READ.metrics),
         changed(CASE, "SystemLoad", instances=2): [*WRITTEN, *FINISH, "instance_min"],
         changed(CASE, "SlowOst", stripe_size=1): [*TOTALS, "ost_ratio"],
         changed(CASE, "IorPeer", files="shared"): [*TOTALS, "ior_max", "ior_median", "ior_ratio"],

@@ -112,7 +112,7 @@ def settings(check, striped=True, **values):
 
 def test_settings_of_every_check():
     known = [check.name for check in CHECKS.values() if not check.is_everywhere]
-    counts = {"FilePerProcess": 8, "SystemLoad": 12, "SlowOst": 1}
+    counts = {"FilePerProcess": 8, "FilePerProcessRead": 8, "SystemLoad": 12, "SlowOst": 1}
     assert {check: len(settings(check)) for check in known} == dict.fromkeys(known, 4) | counts
     (slow,) = settings("SlowOst")
     assert (slow.nodes, slow.writers_per_node) == (1, 24)

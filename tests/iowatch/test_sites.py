@@ -26,7 +26,7 @@ PUBLISHED = ROOT / "reference_values" / "published"
 CASES = {
     "archer": (36, 1752), "cirrus": (11, 386), "cosma5": (8, 65), "cosma6": (10, 566),
     "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (25, 112), "ulysses": (8, 122),
-    "archer2": (60, 1110), "slurm": (21, 138), "local": (34, 114),
+    "archer2": (60, 1110), "slurm": (21, 138), "local": (38, 154),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
