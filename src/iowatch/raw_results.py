@@ -11,7 +11,6 @@ import gzip
 import shutil
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from iowatch.run import day_of
 
 FOLDER = "runs"
 COMPRESSED = ".gz"
+DONE = ".compressed"  # in the folder of a night
 #: Who looks at a recent run wants to read it as it is.
 COMPRESS_AFTER = timedelta(days=30)
 
@@ -45,24 +45,40 @@ def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) ->
     `keep_days` is by system and partition: of others nothing is removed. Whoever runs this holds
     the lock of the night, and never meets a run that is still being written: those are of today.
     """
-    nights = prefix / FOLDER
+    folder = prefix / FOLDER
+    shortest = timedelta(days=min(keep_days.values(), default=0))
     try:
-        for night in sorted(nights.iterdir()) if nights.is_dir() else ():
+        for night in sorted(folder.iterdir()) if folder.is_dir() else ():
             try:
                 age = today - day_of(night.name)
             except ValueError:  # not ours
                 continue
-            for folder in night.iterdir() if night.is_dir() and age > timedelta() else ():
-                case = known_case(folder.name.partition("+")[0].replace(",", "/"))
-                days = keep_days.get((case.system, case.partition)) if case else None
-                if days is not None and age > timedelta(days=days):
-                    shutil.rmtree(folder)
-                elif case and age > COMPRESS_AFTER:
-                    _compress(folder)
-            with suppress(OSError):  # not empty
-                night.rmdir()
+            if keep_days and age > shortest and night.is_dir():
+                _remove(night, keep_days, age)
+            # A folder is looked into once: a year of them would take long on a shared filesystem.
+            if age > COMPRESS_AFTER and night.is_dir() and not (night / DONE).exists():
+                for run in night.iterdir():
+                    if _case_of(run):
+                        _compress(run)
+                (night / DONE).touch()
     except OSError as err:
         raise UserError(f"{err.filename}: old raw results stay: {err.strerror}") from None
+
+
+def _remove(night: Path, keep_days: Mapping[tuple[str, str], int], age: timedelta) -> None:
+    """The runs of a night that their partition does not keep for so long, and then the night."""
+    for run in night.iterdir():
+        case = _case_of(run)
+        days = keep_days.get((case.system, case.partition)) if case else None
+        if days is not None and age > timedelta(days=days):
+            shutil.rmtree(run)
+    if [file.name for file in night.iterdir()] in ([], [DONE]):
+        shutil.rmtree(night)
+
+
+def _case_of(folder: Path) -> Case | None:
+    """The case of a run; None if the folder is not ours."""
+    return known_case(folder.name.partition("+")[0].replace(",", "/"))
 
 
 def _compress(folder: Path) -> None:

@@ -108,7 +108,7 @@ def test_what_is_not_ours_stays_as_it_is(tmp_path):
     tidy(tmp_path, KEEP, DAY + timedelta(days=9999))
     assert [names(folder) for folder in strange] == [["file"]] * 3
     assert names(nights) == ["2026-01-01.txt", NIGHT, "2026-13-45", "README", "notes"]
-    assert names(nights / NIGHT) == ["log", "notes"]
+    assert names(nights / NIGHT) == [".compressed", "log", "notes"]
     tidy(tmp_path / "nosuch", KEEP, DAY)
 
 
@@ -144,3 +144,14 @@ def test_what_cannot_be_read_or_removed_is_one_line(tmp_path, monkeypatch):
         with pytest.raises(UserError, match="old raw results stay: Permission denied"):
             tidy(tmp_path, KEEP, DAY + timedelta(days=401))
         folder.chmod(0o700)
+
+
+def test_a_night_is_looked_into_once(tmp_path):
+    """A year of nights on a shared filesystem would take longer than the rest of the night."""
+    run(tmp_path)
+    old = DAY + MONTH + timedelta(days=1)
+    tidy(tmp_path, KEEP, old)
+    (folder,) = [path for path in (tmp_path / FOLDER / NIGHT).iterdir() if path.is_dir()]
+    (folder / "late").write_text("x")
+    tidy(tmp_path, KEEP, old)
+    assert (folder / "late").read_text() == "x"
