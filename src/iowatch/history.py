@@ -21,7 +21,7 @@ from typing import Any
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
 from iowatch.references import Reference
-from iowatch.run import Run, night_id
+from iowatch.run import Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
 from iowatch.site import NIGHTLY
 from iowatch.verdict import EXCUSABLE, Kind
@@ -98,16 +98,21 @@ def tests_of(session: Mapping[str, Any]) -> list[Any]:
 
 
 def _own_night(info: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> str:
-    """The id of a session that nobody gave one; empty if it did not run the whole nightly sweep."""
-    ran, promised = set(), 0
+    """The id of a session that nobody gave one; empty if it did not run the whole nightly sweep.
+
+    It is the name under which its raw results are kept.
+    """
+    ran, promised, kept = set(), 0, ""
     for test in tests:
         is_ours = test.get("sweep") == NIGHTLY and test.get("case_id")
         if is_ours and test["result"] not in UNFINISHED:
             ran.add(test["case_id"])
             promised = max(promised, test.get("promised", 0))
+            kept = Path(test.get("kept") or "").parent.name or kept
     if not promised or len(ran) < promised:
         return ""
-    return night_id(datetime.fromtimestamp(info["time_start_unix"], tz=UTC))
+    began = night_id(datetime.fromtimestamp(info["time_start_unix"], tz=UTC))
+    return kept if is_night_id(kept) else began
 
 
 def _run(case: Case, info: Mapping[str, Any], night: str, test: Mapping[str, Any]) -> Run:

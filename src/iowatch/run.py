@@ -8,6 +8,7 @@ decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -15,6 +16,8 @@ from datetime import UTC, date, datetime
 from iowatch.case import Case
 from iowatch.references import Reference
 from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
+
+_NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,10 @@ Nights = Mapping[str, Sequence[Run]]  # by their ids, oldest first; runs in the 
 def night_id(began: datetime) -> str:
     """The id of a night that begins now: it sorts by time, and may be part of a file's name."""
     return f"{began.astimezone(UTC):%Y-%m-%dT%H%M%S}"
+
+
+def is_night_id(text: str) -> bool:
+    return bool(_NIGHT.fullmatch(text))
 
 
 def day_of(night: str) -> date:

@@ -261,6 +261,9 @@ def test_one_partition_of_a_site():
 
 def test_where_results_are(monkeypatch, tmp_path):
     prefix = Path(os.environ["RFM_PREFIX"])
+    for name, module in list(sys.modules.items()):  # or the prefix is that of another test
+        if Path(getattr(module, "__file__", None) or "").parent == ROOT / "site_configs":
+            monkeypatch.delitem(sys.modules, name)
     found = read_site("local")
     assert (found.prefix, found.database) == (prefix, prefix / "results.db")
     assert site.results_database() == prefix / "results.db"
