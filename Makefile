@@ -17,7 +17,7 @@ nightly: setup
 
 test: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
-	source env.sh && pytest -m "not slow"
+	source env.sh && pytest -m "not slow" -n 2 --dist loadgroup
 
 test-all: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure

@@ -264,6 +264,14 @@ def injected(shim: Path, fault: str, file: Path, size: int, **more: object) -> d
     return {"env": env, "launcher": ["-x", f"LD_PRELOAD={shim}"]}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several workers, one has all tests of a file, for they share what they look at; and all
+    that run on the one cluster."""
+    for item in items:
+        alone = "filesystems" if "filesystems" in item.path.parts else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(alone))
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Says which folder took how long: the whole has to fit into what CI may take."""
