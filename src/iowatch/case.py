@@ -201,16 +201,24 @@ def short_names(cases: Collection[Case]) -> dict[Case, str]:
 
     What all of them share need not be said.
     """
-    words = {case: (case.shape, case.stripes, case.size, _writers(case)) for case in cases}
-    differs = [len(set(column)) > 1 for column in zip(*words.values(), strict=True)]
+    words = {case: _words(case) for case in cases}
+    columns = zip(*words.values(), strict=True)
+    differs = [len({word for word in column if word}) > 1 for column in columns]
     environs = {case.environ for case in cases}
     names = {}
     for case, own in words.items():
-        what = case.backend or case.shape
-        parts = [f"{what} on {case.partition}"]
-        parts += [w for w, telling in zip(own, differs, strict=True) if w and telling and w != what]
+        parts = [f"{case.backend or case.shape} on {case.partition}"]
+        parts += [word for word, telling in zip(own, differs, strict=True) if word and telling]
         names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
     return names
+
+
+def _words(case: Case) -> tuple[str, ...]:
+    """What may tell it from others besides its place and backend; what writes nothing is told by
+    its shape alone."""
+    if not case.backend:
+        return ("", "", "", "")
+    return (case.shape, case.stripes, case.size, _writers(case))
 
 
 def _writers(case: Case) -> str:
