@@ -137,7 +137,7 @@ class Template:
                 "hashcode": f"{number:08x}",
                 "case_id": case,
                 "sentence": self.test["sentence"].replace(self.test["case_id"], case),
-                "kept": f"/work/iowatch/runs/{night}/{case.replace('/', ',')}",
+                "kept": f"/lustre/iowatch/runs/{night}/{case.replace('/', ',')}",
                 "promised": CASES,
                 "job_completion_time_unix": start + 30 * number,
                 "conditions": {**self.test["conditions"], **met},
@@ -169,7 +169,7 @@ def store(connection: sqlite3.Connection, sessions: Any) -> None:
         for session in sessions:
             info = session["session_info"]
             times = info["time_start_unix"], info["time_end_unix"]
-            yield info["uuid"], *times, json.dumps(session), "/work/iowatch/reports/run.json"
+            yield info["uuid"], *times, json.dumps(session), "/lustre/iowatch/reports/run.json"
             tests.extend(
                 (
                     *(test[key] for key in ("name", "system", "partition", "environ")),
