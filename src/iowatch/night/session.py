@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,7 +182,7 @@ def temporary_folder() -> Iterator[Path]:
 def environment(folder: Path, night: str) -> dict[str, str]:
     """ReFrame's own environment: it leaves a log in TMPDIR whenever it starts.
 
-    Its jobs get the user's TMPDIR again, from reframe_checks/job.py.
+    Its jobs get the user's TMPDIR again, from reframe_checks/base.py.
     """
     users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users}
@@ -277,7 +276,7 @@ def _descendants() -> set[int]:
     return found
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(system: str, folder: Path) -> Iterator[int]:
     """Hold the lock of a system's nights, a file in `folder`; UserError if somebody else does.
 
