@@ -4,7 +4,9 @@ import json
 import sqlite3
 import uuid
 from contextlib import closing
+from datetime import datetime, timedelta
 
+STAMP = "%Y-%m-%dT%H%M%S"
 HOUR = 3600
 DAY = 24 * HOUR
 
@@ -51,6 +53,10 @@ def later(blob, seconds, night=None):
     for run in session["runs"]:
         for test in run["testcases"]:
             test["job_completion_time_unix"] += seconds
+            if test.get("kept"):  # a session without an id is known by this
+                prefix, kept, case = test["kept"].rsplit("/", 2)
+                then = datetime.strptime(f"{kept}+0000", f"{STAMP}%z") + timedelta(seconds=seconds)
+                test["kept"] = f"{prefix}/{then:{STAMP}}/{case}"
     return json.dumps(session)
 
 
