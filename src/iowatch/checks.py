@@ -306,7 +306,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             ),
             Check(
                 "LibraryVersions",
-                "library versions",
+                "versions",
                 parameters=(),
                 fixed={},
                 metrics=(),

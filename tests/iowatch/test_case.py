@@ -158,7 +158,7 @@ def test_names_and_their_order():
     assert [one.shape for one in EVERY.values()] == [
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "write each OST", "write shared, IOR", "read process, IOR", "profile shared",
-        "library versions",
+        "versions",
     ]  # fmt: skip
     assert cases[1].stripes == "stripes -1 x 1 MiB"
     assert [one.striping for one in (cases[0], cases[1], WRITE)] == [

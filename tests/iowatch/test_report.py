@@ -106,7 +106,7 @@ def test_case_without_metrics_is_reported_too(tmp_path):
             assert f"1 {word}" in text or "2 ok" in text
             failed = suite.find(f"testcase[@name='{versions}']/failure") is not None
             assert failed is night.is_red is (word == "defect")
-            line = "| **defect** | - | - | - | library versions on fs3: HDF5 1.8.14 is slow "
+            line = "| **defect** | - | - | - | versions on fs3: HDF5 1.8.14 is slow "
             assert (line in text) is failed
 
 
