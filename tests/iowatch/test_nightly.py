@@ -166,6 +166,13 @@ def test_clock_that_is_set_back_during_the_night_hides_no_verdict(site):
     assert night.problems == []
 
 
+def test_session_stored_without_its_night_hides_no_verdict(site):
+    """It was cut off before ReFrame wrote down which night it was of."""
+    test = reported(HDF5, promised=2, result="fail", verdict="severe")
+    site(Session(session(test, uuid="1"), status=1))
+    assert [str(row.kind) for row in nightly.run(Wanted("local")).red] == ["severe"]
+
+
 def test_signal_after_the_session_loses_nothing(site, monkeypatch):
     """While the night is judged: else nobody would see what was measured."""
     look_back = nightly.look_back

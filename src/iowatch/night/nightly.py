@@ -144,14 +144,15 @@ def _judged(wanted: Wanted, site: Site, night: str, ran: Sequence[tuple[Part, Se
         except UserError as err:
             problems.append(str(err))
     stored = {run.session for run in runs}
-    sessions = set()
+    tonight: list[Run] = []
     for part, session in ran:
         own = list(_own(session, night))
         problems += _problems(part, session, own, stored)
-        runs += [run for run in own if run.session not in stored]
-        sessions |= {run.session for run in own}
-    # What has just run has the last word, whatever a clock that was set back says.
-    runs.sort(key=lambda run: run.session in sessions)
+        tonight += own
+    sessions = {run.session for run in tonight}
+    # What has just run has the last word, whatever a clock that was set back says, and is of this
+    # night even if its session was stored before it said so.
+    runs = [run for run in runs if run.session not in sessions] + tonight
     whole = night_of(site.system, night, runs, known, now)
     problems += [*lost_baselines(whole.cases), *_tidy(site, now.date())]
     whole = replace(whole, problems=list(dict.fromkeys(problems)), signal=ran[-1][1].signal)
