@@ -23,7 +23,8 @@ die() {
 site_advice="Without Debian's packages, as on a site with modules or Spack:
   1. load MPI, parallel HDF5 and parallel NetCDF-Fortran, all with their Fortran interfaces
      (module load ..., or: spack load openmpi hdf5 netcdf-fortran)
-  2. cmake -S src/benchio -B build/benchio -DCMAKE_RUNTIME_OUTPUT_DIRECTORY=\$PWD/build/bin
+  2. FC=mpif90 cmake -S src/benchio -B build/benchio \\
+       -DCMAKE_RUNTIME_OUTPUT_DIRECTORY=\$PWD/build/bin    (on a Cray: FC=ftn)
      cmake --build build/benchio"
 
 # run NAME COMMAND: one line when it is done; when it fails, the end of what it said.
@@ -138,7 +139,7 @@ if [[ -n $debian ]]; then
     # Debian's compiler is known, so a warning is an error there; a site's may warn of other things
     options+=(
         -G Ninja -DBENCHIO_WERROR=ON -DBENCHIO_PNETCDF=ON
-        "-DHDF5_ROOT=$libraries/hdf5/openmpi" "-DNetCDF_Fortran_ROOT=$PWD/build/netcdf-fortran-mpi"
+        "-DNetCDF_Fortran_ROOT=$PWD/build/netcdf-fortran-mpi"
     )
 fi
 

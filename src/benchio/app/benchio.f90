@@ -1,23 +1,22 @@
-!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and Fortran
-!> streams, reads them back, and reports a bandwidth only for what was verified.
+!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and POSIX, has
+!> a witness confirm every byte, and only then reports a bandwidth.
 program benchio
     use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
-    use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, &
-        MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, MPI_Init, MPI_INTEGER8, &
-        MPI_MAX_PROCESSOR_NAME, MPI_SUM
-    use benchio_command_line, only: parse_command_line
+    use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
+        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
+        MPI_Init, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
-    use benchio_options, only: help_text, options
-    use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, hold_directory, &
-        look_for, probe_file, remove_file, utc_now, write_file
+    use benchio_layout, only: choose_partners, new_layout
+    use benchio_options, only: help_text, options, parse_command_line
+    use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
+        remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, new_backend
     use benchio_report, only: plan_text, table_text, version_text
     use benchio_result, only: gather_memory, has_cases, run_result
     use benchio_result_json, only: result_json
-    use benchio_runner, only: run_rounds
-    use benchio_striping, only: set_striping
-    use benchio_target, only: check_room, inspect_target
-    use benchio_team, only: new_team
+    use benchio_rounds, only: run_rounds
+    use benchio_run_directory, only: check_room, choose_run_id, inspect_target, &
+        make_run_directory, remove_run_directory
     use benchio_text, only: one_line
     implicit none (type, external)
 
@@ -46,23 +45,26 @@ program benchio
 
     if (message /= '') call refuse(exit_usage, message)
     call choose_backends()
-    call new_team(choice, comm, run%group, run%error)
+    call new_layout(choice, comm, run%plan, run%error)
     if (run%error%failed()) call refuse(exit_usage, run%error%message)
 
+    run%choice = choice
+    call choose_run_id(choice%run_id, comm, run%choice%run_id, run%error)
     run%started = utc_now()
-    call MPI_Allreduce(run%group%own%block%bytes(), run%bytes, 1, MPI_INTEGER8, MPI_SUM, comm)
+    call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
     call gather_hosts()
     if (choice%dry_run) choice%json = ''
     if (choice%json /= '') call prepare_result_file()
-    call inspect_target(choice%directory, choice%filesystems, comm, run%group%place, run%error)
-    if (.not. run%error%failed()) call prepare_directory()
+    call inspect_target(choice%directory, choice%filesystems, comm, run%place, run%error)
+    if (.not. run%error%failed()) then
+        call check_room(run%place, run%bytes, merge(size(methods), 1, choice%keep), comm, run%error)
+    end if
     if (choice%dry_run) then
         if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
     else if (.not. run%error%failed()) then
-        call run_rounds(run%group, methods, run%records, run%completed, run%error)
-        may_be_open = run%error%status == exit_io
+        call measure()
     end if
-    call gather_memory(run, comm)
+    call gather_memory(run)
     call report()
     ! HDF5 would close its file in MPI_Finalize. But MPICH, without one, kills whom it can, and the
     ! exit status is then of that.
@@ -70,6 +72,23 @@ program benchio
     call leave(run%error%status, '')
 
 contains
+
+    !> Collective: all rounds, in a directory of their own.
+    subroutine measure()
+        call make_run_directory(run%place, run%choice%run_id, choice%stripes, &
+            run%plan%is_first_on_node, comm, run%error)
+        if (run%error%failed()) return
+        call choose_partners(choice, run%place%is_node_local, run%plan)
+        call run_rounds(run, methods)
+        may_be_open = run%error%status == exit_io
+        call agree(run%error, comm)     ! every rank has removed its files
+        if (run%place%is_made_here) then
+            call remove_run_directory(run%place, message)   ! not while there are files to keep
+            if (message /= '' .and. .not. choice%keep) call run%error%set(exit_io, 'rmdir', &
+                run%place%run_path, message)
+        end if
+        call agree(run%error, comm)
+    end subroutine measure
 
     !> Of those that a launcher started; without one, this is the only process.
     logical function is_first_process()
@@ -95,7 +114,7 @@ contains
             name = trim(choice%backends(i))
             if (all(backend_names /= name)) then
                 call refuse(exit_usage, '--backend does not know "'//name// &
-                    '"; there are mpiio, hdf5, netcdf, pnetcdf and stream')
+                    '"; there are mpiio, hdf5, netcdf, pnetcdf and posix')
             else if (.not. built_in(name)) then
                 call refuse(exit_not_built_in, 'backend '//name// &
                     ' is not built in: it was configured without that library')
@@ -113,7 +132,7 @@ contains
 
         call MPI_Get_processor_name(name, length)
         host = name(:length)
-        allocate (run%host_of_rank(merge(run%group%ranks, 0, rank == 0)))
+        allocate (run%host_of_rank(merge(run%plan%ranks, 0, rank == 0)))
         call MPI_Gather(host, len(host), MPI_CHARACTER, run%host_of_rank, len(host), &
             MPI_CHARACTER, 0, comm)
     end subroutine gather_hosts
@@ -134,29 +153,6 @@ contains
         call agree(run%error, comm)
         if (run%error%failed()) call leave(run%error%status, 'benchio: error: '//run%error%line())
     end subroutine prepare_result_file
-
-    !> Collective: no file of ours may exist, there must be room, and the stripes are set.
-    subroutine prepare_directory()
-        integer :: at_once, i
-        logical :: elsewhere
-
-        at_once = merge(size(methods), 1, choice%keep)
-        do i = 1, size(methods)
-            call check_room(run%group%place, run%group%path_of(methods(i)%it, &
-                run%group%own%file), run%bytes, at_once, run%group%removes, comm, run%error)
-        end do
-        if (rank == 0 .and. .not. (run%error%failed() .or. choice%dry_run)) then
-            call hold_directory(run%group%place%path, elsewhere, message)
-            if (message /= '') call run%error%set(exit_io, 'open', run%group%place%path, message)
-            if (elsewhere) call run%error%set(exit_io, 'flock', run%group%place%path, &
-                'another process holds this directory, as a benchio does while it runs')
-        end if
-        if (rank == 0 .and. .not. (run%error%failed() .or. choice%dry_run)) then
-            call set_striping(run%group%place%path, choice%stripes, run%group%place%filesystem, &
-                run%error)
-        end if
-        call agree(run%error, comm)
-    end subroutine prepare_directory
 
     !> On rank 0: the result file, then the table and the error.
     subroutine report()

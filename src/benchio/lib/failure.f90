@@ -2,7 +2,7 @@
 module benchio_failure
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
-        MPI_COMM_WORLD, MPI_Error_string, MPI_INTEGER, MPI_INTEGER8, &
+        MPI_COMM_WORLD, MPI_Error_string, MPI_INTEGER, MPI_INT64_T, &
         MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
     use benchio_text, only: decimal, one_line
     implicit none (type, external)
@@ -90,7 +90,7 @@ contains
 
         mine = huge(mine)
         if (error%failed()) mine = error%status*above_ranks + error%rank
-        call MPI_Allreduce(mine, first, 1, MPI_INTEGER8, MPI_MIN, comm)
+        call MPI_Allreduce(mine, first, 1, MPI_INT64_T, MPI_MIN, comm)
         if (first == huge(first)) return
 
         ! Several ranks may know of it already, from an agreement of fewer.

@@ -1,133 +1,167 @@
-!> The spokesperson pattern: rank 0 collects a slab of the array from its owners, or hands it out.
+!> The spokesperson pattern: rank 0 collects a slab of the array from its owners and writes it, or
+!> reads it and hands it out.
 module benchio_gather
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Datatype, MPI_Irecv, &
-        MPI_Isend, MPI_ORDER_FORTRAN, MPI_Recv, MPI_REAL8, MPI_Request, MPI_Send, &
-        MPI_STATUS_IGNORE, MPI_STATUSES_IGNORE, MPI_Type_commit, MPI_Type_create_subarray, &
-        MPI_Type_free, MPI_Waitall
+    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_Irecv, &
+        MPI_Isend, MPI_Request, MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
+    use benchio_backend, only: backend
+    use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, new_decomposition
+    use benchio_failure, only: failure
+    use benchio_transfer, only: describe_piece, first_in_memory, new_transfer_plan, piece, &
+        transfer_plan
     implicit none (type, external)
     private
 
-    public :: gather_slab, scatter_slab
+    public :: move_gathered
+
+    !> Of the buffer on rank 0, which bounds its extra memory.
+    integer(int64), parameter :: slab_bytes = 8*2_int64**20
 
     integer, parameter :: tag = 1
 
 contains
 
-    !> Collective: the slab of the global array, on rank 0, from every rank's block.
-    subroutine gather_slab(field, block, slab, buffer, comm)
-        real(real64), intent(in), contiguous, target :: field(:, :, :)  !! with halo
-        type(decomposition), intent(in) :: block        !! of this rank
-        type(decomposition), intent(in) :: slab         !! without halo
-        real(real64), intent(inout), contiguous, target :: buffer(:, :, :)   !! rank 0: the slab
-        type(MPI_Comm), intent(in) :: comm
-
-        type(MPI_Datatype) :: part
-        type(MPI_Request), allocatable :: requests(:)
-        integer :: i, rank, ranks, used
-
-        call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_size(comm, ranks)
-        if (rank /= 0) then
-            if (.not. overlap(block, slab)) return
-            part = common_part(block, slab)
-            call MPI_Send(field, 1, part, 0, tag, comm)
-            call MPI_Type_free(part)
-            return
-        end if
-
-        allocate (requests(ranks + 1))
-        used = 0
-        do i = 0, ranks - 1
-            associate (owner => owner_block(block, i))
-                if (.not. overlap(owner, slab)) cycle
-                used = used + 1
-                part = common_part(slab, owner)
-                call MPI_Irecv(buffer, 1, part, i, tag, comm, requests(used))
-                call MPI_Type_free(part)    ! once the transfer is done
-            end associate
-        end do
-        if (overlap(block, slab)) then
-            used = used + 1
-            part = common_part(block, slab)
-            call MPI_Isend(field, 1, part, 0, tag, comm, requests(used))
-            call MPI_Type_free(part)
-        end if
-        call MPI_Waitall(used, requests(:used), MPI_STATUSES_IGNORE)
-    end subroutine gather_slab
-
-    !> Collective: rank 0 gives each rank its part of the slab.
-    subroutine scatter_slab(buffer, slab, field, block, comm)
-        real(real64), intent(in), contiguous, target :: buffer(:, :, :)     !! rank 0: the slab
-        type(decomposition), intent(in) :: slab         !! without halo
+    !> Collective: writes or reads all blocks through rank 0, which alone has the file open.
+    subroutine move_gathered(method, writes, field, block, comm, gather_seconds, error)
+        class(backend), intent(inout) :: method     !! open on rank 0, for rank 0 alone
+        logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
-        type(decomposition), intent(in) :: block        !! of this rank
-        type(MPI_Comm), intent(in) :: comm
+        type(decomposition), intent(in) :: block    !! of this rank
+        type(MPI_Comm), intent(in) :: comm          !! all ranks of the file
+        real(real64), intent(out) :: gather_seconds !! of rank 0, which the others wait for: 0 there
+        type(failure), intent(inout) :: error
 
-        type(MPI_Datatype) :: part
-        type(MPI_Request), allocatable :: requests(:)
-        integer :: i, rank, ranks, used
+        real(real64), allocatable, target :: buffer(:)
+        real(real64), pointer, contiguous :: values(:, :, :)
+        type(decomposition) :: slab
+        type(transfer_plan) :: plan
+        type(piece) :: part
+        integer(int64) :: number
+        integer :: rank
 
         call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_size(comm, ranks)
-        if (rank /= 0) then
-            if (.not. overlap(block, slab)) return
-            part = common_part(block, slab)
-            call MPI_Recv(field, 1, part, 0, tag, comm, MPI_STATUS_IGNORE)
-            call MPI_Type_free(part)
-            return
-        end if
-
-        allocate (requests(ranks + 1))
-        used = 0
-        if (overlap(block, slab)) then
-            used = used + 1
-            part = common_part(block, slab)
-            call MPI_Irecv(field, 1, part, 0, tag, comm, requests(used))
-            call MPI_Type_free(part)
-        end if
-        do i = 0, ranks - 1
-            associate (owner => owner_block(block, i))
-                if (.not. overlap(owner, slab)) cycle
-                used = used + 1
-                part = common_part(slab, owner)
-                call MPI_Isend(buffer, 1, part, i, tag, comm, requests(used))
-                call MPI_Type_free(part)
-            end associate
+        plan = new_transfer_plan(block%global, slab_bytes)
+        slab%global = block%global
+        slab%grid = 1
+        allocate (buffer(merge(product(plan%step), 0_int64, rank == 0)))
+        gather_seconds = 0
+        do number = 1, plan%number_of()
+            part = plan%piece(number)
+            slab%lower = part%before
+            slab%extent = part%extent
+            if (rank /= 0) then
+                call exchange_with_first(writes, field, block, slab, comm)
+                cycle
+            end if
+            values(1:slab%extent(1), 1:slab%extent(2), 1:slab%extent(3)) => buffer
+            if (.not. writes) call move_slab(method, writes, values, slab, error)
+            gather_seconds = gather_seconds - now()
+            call exchange_with_owners(writes, field, block, values, slab, comm)
+            gather_seconds = gather_seconds + now()
+            if (writes) call move_slab(method, writes, values, slab, error)
         end do
-        call MPI_Waitall(used, requests(:used), MPI_STATUSES_IGNORE)
-    end subroutine scatter_slab
+    end subroutine move_gathered
 
-    pure function owner_block(block, rank) result(owner)
+    !> After a failure nothing is moved any more, but the others still send their parts, or wait.
+    subroutine move_slab(method, writes, values, slab, error)
+        class(backend), intent(inout) :: method
+        logical, intent(in) :: writes
+        real(real64), intent(inout), contiguous, target :: values(:, :, :)
+        type(decomposition), intent(in) :: slab
+        type(failure), intent(inout) :: error
+
+        if (error%failed()) return
+        call method%select(slab, error)
+        if (error%failed()) return
+        call method%move(writes, values, error)
+    end subroutine move_slab
+
+    !> Every rank but the first: sends its part of the slab, or receives it.
+    subroutine exchange_with_first(gathers, field, block, slab, comm)
+        logical, intent(in) :: gathers
+        real(real64), intent(inout), contiguous, target :: field(:, :, :)
+        type(decomposition), intent(in) :: block, slab
+        type(MPI_Comm), intent(in) :: comm
+
+        type(MPI_Request) :: request(1)
+
+        if (any(block%lower >= slab%lower + slab%extent) .or. &
+            any(slab%lower >= block%lower + block%extent)) return
+        call start_transfer(gathers, field, block, slab, 0, comm, request(1))
+        call MPI_Waitall(1, request, MPI_STATUSES_IGNORE)
+    end subroutine exchange_with_first
+
+    !> The first rank: receives every owner's part of the slab, its own too, or sends it.
+    subroutine exchange_with_owners(gathers, field, block, values, slab, comm)
+        logical, intent(in) :: gathers
+        real(real64), intent(inout), contiguous, target :: field(:, :, :)
         type(decomposition), intent(in) :: block
-        integer, intent(in) :: rank
-        type(decomposition) :: owner
+        real(real64), intent(inout), contiguous, target :: values(:, :, :)  !! the slab
+        type(decomposition), intent(in) :: slab
+        type(MPI_Comm), intent(in) :: comm
 
-        owner = new_decomposition(block%global, block%grid, int(rank, int64), 0_int64)
-    end function owner_block
+        type(MPI_Request), allocatable :: requests(:)
+        integer(int64) :: first(3), last(3), owner, x, y, z
+        integer :: used
 
-    pure logical function overlap(a, b)
-        type(decomposition), intent(in) :: a, b
+        first = owner_along(slab%lower, block%grid, block%global)
+        last = owner_along(slab%lower + slab%extent - 1, block%grid, block%global)
+        allocate (requests(product(last - first + 1) + 1))
+        used = 0
+        do z = first(3), last(3)
+            do y = first(2), last(2)
+                do x = first(1), last(1)
+                    owner = x + block%grid(1)*(y + block%grid(2)*z)
+                    used = used + 1
+                    call start_transfer(.not. gathers, values, slab, new_decomposition( &
+                        block%global, block%grid, owner, 0_int64), int(owner), comm, requests(used))
+                    if (owner > 0) cycle
+                    used = used + 1
+                    call start_transfer(gathers, field, block, slab, 0, comm, requests(used))
+                end do
+            end do
+        end do
+        call MPI_Waitall(used, requests, MPI_STATUSES_IGNORE)
+    end subroutine exchange_with_owners
 
-        overlap = all(a%lower < b%lower + b%extent .and. b%lower < a%lower + a%extent)
-    end function overlap
+    !> Which of so many ranks along a dimension owns an element of it, both from 0: the last one
+    !> whose first element is not after it.
+    elemental integer(int64) function owner_along(element, ranks, elements) result(owner)
+        integer(int64), intent(in) :: element, ranks, elements
 
-    !> The elements of one box, as it lies in memory with its halo, that are in another.
-    function common_part(box, other) result(part)
-        type(decomposition), intent(in) :: box, other
-        type(MPI_Datatype) :: part
+        owner = ((element + 1)*ranks - 1)/elements
+    end function owner_along
 
-        integer :: sizes(3), subsizes(3), starts(3)
-        integer(int64) :: first(3)
+    !> Begins to send, or to receive, what an array in memory has in common with another box.
+    subroutine start_transfer(sends, values, box, other, partner, comm, request)
+        logical, intent(in) :: sends
+        real(real64), intent(inout), contiguous, target :: values(:, :, :)
+        type(decomposition), intent(in) :: box      !! whose elements the array has, and its halo
+        type(decomposition), intent(in) :: other
+        integer, intent(in) :: partner
+        type(MPI_Comm), intent(in) :: comm
+        type(MPI_Request), intent(out) :: request
 
-        first = max(box%lower, other%lower)
-        sizes = int(box%extent + 2*box%halo)
-        subsizes = int(min(box%lower + box%extent, other%lower + other%extent) - first)
-        starts = int(first - box%lower + box%halo)
-        call MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_FORTRAN, MPI_REAL8, &
-            part)
-        call MPI_Type_commit(part)
-    end function common_part
+        type(MPI_Datatype) :: shared
+        real(real64), pointer, contiguous :: memory(:)
+        type(piece) :: part
+        integer(int64) :: room(3)
+        integer :: count
+
+        part%before = max(box%lower, other%lower) - box%lower
+        part%extent = min(box%lower + box%extent, other%lower + other%extent) &
+            - max(box%lower, other%lower)
+        room = box%extent + 2*box%halo
+        call describe_piece(part, room, shared, count)
+        memory(1:size(values, kind=int64)) => values
+        memory => memory(first_in_memory(box, part):)
+        if (sends) then
+            call MPI_Isend(memory, count, shared, partner, tag, comm, request)
+        else
+            call MPI_Irecv(memory, count, shared, partner, tag, comm, request)
+        end if
+        if (shared /= MPI_DOUBLE_PRECISION) call MPI_Type_free(shared)  ! once it is done
+    end subroutine start_transfer
 
 end module benchio_gather

@@ -1,28 +1,32 @@
 !> The innermost message on HDF5's error stack, which its Fortran interface does not give.
 module benchio_hdf5_error
-    use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_funloc, c_funptr, c_int, &
-        c_int64_t, c_loc, c_null_char, c_ptr, c_associated
+    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, &
+        c_int, c_int64_t, c_loc, c_null_char, c_ptr
+    use hdf5, only: hid_t
     use benchio_failure, only: exit_io, failure
     implicit none (type, external)
     private
 
     public :: check_hdf5
 
-    integer(c_int64_t), parameter :: default_stack = 0  ! H5E_DEFAULT
-    integer(c_int), parameter :: innermost_first = 0    ! H5E_WALK_UPWARD
+    !> An hid_t as C knows it: it has 32 bits in HDF5 1.8 and 64 bits since 1.10.
+    integer, parameter, public :: c_hid_t = merge(c_int, c_int64_t, hid_t == c_int)
+
+    integer(c_hid_t), parameter :: default_stack = 0    ! H5E_DEFAULT
+    integer(c_int), parameter :: innermost_first = 0      ! H5E_WALK_UPWARD
     integer, parameter :: text_size = 1024
 
-    !> H5E_error2_t of HDF5 1.10 and later, where an hid_t has 64 bits.
+    !> H5E_error2_t.
     type, bind(C) :: error_record
-        integer(c_int64_t) :: class_id, major, minor
+        integer(c_hid_t) :: class_id, major, minor
         integer(c_int) :: line
         type(c_ptr) :: function_name, file_name, description
     end type error_record
 
     interface
         integer(c_int) function h5ewalk(stack, direction, visit, data) bind(C, name='H5Ewalk2')
-            import :: c_funptr, c_int, c_int64_t, c_ptr
-            integer(c_int64_t), value :: stack
+            import :: c_funptr, c_hid_t, c_int, c_ptr
+            integer(c_hid_t), value :: stack
             integer(c_int), value :: direction
             type(c_funptr), value :: visit
             type(c_ptr), value :: data
@@ -48,7 +52,7 @@ contains
     end subroutine check_hdf5
 
     !> Keeps the last two descriptions HDF5 walks over first: the innermost one and its reason.
-    integer(c_int) function visit(depth, record, data) bind(C)
+    integer(c_int) function visit(depth, record, data) bind(C, name='benchio_visit_hdf5_error')
         integer(c_int), value :: depth
         type(error_record), intent(in) :: record
         type(c_ptr), value :: data

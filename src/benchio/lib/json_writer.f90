@@ -3,7 +3,9 @@
 !> A member of an object is given its key; an element of an array none. Nesting is the caller's:
 !> each open needs its close.
 module benchio_json_writer
+    use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
     use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
@@ -29,6 +31,7 @@ module benchio_json_writer
         procedure, private :: add_longs
         procedure, private :: append
         procedure, private :: begin
+        procedure, private :: open_with
         procedure, private :: close_with
     end type json_writer
 
@@ -38,10 +41,7 @@ contains
         class(json_writer), intent(inout) :: self
         character(*), intent(in), optional :: key
 
-        call self%begin(key)
-        call self%append('{')
-        self%depth = self%depth + 1
-        self%first = .true.
+        call self%open_with('{', key)
     end subroutine open_object
 
     subroutine close_object(self)
@@ -54,10 +54,7 @@ contains
         class(json_writer), intent(inout) :: self
         character(*), intent(in), optional :: key
 
-        call self%begin(key)
-        call self%append('[')
-        self%depth = self%depth + 1
-        self%first = .true.
+        call self%open_with('[', key)
     end subroutine open_array
 
     subroutine close_array(self)
@@ -104,14 +101,11 @@ contains
         integer(int64), intent(in) :: value
         character(*), intent(in), optional :: key
 
-        character(20) :: digits
-
-        write (digits, '(i0)') value
         call self%begin(key)
-        call self%append(trim(digits))
+        call self%append(decimal(value))
     end subroutine add_long
 
-    !> Finite reals only: JSON has no other; nine significant digits.
+    !> Nine significant digits; null for infinity and what is not a number, which JSON has none of.
     subroutine add_real(self, value, key)
         class(json_writer), intent(inout) :: self
         real(real64), intent(in) :: value
@@ -119,6 +113,10 @@ contains
 
         character(24) :: digits
 
+        if (.not. ieee_is_finite(value)) then
+            call self%null(key)
+            return
+        end if
         write (digits, '(es16.8e3)') value
         call self%begin(key)
         call self%append(trim(adjustl(digits)))
@@ -138,15 +136,13 @@ contains
         integer(int64), intent(in) :: values(:)
         character(*), intent(in), optional :: key
 
-        character(20) :: digits
         integer :: i
 
         call self%begin(key)
         call self%append('[')
         do i = 1, size(values)
-            write (digits, '(i0)') values(i)
             if (i > 1) call self%append(', ')
-            call self%append(trim(digits))
+            call self%append(decimal(values(i)))
         end do
         call self%append(']')
     end subroutine add_longs
@@ -161,6 +157,17 @@ contains
         if (present(key)) call self%append(quoted(key)//': ')
         self%first = .false.
     end subroutine begin
+
+    subroutine open_with(self, bracket, key)
+        class(json_writer), intent(inout) :: self
+        character(1), intent(in) :: bracket
+        character(*), intent(in), optional :: key
+
+        call self%begin(key)
+        call self%append(bracket)
+        self%depth = self%depth + 1
+        self%first = .true.
+    end subroutine open_with
 
     subroutine close_with(self, bracket)
         class(json_writer), intent(inout) :: self

@@ -1,37 +1,101 @@
-!> Which ranks share a file, and which part of its array each one owns.
+!> Which ranks share a file, and which part of its array each one has.
 !>
-!> A layout is a communicator and an extent. Every file holds one whole array. Under weak scaling
-!> its extents are the local size times the grid of the ranks that share it; under strong scaling
-!> the global array is cut along z into as many slabs as there are files.
+!> Every file holds one whole array. Under weak scaling its extents are the local size times the
+!> grid of the ranks that share it; under strong scaling the global array is cut along z into as
+!> many slabs as there are files. In reading and witnessing a rank takes the place of its partner,
+!> on another node if there is one, so that no node reads what it still has in memory.
 module benchio_layout
-    use, intrinsic :: iso_fortran_env, only: int64
-    use mpi_f08, only: MPI_Allgather, MPI_Comm, MPI_COMM_SELF, MPI_Comm_dup, MPI_Comm_free, &
-        MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, &
-        MPI_COMM_TYPE_SHARED, MPI_Bcast, MPI_INFO_NULL, MPI_INTEGER
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_Allgather, MPI_Bcast, MPI_Comm, MPI_COMM_SELF, MPI_Comm_dup, &
+        MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, &
+        MPI_COMM_TYPE_SHARED, MPI_INFO_NULL, MPI_INTEGER
     use benchio_decomposition, only: decomposition, element_bytes, fits_in_int64, new_decomposition
+    use benchio_failure, only: agree, exit_usage, failure
     use benchio_options, only: options, plan_array
     use benchio_text, only: decimal, extents
     implicit none (type, external)
     private
 
-    public :: file_of_ranks, new_layout, node_of_ranks, plan_role, read_shift, &
-        readers_of_others
+    public :: choose_partners, file_of_ranks, new_layout
+    public :: partner_of_ranks, partner_on_node, plan_share
 
-    !> What a rank does: the file it works on and its block of that file's array.
-    type, public :: role
-        integer :: file = 0                 !! index over all instances, from 0
-        type(decomposition) :: block
-    end type role
+    !> A rank's share of a file.
+    type, public :: file_share
+        integer :: file = 0                         !! its number over all instances, from 0
+        integer :: instance = 0                     !! whose it is, from 0
+        type(decomposition) :: block                !! the rank's part of the array
+        type(MPI_Comm) :: ranks                     !! those that share the file
+        type(MPI_Comm) :: io                        !! those that open it: the same, or the first
+        integer :: position = 0                     !! of this rank among those that share it
+        integer :: sharers = 1
+        logical :: is_gathered = .false.            !! the first rank moves the data of all
+        logical :: opens = .true.                   !! this rank is one of those that open it
+        logical :: is_node_leader = .false.         !! the first rank that shares it on this node
+    end type file_share
 
-    !> Who works on this rank's file.
     type, public :: layout
-        type(MPI_Comm) :: ranks                     !! those that share it
-        type(MPI_Comm) :: io                        !! those that open it: the same, or rank 0 alone
-        logical :: gather = .false.                 !! rank 0 writes what it gathers
-        logical :: opens = .true.                   !! this rank is one of those
+        type(MPI_Comm) :: comm                      !! all ranks
+        integer :: rank = 0, ranks = 1
+        logical :: is_first_on_node = .true.        !! the lowest rank of its node
+        integer, allocatable :: node(:)             !! of each rank, from 0
+        integer, allocatable :: file(:)             !! that each rank writes, from 0
+        integer :: files = 1                        !! of a backend in a round
+        type(file_share) :: own                     !! what this rank writes
+        type(file_share) :: partners                !! what it reads: its partner's share
+        real(real64) :: other_node_fraction = 0     !! of all ranks: partner is on another node
     end type layout
 
 contains
+
+    !> Collective: who writes what. Usage errors come as a failure with exit status 2.
+    subroutine new_layout(choice, comm, plan, error)
+        type(options), intent(in) :: choice
+        type(MPI_Comm), intent(in) :: comm
+        type(layout), intent(out) :: plan
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+
+        plan%comm = comm
+        call MPI_Comm_rank(comm, plan%rank)
+        call MPI_Comm_size(comm, plan%ranks)
+        plan%node = node_of_ranks(comm)
+        associate (node => plan%node, rank => plan%rank)
+            plan%is_first_on_node = .not. any(node(:rank) == node(rank + 1))
+            call file_of_ranks(choice%files, choice%instances, node, plan%file, message)
+            if (message == '') call plan_share(choice, plan%file, rank, plan%own, message)
+        end associate
+        if (message /= '') call error%set(exit_usage, '', '', message)
+        call agree(error, comm)
+        if (error%failed()) return
+        plan%files = maxval(plan%file) + 1
+        call connect(choice, plan%rank, comm, plan%own)
+        plan%own%is_node_leader = is_first(plan%file, plan%node, plan%rank)
+    end subroutine new_layout
+
+    !> Collective: who reads what. A file on storage of a node's own can only be read there.
+    subroutine choose_partners(choice, is_node_local, plan)
+        type(options), intent(in) :: choice
+        logical, intent(in) :: is_node_local
+        type(layout), intent(inout) :: plan
+
+        character(:), allocatable :: ignored
+        integer, allocatable :: file(:), partner(:)     ! of each rank: the file is its partner's
+        integer :: i
+
+        if (is_node_local) then
+            partner = partner_on_node(plan%node)
+        else
+            partner = partner_of_ranks(plan%node)
+        end if
+        ! The partner has found its own share to be possible.
+        call plan_share(choice, plan%file, partner(plan%rank + 1), plan%partners, ignored)
+        call connect(choice, partner(plan%rank + 1), plan%comm, plan%partners)
+        file = [(plan%file(partner(i) + 1), i=1, plan%ranks)]
+        plan%partners%is_node_leader = is_first(file, plan%node, plan%rank)
+        plan%other_node_fraction = real(count([(plan%node(partner(i) + 1) /= plan%node(i), &
+            i=1, plan%ranks)]), real64)/plan%ranks
+    end subroutine choose_partners
 
     !> Collective: which node each rank is on, as an index from 0 in order of the lowest rank.
     function node_of_ranks(comm) result(node)
@@ -40,7 +104,7 @@ contains
 
         type(MPI_Comm) :: on_node
         integer, allocatable :: leader(:)
-        integer :: i, lowest, rank, ranks
+        integer :: i, lowest, nodes, rank, ranks
 
         call MPI_Comm_rank(comm, rank)
         call MPI_Comm_size(comm, ranks)
@@ -48,11 +112,16 @@ contains
         lowest = rank
         call MPI_Bcast(lowest, 1, MPI_INTEGER, 0, on_node)
         call MPI_Comm_free(on_node)
-        allocate (leader(ranks))
+        allocate (leader(ranks), node(ranks))
         call MPI_Allgather(lowest, 1, MPI_INTEGER, leader, 1, MPI_INTEGER, comm)
-        allocate (node(ranks))
-        do i = 1, ranks     ! the nodes whose lowest rank comes before
-            node(i) = count([(leader(lowest + 1) == lowest, lowest=0, leader(i) - 1)])
+        nodes = 0
+        do i = 1, ranks     ! a node's leader is the lowest of its ranks, and comes first
+            if (leader(i) == i - 1) then
+                node(i) = nodes
+                nodes = nodes + 1
+            else
+                node(i) = node(leader(i) + 1)
+            end if
         end do
     end function node_of_ranks
 
@@ -64,7 +133,8 @@ contains
         integer, allocatable, intent(out) :: file(:)
         character(:), allocatable, intent(out) :: error
 
-        integer :: groups, i, ranks, team, teams_first
+        integer, allocatable :: of_node(:)          ! the file that a node's ranks share, or -1
+        integer :: groups, i, next, ranks, team
 
         error = ''
         ranks = size(node)
@@ -79,14 +149,16 @@ contains
         case ('process')
             file = [(i, i=0, ranks - 1)]
         case ('node')
-            ! A node that two instances share has a file of each.
-            do i = 2, ranks
-                teams_first = (i - 1)/team*team + 1
-                if (i == teams_first .or. .not. any(node(teams_first:i - 1) == node(i))) then
-                    file(i) = maxval(file(:i - 1)) + 1
-                else
-                    file(i) = file(teams_first - 1 + findloc(node(teams_first:i - 1), node(i), 1))
+            allocate (of_node(0:maxval(node)))
+            next = 0
+            do i = 1, ranks
+                ! A node that two instances share has a file of each.
+                if (mod(i - 1, team) == 0) of_node = -1
+                if (of_node(node(i)) < 0) then
+                    of_node(node(i)) = next
+                    next = next + 1
                 end if
+                file(i) = of_node(node(i))
             end do
         case ('shared', 'gather')
             file = [((i - 1)/team, i=1, ranks)]
@@ -100,92 +172,119 @@ contains
         end select
     end subroutine file_of_ranks
 
-    !> What the rank with this number does, 0 <= rank; error is empty or one sentence.
-    subroutine plan_role(choice, file, rank, part, error)
+    !> The rank whose share each rank reads: as many as can be are on another node.
+    !>
+    !> The ranks in order of their nodes, rotated by the ranks of the largest node; by one where
+    !> there is a single node.
+    pure function partner_of_ranks(node) result(partner)
+        integer, intent(in) :: node(:)              !! of each rank, from 0
+        integer :: partner(size(node))              !! a rank, from 0
+
+        integer :: at(0:maxval(node) + 1), i, order(0:size(node) - 1), ranks, shift
+
+        ranks = size(node)
+        at = 0
+        do i = 1, ranks
+            at(node(i) + 1) = at(node(i) + 1) + 1
+        end do
+        shift = maxval(at)
+        if (shift == ranks) shift = 1
+        do i = 1, ubound(at, 1)     ! from the ranks of each node to those of all before it
+            at(i) = at(i) + at(i - 1)
+        end do
+        do i = 1, ranks
+            order(at(node(i))) = i - 1
+            at(node(i)) = at(node(i)) + 1
+        end do
+        do i = 0, ranks - 1
+            partner(order(i) + 1) = order(mod(i + shift, ranks))
+        end do
+    end function partner_of_ranks
+
+    !> The next rank on the same node, and the first for the last.
+    pure function partner_on_node(node) result(partner)
+        integer, intent(in) :: node(:)              !! of each rank, from 0
+        integer :: partner(size(node))              !! a rank, from 0
+
+        integer :: i, last(0:maxval(node)), next(0:maxval(node))
+
+        next = -1
+        do i = size(node), 1, -1
+            partner(i) = next(node(i))
+            if (next(node(i)) < 0) last(node(i)) = i
+            next(node(i)) = i - 1
+        end do
+        do i = 0, maxval(node)      ! the last rank of a node has found no next one
+            partner(last(i)) = next(i)
+        end do
+    end function partner_on_node
+
+    !> The file and block of the rank with this number, 0 <= rank; error is empty or one sentence.
+    subroutine plan_share(choice, file, rank, share, error)
         type(options), intent(in) :: choice
         integer, intent(in) :: file(:)              !! of each rank
         integer, intent(in) :: rank
-        type(role), intent(out) :: part
+        type(file_share), intent(out) :: share
         character(:), allocatable, intent(out) :: error
 
         type(options) :: mine
-        integer(int64) :: slab, slabs, sharers
-        integer :: low, team
+        integer(int64) :: slab, slabs
+        integer :: first, team
 
-        part%file = file(rank + 1)
-        sharers = count(file == part%file)
+        team = size(file)/choice%instances
+        share%instance = rank/team
+        share%file = file(rank + 1)
+        share%sharers = count(file == share%file)
         mine = choice
         if (all(choice%global_size > 0)) then
-            team = size(file)/choice%instances
-            low = rank/team*team
-            associate (files => file(low + 1:low + team))
-                slab = part%file - minval(files)
+            first = share%instance*team
+            associate (files => file(first + 1:first + team))
+                slab = share%file - minval(files)
                 slabs = maxval(files) - minval(files) + 1
             end associate
             if (slabs > choice%global_size(3)) then
-                error = 'more files ('//decimal(int(slabs))//') than planes of '// &
+                error = 'more files ('//decimal(slabs)//') than planes of '// &
                     extents(choice%global_size)//' elements along z'
                 return
             end if
             mine%global_size(3) = (slab + 1)*choice%global_size(3)/slabs &
                 - slab*choice%global_size(3)/slabs
         end if
-        call plan_array(mine, sharers, error)
+        call plan_array(mine, int(share%sharers, int64), error)
         if (error /= '') return
         if (.not. fits_in_int64([mine%global_size, int(element_bytes, int64), &
             maxval(file) + 1_int64])) then
             error = 'all files together are more bytes than 2^63 - 1'
             return
         end if
-        part%block = new_decomposition(mine%global_size, mine%grid, &
-            count(file(:rank) == part%file, kind=int64), choice%halo)
-    end subroutine plan_role
+        share%block = new_decomposition(mine%global_size, mine%grid, &
+            count(file(:rank) == share%file, kind=int64), choice%halo)
+    end subroutine plan_share
 
-    !> Collective: the communicators for the file of the role this rank plays.
-    function new_layout(choice, file, played, comm) result(it)
+    !> Collective: the communicators of a share; this rank takes the place of the given one.
+    subroutine connect(choice, rank, comm, share)
         type(options), intent(in) :: choice
-        integer, intent(in) :: file(:)              !! of each rank
-        integer, intent(in) :: played               !! the rank whose role this one plays
+        integer, intent(in) :: rank
         type(MPI_Comm), intent(in) :: comm          !! all ranks
-        type(layout) :: it
+        type(file_share), intent(inout) :: share
 
-        integer :: rank
-
-        it%gather = choice%files == 'gather'
-        call MPI_Comm_split(comm, file(played + 1), played, it%ranks)
-        call MPI_Comm_rank(it%ranks, rank)
-        it%opens = .not. it%gather .or. rank == 0
-        if (it%gather) then
-            call MPI_Comm_dup(MPI_COMM_SELF, it%io)
+        call MPI_Comm_split(comm, share%file, rank, share%ranks)
+        call MPI_Comm_rank(share%ranks, share%position)
+        share%is_gathered = choice%files == 'gather'
+        share%opens = .not. share%is_gathered .or. share%position == 0
+        if (share%is_gathered) then
+            call MPI_Comm_dup(MPI_COMM_SELF, share%io)
         else
-            call MPI_Comm_dup(it%ranks, it%io)
+            call MPI_Comm_dup(share%ranks, share%io)
         end if
-    end function new_layout
+    end subroutine connect
 
-    !> By how many ranks to shift so that as many as possible read what another node wrote.
-    pure integer function read_shift(node) result(best)
-        integer, intent(in) :: node(:)              !! of each rank
+    !> Whether no lower rank works on the same file on the same node.
+    pure logical function is_first(file, node, rank)
+        integer, intent(in) :: file(:), node(:)     !! of each rank
+        integer, intent(in) :: rank
 
-        integer :: most, others, shift
-
-        best = min(1, size(node) - 1)
-        most = 0
-        do shift = 1, size(node) - 1
-            others = readers_of_others(node, shift)
-            if (others > most) then
-                most = others
-                best = shift
-            end if
-            if (most == size(node)) return
-        end do
-    end function read_shift
-
-    !> How many ranks read what another node wrote.
-    pure integer function readers_of_others(node, shift)
-        integer, intent(in) :: node(:)              !! of each rank
-        integer, intent(in) :: shift
-
-        readers_of_others = count(node /= cshift(node, shift))
-    end function readers_of_others
+        is_first = .not. any(file(:rank) == file(rank + 1) .and. node(:rank) == node(rank + 1))
+    end function is_first
 
 end module benchio_layout

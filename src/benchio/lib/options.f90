@@ -1,121 +1,532 @@
-!> What the user asked for, and what a number of writers makes of it.
+!> What the user asks for: one table of options, the command line, and the plan made of both.
+!>
+!> The table alone knows the names, the help and the defaults. A default is parsed like any other
+!> value, before the command line is.
 module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
-    use benchio_settings, only: io_settings
+    use benchio_settings, only: hint, io_settings
     use benchio_striping, only: striping
     use benchio_text, only: decimal, extents
     implicit none (type, external)
     private
 
-    public :: help_text, plan_array
+    public :: help_text, parse_command_line, parse_options, plan_array
 
+    !> What was asked for; complete after parse_options, which sets the defaults.
     type, public :: options
         character(8), allocatable :: backends(:)
-        integer(int64) :: local_size(3) = 128       !! elements of each writer; 0: strong scaling
+        character(8), allocatable :: operations(:)  !! write, read
+        integer(int64) :: local_size(3) = 0         !! elements of each writer; 0: strong scaling
         integer(int64) :: global_size(3) = 0        !! elements of the array; 0 until planned
         integer(int64) :: grid(3) = 0               !! 0: automatic until planned
-        integer(int64) :: halo = 1
-        integer(int64) :: seed = 1
-        integer :: repeats = 10
-        integer :: warmup = 1
-        integer :: phase_limit = 1800               !! seconds
-        character(:), allocatable :: sync           !! none or data
-        character(:), allocatable :: verify         !! all, last or none
+        integer(int64) :: halo = 0
+        integer :: instances = 0
+        integer :: repeats = 0
+        integer :: warmup = 0
+        integer :: phase_limit = 0                  !! seconds
+        integer :: time_limit = 0                   !! seconds; 0: none
+        integer :: settle = 0                       !! seconds
+        character(:), allocatable :: files          !! shared, process, node, gather or a number
         character(:), allocatable :: directory
         character(:), allocatable :: filesystems    !! allowed names, comma list; empty: any
         character(:), allocatable :: json           !! empty: no result file
-        character(:), allocatable :: files          !! shared, process, node, gather or a number
-        character(8), allocatable :: operations(:)  !! write, read
-        integer :: instances = 1
-        integer :: time_limit = 0                   !! seconds; 0: none
+        character(:), allocatable :: run_id         !! empty: a random one
         logical :: phase_barrier = .false.
-        type(io_settings) :: settings
-        type(striping) :: stripes
         logical :: keep = .false.
         logical :: dry_run = .false.
         logical :: help = .false.
         logical :: version = .false.
+        type(io_settings) :: settings
+        type(striping) :: stripes
     end type options
 
-    character(*), parameter :: lines(*) = [character(88) :: &
-        'Usage: mpirun -n P benchio [options]', &
-        '', &
-        'Writes 3D block-distributed arrays, reads them back, compares every byte, and only then', &
-        'reports a bandwidth (MiB/s, MiB = 2^20 bytes).', &
-        '', &
-        'What is written', &
-        '  --backend LIST        mpiio, hdf5, netcdf, pnetcdf, stream; a list in rotated rounds', &
-        '                        (mpiio)', &
-        '  --operation LIST      write, read, or write,read; for read alone written untimed', &
-        '                        (write)', &
-        '  --files LAYOUT        shared: one for all; process, node: one each; a number: as many', &
-        '                        over equal groups; gather: rank 0 writes (shared)', &
-        '  --instances K         equal groups of writers, each a benchmark of its own (1)', &
-        '  --local-size N|NxNxN  elements per writer along x, y, z: weak scaling (128)', &
-        '  --global-size N|NxNxN elements of the whole array: strong scaling', &
-        '  --grid PxQxR          writers of a file along x, y, z (automatic)', &
-        '  --halo N              halo width in memory, never written (1)', &
-        '  --seed N              of the data (1)', &
-        '', &
-        'How it is measured', &
-        '  --repeats N           measured rounds (10)', &
-        '  --warmup N            rounds before them, marked and not counted (1)', &
-        '  --sync none|data      data: force it to stable storage, timed as its own phase (data)', &
-        '  --verify all|last|none  rounds read back; none: times but no bandwidth (all)', &
-        '  --phase-barrier       all ranks, not only those of one file, meet after each phase', &
-        '  --phase-limit SECONDS a phase that takes longer is a hang and ends the run (1800)', &
-        '  --time-limit SECONDS  begin no round after that; also SIGUSR1, SIGTERM (none)', &
-        '', &
-        'How the libraries are asked to work', &
-        '  --collective yes|no   collective data transfer (yes)', &
-        '  --hint KEY=VALUE      an MPI-IO hint; may be repeated', &
-        '  --stripe-count N      OSTs of a new file, -1: all; on Lustre only (the directory''s)', &
-        '  --stripe-size MIB     on Lustre only (the directory''s)', &
-        '  --stripe-offset N     first OST, on Lustre only (the filesystem''s choice)', &
-        '  --chunk NxNxN         elements of a chunk, hdf5 and netcdf (contiguous)', &
-        '  --alignment BYTES     of objects in the file, hdf5 and pnetcdf (1)', &
-        '  --collective-metadata yes|no  hdf5 (yes)', &
-        '  --file-format earliest|latest  hdf5 library version bounds (earliest)', &
-        '', &
-        'Where', &
-        '  --dir DIR             existing directory for the files (.)', &
-        '  --fs-type LIST        refuse unless DIR is on one of these, as statfs names it', &
-        '  --json FILE           result file, format benchio.result/1', &
-        '  --keep                leave the files of the last round', &
-        '', &
-        '  --dry-run             say what would be written and what room there is', &
-        '  --version, --help', &
-        '', &
-        'Exit status: 0 ok, 1 internal, 2 usage, 3 I/O error, 4 verification, 5 time limit,', &
-        '6 feature not built in.']
+    !> One command-line argument.
+    type, public :: argument
+        character(:), allocatable :: text
+    end type argument
+
+    !> A row of the table; one without a name is a heading.
+    type :: option
+        character(21) :: name
+        character(15) :: value          !! what it takes, in a word; empty: it is a switch
+        character(160) :: help
+        character(8) :: default = ''    !! as on the command line; empty: help says what happens
+    end type option
+
+    type(option), parameter :: table(*) = [ &
+        option('', '', 'What is written'), &
+        option('--backend', 'LIST', &
+            'mpiio, hdf5, netcdf, pnetcdf, posix; a list in rotated rounds', 'mpiio'), &
+        option('--operation', 'LIST', &
+            'write, read, or write,read; for read alone written untimed', 'write'), &
+        option('--files', 'LAYOUT', 'shared: one for all; process, node: one each; a number: ' &
+            //'as many over equal groups; gather: rank 0 writes', 'shared'), &
+        option('--instances', 'K', 'equal groups of writers, each a benchmark of its own', '1'), &
+        option('--local-size', 'N|NxNxN', 'elements per writer along x, y, z: weak scaling', &
+            '128'), &
+        option('--global-size', 'N|NxNxN', 'elements of the whole array: strong scaling'), &
+        option('--grid', 'PxQxR', 'writers of a file along x, y, z (automatic)'), &
+        option('--halo', 'N', 'halo width in memory, never written', '1'), &
+        option('--run-id', 'TEXT', 'up to 64 of A-Z a-z 0-9 _ -: names the run''s directory and ' &
+            //'is in every value that is written (16 random digits)'), &
+        option('', '', 'How it is measured'), &
+        option('--repeats', 'N', 'measured rounds', '10'), &
+        option('--warmup', 'N', 'rounds before them, marked and not counted', '1'), &
+        option('--settle', 'SECONDS', 'wait after files were removed, before the next are ' &
+            //'written', '0'), &
+        option('--phase-barrier', '', 'all ranks, not only those of one file, meet after each ' &
+            //'phase'), &
+        option('--phase-limit', 'SECONDS', 'a phase, or the time between two, that takes longer ' &
+            //'is a hang and ends the run', '1800'), &
+        option('--time-limit', 'SECONDS', 'begin no round after that; also SIGUSR1, SIGTERM ' &
+            //'(none)'), &
+        option('', '', 'How the libraries are asked to work'), &
+        option('--transfer', 'SIZE', 'bytes, or as 64KiB, 4MiB, 1GiB: a larger block is moved in ' &
+            //'pieces of at most that many', '1GiB'), &
+        option('--collective', 'yes|no', 'collective data transfer', 'yes'), &
+        option('--flush', '', 'the library''s own flush before close, timed as its own phase'), &
+        option('--hint', 'KEY=VALUE', 'an MPI-IO hint; may be repeated'), &
+        option('--stripe-count', 'N', 'OSTs of a file, -1: all; on Lustre only. With any stripe ' &
+            //'option the filesystem''s defaults replace the directory''s layout'), &
+        option('--stripe-size', 'MIB', 'on Lustre only'), &
+        option('--stripe-offset', 'N', 'first OST, on Lustre only'), &
+        option('--chunk', 'N|NxNxN', 'elements of a chunk, hdf5 and netcdf (contiguous)'), &
+        option('--alignment', 'BYTES', 'of objects in the file, hdf5 and pnetcdf', '1'), &
+        option('--collective-metadata', 'yes|no', 'hdf5: one rank reads and writes the metadata', &
+            'yes'), &
+        option('--file-format', 'earliest|latest', 'hdf5 library version bounds', 'earliest'), &
+        option('--direct', '', 'posix past the page cache (O_DIRECT)'), &
+        option('', '', 'Where'), &
+        option('--dir', 'DIR', 'existing directory; the run makes its own in it', '.'), &
+        option('--fs-type', 'LIST', 'refuse unless DIR is on one of these, as statfs names it'), &
+        option('--json', 'FILE', 'result file, format benchio.result/2'), &
+        option('--keep', '', 'leave the run''s directory with the files of the last round'), &
+        option('', '', ''), &
+        option('--dry-run', '', 'say what would be written and what room there is'), &
+        option('--version', '', 'of benchio, and of the libraries in it'), &
+        option('--help', '', 'this text')]
+
+    !> Columns of the help: all, and those before an option's explanation.
+    integer, parameter :: help_width = 88, help_indent = 24
+
+    !> Of numbers whose only bound is sense.
+    integer(int64), parameter :: max_count = 1000000
+
+    !> Of an operand that is a whole number.
+    interface parse_number
+        module procedure parse_int, parse_int64
+    end interface parse_number
 
 contains
 
+    !> What --help prints.
     function help_text() result(text)
         character(:), allocatable :: text
 
+        character(1), parameter :: lf = new_line('a')
+        character(:), allocatable :: explanation
         integer :: i
 
-        text = ''
-        do i = 1, size(lines)
-            text = text//trim(lines(i))//new_line('a')
+        text = 'Usage: mpirun -n P benchio [options]'//lf//lf &
+            //'Writes 3D block-distributed arrays, has a witness read every byte back, and only ' &
+            //'then'//lf//'reports a bandwidth (MiB/s, MiB = 2^20 bytes).'//lf
+        do i = 1, size(table)
+            if (table(i)%name == '') then
+                text = text//lf
+                if (table(i)%help /= '') text = text//trim(table(i)%help)//lf
+                cycle
+            end if
+            explanation = trim(table(i)%help)
+            if (table(i)%default /= '') explanation = explanation//' ('//trim(table(i)%default)//')'
+            text = text//filled('  '//trim(trim(table(i)%name)//' '//table(i)%value), explanation)
         end do
+        text = text//lf//'Exit status: 0 ok, 1 internal, 2 usage, 3 I/O error, 4 verification, ' &
+            //'5 time limit,'//lf//'6 feature not built in.'//lf
     end function help_text
 
-    !> Completes grid and global size for a number of writers.
+    !> An option and, in a column of its own, its explanation, broken between words.
+    pure function filled(name, explanation) result(text)
+        character(*), intent(in) :: name, explanation
+        character(:), allocatable :: text
+
+        character(:), allocatable :: line, rest, word
+        integer :: blank
+
+        text = ''
+        line = name
+        rest = explanation
+        if (rest /= '') line = line//repeat(' ', &
+            merge(help_indent - 1 - len(name), 1, len(name) < help_indent))
+        do while (rest /= '')
+            blank = index(rest//' ', ' ')
+            word = rest(:blank - 1)
+            rest = rest(min(blank, len(rest)) + 1:)
+            if (len(line) + 1 + len(word) > help_width) then
+                text = text//line//new_line('a')
+                line = repeat(' ', help_indent - 1)
+            end if
+            line = line//' '//word
+        end do
+        text = text//line//new_line('a')
+    end function filled
+
+    !> Options of this process's command line; error is empty or one sentence.
+    subroutine parse_command_line(choice, error)
+        type(options), intent(out) :: choice
+        character(:), allocatable, intent(out) :: error
+
+        type(argument), allocatable :: arguments(:)
+        integer :: i, length
+
+        allocate (arguments(command_argument_count()))
+        do i = 1, size(arguments)
+            call get_command_argument(i, length=length)
+            allocate (character(length) :: arguments(i)%text)
+            if (length > 0) call get_command_argument(i, arguments(i)%text)
+        end do
+        call parse_options(arguments, choice, error)
+    end subroutine parse_command_line
+
+    !> Options of a list of arguments, "--name value" or "--name=value"; error is empty or one
+    !> sentence.
+    subroutine parse_options(arguments, choice, error)
+        type(argument), intent(in) :: arguments(:)
+        type(options), intent(out) :: choice
+        character(:), allocatable, intent(out) :: error
+
+        character(:), allocatable :: name, value
+        logical :: local_given, value_given
+        integer :: equals, i, row
+
+        error = ''
+        choice%filesystems = ''
+        choice%json = ''
+        choice%run_id = ''
+        allocate (choice%settings%hints(0))
+        do row = 1, size(table)
+            if (table(row)%default == '') cycle
+            call set_option(choice, trim(table(row)%name), trim(table(row)%default), error)
+        end do
+
+        local_given = .false.
+        i = 1
+        do while (i <= size(arguments) .and. error == '')
+            name = arguments(i)%text
+            equals = index(name, '=')
+            value_given = index(name, '--') == 1 .and. equals > 0
+            value = ''
+            if (value_given) then
+                value = name(equals + 1:)
+                name = name(:equals - 1)
+            end if
+            if (name == '-h') name = '--help'
+
+            row = 0     ! headings have no name, and so has an empty argument
+            if (name /= '') row = findloc(table%name == name, .true., 1)
+            if (row == 0) then
+                error = 'unknown argument "'//name//'"; see benchio --help'
+            else if (table(row)%value == '') then
+                if (value_given) error = name//' takes no value'
+            else
+                if (.not. value_given) then
+                    i = i + 1
+                    if (i <= size(arguments)) value = arguments(i)%text
+                end if
+                if (value == '') error = name//' needs a value'
+            end if
+            if (error == '') call set_option(choice, name, value, error)
+            local_given = local_given .or. name == '--local-size'
+            i = i + 1
+        end do
+
+        if (error == '' .and. all(choice%global_size > 0)) then
+            if (local_given) error = '--local-size and --global-size exclude each other'
+            choice%local_size = 0
+        end if
+    end subroutine parse_options
+
+    !> One option of the table, with a value unless it is a switch.
+    subroutine set_option(choice, name, value, error)
+        type(options), intent(inout) :: choice
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(inout) :: error
+
+        integer(int64), parameter :: max_stripes = 65535
+
+        select case (name)
+        case ('--backend')
+            call parse_list(name, value, choice%backends, error)
+        case ('--operation')
+            call parse_list(name, value, choice%operations, error)
+            if (error == '' .and. any(choice%operations /= 'write' .and. &
+                choice%operations /= 'read')) then
+                error = name//' takes write, read or write,read, not "'//value//'"'
+            end if
+        case ('--files')
+            call parse_files(name, value, choice%files, error)
+        case ('--instances')
+            call parse_number(name, value, 1_int64, max_count, choice%instances, error)
+        case ('--local-size')
+            call parse_extents(name, value, .true., choice%local_size, error)
+        case ('--global-size')
+            call parse_extents(name, value, .true., choice%global_size, error)
+        case ('--grid')
+            call parse_extents(name, value, .false., choice%grid, error)
+        case ('--halo')
+            call parse_number(name, value, 0_int64, max_count, choice%halo, error)
+        case ('--run-id')
+            call parse_run_id(name, value, choice%run_id, error)
+        case ('--repeats')
+            call parse_number(name, value, 1_int64, max_count, choice%repeats, error)
+        case ('--warmup')
+            call parse_number(name, value, 0_int64, max_count, choice%warmup, error)
+        case ('--settle')
+            call parse_number(name, value, 0_int64, max_count, choice%settle, error)
+        case ('--phase-barrier')
+            choice%phase_barrier = .true.
+        case ('--phase-limit')
+            call parse_number(name, value, 1_int64, max_count, choice%phase_limit, error)
+        case ('--time-limit')
+            call parse_number(name, value, 1_int64, max_count, choice%time_limit, error)
+        case ('--transfer')
+            call parse_transfer(name, value, choice%settings%transfer_bytes, error)
+        case ('--collective')
+            call parse_one_of(name, value, 'yes', 'no', choice%settings%collective, error)
+        case ('--flush')
+            choice%settings%flush = .true.
+        case ('--hint')
+            call add_hint(name, value, choice%settings%hints, error)
+        case ('--stripe-count')
+            if (value == '-1') then
+                choice%stripes%count = -1
+            else
+                call parse_number(name, value, 1_int64, max_stripes, choice%stripes%count, error)
+            end if
+        case ('--stripe-size')
+            call parse_number(name, value, 1_int64, max_stripes, choice%stripes%size, error)
+            choice%stripes%size = choice%stripes%size*2_int64**20
+        case ('--stripe-offset')
+            call parse_number(name, value, 0_int64, max_stripes, choice%stripes%offset, error)
+        case ('--chunk')
+            call parse_extents(name, value, .true., choice%settings%chunk, error)
+        case ('--alignment')
+            call parse_number(name, value, 1_int64, max_extent, choice%settings%alignment, error)
+        case ('--collective-metadata')
+            call parse_one_of(name, value, 'yes', 'no', choice%settings%collective_metadata, error)
+        case ('--file-format')
+            call parse_one_of(name, value, 'latest', 'earliest', choice%settings%latest_format, &
+                error)
+        case ('--direct')
+            choice%settings%direct = .true.
+        case ('--dir')
+            choice%directory = value
+        case ('--fs-type')
+            choice%filesystems = value
+        case ('--json')
+            choice%json = value
+        case ('--keep')
+            choice%keep = .true.
+        case ('--dry-run')
+            choice%dry_run = .true.
+        case ('--version')
+            choice%version = .true.
+        case ('--help')
+            choice%help = .true.
+        case default
+            error stop 'benchio: an option of the table is not parsed'
+        end select
+    end subroutine set_option
+
+    !> A layout's name, or a number of files.
+    subroutine parse_files(name, value, files, error)
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(out) :: files
+        character(:), allocatable, intent(inout) :: error
+
+        integer(int64) :: number
+
+        files = value
+        if (any(value == [character(7) :: 'shared', 'process', 'node', 'gather'])) return
+        call parse_number(name, value, 1_int64, max_count, number, error)
+        if (error /= '') error = name//' takes shared, process, node, gather or a number of ' &
+            //'files, not "'//value//'"'
+        files = decimal(number)
+    end subroutine parse_files
+
+    !> A part of a directory's name and of the pattern's key, so what may be in it is bounded.
+    subroutine parse_run_id(name, value, run_id, error)
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(out) :: run_id
+        character(:), allocatable, intent(inout) :: error
+
+        integer, parameter :: longest = 64
+        character(*), parameter :: allowed = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' &
+            //'abcdefghijklmnopqrstuvwxyz0123456789_-'
+
+        run_id = value
+        if (len(value) > longest .or. verify(value, allowed) > 0) then
+            error = name//' takes 1 to '//decimal(longest)//' of A-Z a-z 0-9 _ -, not "'//value//'"'
+        end if
+    end subroutine parse_run_id
+
+    !> Bytes, at least those of one element; more than 1 GiB in a call crashes some ROMIO.
+    subroutine parse_transfer(name, value, bytes, error)
+        character(*), intent(in) :: name, value
+        integer(int64), intent(out) :: bytes
+        character(:), allocatable, intent(inout) :: error
+
+        character(3), parameter :: units(3) = ['KiB', 'MiB', 'GiB']
+        integer(int64), parameter :: most = 2_int64**30
+        integer(int64) :: unit
+        integer :: digits, power
+
+        digits = len(value)
+        power = 0
+        if (digits > 3) power = findloc(units == value(max(1, digits - 2):), .true., 1)
+        if (power > 0) digits = digits - 3
+        unit = 1024_int64**power
+        call parse_number(name, value(:digits), 1_int64, most/unit, bytes, error)
+        bytes = bytes*unit
+        if (error /= '' .or. bytes < element_bytes) then
+            error = name//' takes '//decimal(element_bytes)//' bytes to 1 GiB, as 65536, 64KiB, ' &
+                //'4MiB or 1GiB, not "'//value//'"'
+        end if
+    end subroutine parse_transfer
+
+    !> MPI takes blanks around a hint off, and aborts the run for one that is empty or too long.
+    subroutine add_hint(name, value, hints, error)
+        character(*), intent(in) :: name, value
+        type(hint), allocatable, intent(inout) :: hints(:)
+        character(:), allocatable, intent(inout) :: error
+
+        integer :: equals
+
+        equals = index(value, '=')
+        if (value(:max(0, equals - 1)) == '' .or. value(equals + 1:) == '') then
+            error = name//' takes KEY=VALUE, not "'//value//'"'
+        else if (equals - 1 > MPI_MAX_INFO_KEY .or. len(value) - equals > MPI_MAX_INFO_VAL) then
+            error = name//' takes at most '//decimal(MPI_MAX_INFO_KEY)//' characters of KEY and ' &
+                //decimal(MPI_MAX_INFO_VAL)//' of VALUE, not "'//value//'"'
+        else
+            hints = [hints, hint(value(:equals - 1), value(equals + 1:))]
+        end if
+    end subroutine add_hint
+
+    !> One of two words; the first is true.
+    subroutine parse_one_of(name, value, yes, no, chosen, error)
+        character(*), intent(in) :: name, value, yes, no
+        logical, intent(out) :: chosen
+        character(:), allocatable, intent(inout) :: error
+
+        chosen = value == yes
+        if (value /= yes .and. value /= no) then
+            error = name//' takes '//yes//' or '//no//', not "'//value//'"'
+        end if
+    end subroutine parse_one_of
+
+    !> A comma list of names, each once; whether they exist is the caller's to say.
+    subroutine parse_list(name, value, names, error)
+        character(*), intent(in) :: name, value
+        character(8), allocatable, intent(out) :: names(:)
+        character(:), allocatable, intent(inout) :: error
+
+        character(:), allocatable :: item, rest
+        integer :: comma
+
+        allocate (names(0))
+        rest = value//','
+        do while (len(rest) > 0)
+            comma = index(rest, ',')
+            item = rest(:comma - 1)
+            rest = rest(comma + 1:)
+            if (item == '') then
+                error = name//' has an empty name in "'//value//'"'
+            else if (len(item) > len(names)) then
+                error = name//' does not know "'//item//'"'
+            else if (any(names == item)) then
+                error = name//' names "'//item//'" twice'
+            end if
+            if (error /= '') return
+            names = [character(8) :: names, item]
+        end do
+    end subroutine parse_list
+
+    !> "N", if one is allowed for all three, or "NxNxN"; each is from 1 to 2^31 - 1.
+    subroutine parse_extents(name, value, cube_allowed, numbers, error)
+        character(*), intent(in) :: name, value
+        logical, intent(in) :: cube_allowed
+        integer(int64), intent(out) :: numbers(3)
+        character(:), allocatable, intent(inout) :: error
+
+        character(:), allocatable :: rest
+        integer :: cross, i
+
+        numbers = 0
+        if (cube_allowed .and. index(value, 'x') == 0) then
+            call parse_number(name, value, 1_int64, max_extent, numbers(1), error)
+            numbers = numbers(1)
+            return
+        end if
+        rest = value
+        do i = 1, 3
+            cross = index(rest//'x', 'x')
+            call parse_number(name, rest(:cross - 1), 1_int64, max_extent, numbers(i), error)
+            if (error /= '' .or. (i < 3 .and. cross > len(rest)) &
+                .or. (i == 3 .and. cross <= len(rest))) then
+                error = name//' takes '//trim(merge('N or NxNxN', 'PxQxR     ', cube_allowed))// &
+                    ' with numbers from 1 to 2147483647, not "'//value//'"'
+                return
+            end if
+            rest = rest(min(cross, len(rest)) + 1:)
+        end do
+    end subroutine parse_extents
+
+    !> Least and most fit in a default integer.
+    subroutine parse_int(name, value, least, most, number, error)
+        character(*), intent(in) :: name, value
+        integer(int64), intent(in) :: least, most
+        integer, intent(out) :: number
+        character(:), allocatable, intent(inout) :: error
+
+        integer(int64) :: long
+
+        call parse_int64(name, value, least, most, long, error)
+        number = int(long)
+    end subroutine parse_int
+
+    !> Decimal digits alone: a sign, a point or an exponent is none of a whole number's.
+    subroutine parse_int64(name, value, least, most, number, error)
+        character(*), intent(in) :: name, value
+        integer(int64), intent(in) :: least, most
+        integer(int64), intent(out) :: number
+        character(:), allocatable, intent(inout) :: error
+
+        number = -1
+        if (len(value) > 0 .and. len(value) <= 18 .and. verify(value, '0123456789') == 0) then
+            read (value, *) number
+        end if
+        if (number < least .or. number > most) then
+            error = name//' takes a whole number from '//decimal(least)//' to '//decimal(most)// &
+                ', not "'//value//'"'
+            number = least
+        end if
+    end subroutine parse_int64
+
+    !> Completes grid and global size for a number of writers; error is empty or one sentence.
     subroutine plan_array(choice, writers, error)
         type(options), intent(inout) :: choice
         integer(int64), intent(in) :: writers
         character(:), allocatable, intent(out) :: error
 
         integer(int64) :: shape(3)
-        logical :: grid_fits, weak
+        logical :: grid_fits, is_weak
 
         error = ''
-        weak = all(choice%local_size > 0)
+        is_weak = all(choice%local_size > 0)
         ! Blocks of equal extents have equal surface: the grid is then to be near a cube.
-        shape = merge([writers, writers, writers], choice%global_size, weak)
+        shape = merge([writers, writers, writers], choice%global_size, is_weak)
         if (all(choice%grid == 0)) choice%grid = automatic_grid(writers, shape)
         if (all(choice%grid == 0)) then
             error = 'more writers ('//decimal(writers)//') than any grid over '// &
@@ -129,7 +540,7 @@ contains
                 ' writers'
             return
         end if
-        if (weak) choice%global_size = choice%local_size*choice%grid
+        if (is_weak) choice%global_size = choice%local_size*choice%grid
         if (any(choice%grid > choice%global_size)) then
             error = '--grid '//extents(choice%grid)//' has more writers than the '// &
                 extents(choice%global_size)//' elements along a dimension'

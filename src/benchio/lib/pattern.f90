@@ -1,41 +1,62 @@
-!> The data benchio writes: a hash of (index, seed, round, file) that every reader can recompute.
+!> The data benchio writes: a hash of (index, run, backend, file, round) that every reader can
+!> recompute.
 !>
-!> With i the 0-based index x + nx*(y + ny*z) in the array of file f, from 0, and M = 2^31 - 1:
+!> With i the 0-based index x + nx*(y + ny*z) in the array of a file, M = 2^31 - 1, and the text
+!> "RUN/BACKEND/FILE/ROUND", such as "0f3a/hdf5/0/1" of the first file in the first round:
 !>
 !>     mix(x): y = ((x ^ (x >> 15))*739982445) & M
 !>             y = ((y ^ (y >> 12))*695872825) & M
 !>             return y ^ (y >> 15)
-!>     key   = mix((seed + 1013904223*round + 1779033703*f) & M)
+!>     key   = 0, then for each character c of the text: mix(((key ^ c) + 1013904223) & M)
 !>     a     = mix((i & M) ^ key)
 !>     b     = mix(a ^ mix(((i >> 31) & M) ^ ((key + 1013904223) & M)))
 !>     value = 1 + ((b << 21) | (a & 2097151))*2^-52
 !>
-!> Every value lies in [1, 2), exactly representable, so a hole's zero or a stale, shifted or
-!> swapped block is seen. Numbers stay under 2^63: no reliance on integer overflow.
+!> Every value lies in [1, 2), exactly representable, so a hole's zero, a shifted or swapped block
+!> and one that another run, backend, file or round has left are all seen. Numbers stay under 2^63:
+!> no reliance on integer overflow.
 module benchio_pattern
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: decomposition
+    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
-    public :: count_mismatches, fill, halo_intact, pattern_key, pattern_value, poison
+    public :: fill, halo_intact, pattern_key, pattern_value, poison
 
     integer(int64), parameter :: mask31 = 2_int64**31 - 1
     integer(int64), parameter :: increment = 1013904223_int64
-    integer(int64), parameter :: file_increment = 1779033703_int64
     integer(int64), parameter :: exponent_of_one = shiftl(1023_int64, 52)
 
-    !> Fills halos, and the block before it is read back: never a value of the pattern.
+    !> Fills halos, and memory before it is read into: never a value of the pattern.
     real(real64), parameter :: poison_value = -1.0_real64
+
+    !> Elements that are not what was written.
+    type, public :: differences
+        integer(int64) :: elements = 0
+        integer(int64) :: zeros = 0         !! of them: what nobody wrote mostly reads as zero
+        integer(int64) :: first = -1        !! index of the first in the array of the file, from 0
+    contains
+        procedure :: add_run
+        procedure :: add_block
+        procedure :: line
+    end type differences
 
 contains
 
-    !> 31-bit key of a file in a round of a run; seed from 0 to 2^31 - 1, round from 1, file from 0.
-    elemental integer(int64) function pattern_key(seed, round, file) result(key)
-        integer(int64), intent(in) :: seed
-        integer, intent(in) :: round, file
+    !> 31-bit key of a file; file from 0, round from 1.
+    pure integer(int64) function pattern_key(run_id, backend, file, round) result(key)
+        character(*), intent(in) :: run_id, backend
+        integer, intent(in) :: file, round
 
-        key = mix(iand(seed + increment*round + file_increment*file, mask31))
+        character(:), allocatable :: text
+        integer :: i
+
+        text = run_id//'/'//backend//'/'//decimal(file)//'/'//decimal(round)
+        key = 0
+        do i = 1, len(text)
+            key = mix(iand(ieor(key, iachar(text(i:i), int64)) + increment, mask31))
+        end do
     end function pattern_key
 
     !> Value of the element with a 0-based global index.
@@ -66,39 +87,64 @@ contains
         end associate
     end subroutine fill
 
-    !> Number of elements of the block that differ from the pattern in any bit.
-    pure subroutine count_mismatches(field, block, key, mismatches, first)
-        real(real64), intent(in) :: field(:, :, :)
+    !> Compares, bit for bit, elements that follow each other in the file.
+    pure subroutine add_run(self, values, start, key)
+        class(differences), intent(inout) :: self
+        real(real64), intent(in), contiguous :: values(:)
+        integer(int64), intent(in) :: start             !! index of the first of them, from 0
+        integer(int64), intent(in) :: key
+
+        integer(int64) :: bits, i
+
+        do i = 1, size(values, kind=int64)
+            bits = transfer(values(i), bits)
+            if (bits == pattern_bits(start + i - 1, key)) cycle
+            if (self%elements == 0) self%first = start + i - 1
+            self%elements = self%elements + 1
+            if (bits == 0) self%zeros = self%zeros + 1
+        end do
+    end subroutine add_run
+
+    !> Compares a block, without its halo.
+    pure subroutine add_block(self, field, block, key)
+        class(differences), intent(inout) :: self
+        real(real64), intent(in), contiguous :: field(:, :, :)  !! with halo
         type(decomposition), intent(in) :: block
         integer(int64), intent(in) :: key
-        integer(int64), intent(out) :: mismatches
-        integer(int64), intent(out) :: first(3)         !! global index of the first, from 0
 
-        integer(int64) :: x, y, z, start
+        integer(int64) :: y, z
 
-        mismatches = 0
-        first = -1
         associate (h => block%halo, n => block%extent)
             do z = 1, n(3)
                 do y = 1, n(2)
-                    start = row_start(block, y, z)
-                    do x = 1, n(1)
-                        if (transfer(field(x + h, y + h, z + h), start) &
-                            /= pattern_bits(start + x, key)) then
-                            if (mismatches == 0) then
-                                first(1) = block%lower(1) + x - 1
-                                first(2) = block%lower(2) + y - 1
-                                first(3) = block%lower(3) + z - 1
-                            end if
-                            mismatches = mismatches + 1
-                        end if
-                    end do
+                    call self%add_run(field(h + 1:h + n(1), y + h, z + h), &
+                        row_start(block, y, z) + 1, key)
                 end do
             end do
         end associate
-    end subroutine count_mismatches
+    end subroutine add_block
 
-    !> Forgets the block and its halo, so that only a read can bring the pattern back.
+    !> As "3 of 8 elements differ from what was written, the first at x,y,z = 0,1,0; all are zero".
+    pure function line(self, compared, global) result(text)
+        class(differences), intent(in) :: self
+        integer(int64), intent(in) :: compared          !! elements
+        integer(int64), intent(in) :: global(3)         !! extents of the array
+        character(:), allocatable :: text
+
+        associate (i => self%first, n => global)
+            text = decimal(self%elements)//' of '//decimal(compared) &
+                //' elements differ from what was written, the first at x,y,z = ' &
+                //decimal(mod(i, n(1)))//','//decimal(mod(i/n(1), n(2)))//',' &
+                //decimal(i/n(1)/n(2))
+        end associate
+        if (self%zeros == self%elements) then
+            text = text//'; all are zero'
+        else if (self%zeros > 0) then
+            text = text//'; '//decimal(self%zeros)//' are zero'
+        end if
+    end function line
+
+    !> Forgets what is in memory, so that only a read can bring the pattern back.
     pure subroutine poison(field)
         real(real64), intent(out) :: field(:, :, :)
 

@@ -1,17 +1,19 @@
 !> PnetCDF: the variable "data(z, y, x)" in the classic format with 64-bit sizes, CDF-5, which is
 !> big-endian: the library swaps the bytes inside its calls. Fill values are off unless asked for.
+!>
+!> A halo costs no copy of ours: the flexible interface takes an MPI type of the piece in memory.
 module benchio_pnetcdf_backend
-    use, intrinsic :: iso_fortran_env, only: int64
-    use mpi_f08, only: MPI_Comm, MPI_Info, MPI_Info_free, MPI_INFO_NULL, MPI_OFFSET_KIND, &
-        operator(/=)
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_COMM_SELF, MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_Info, &
+        MPI_Info_free, MPI_INFO_NULL, MPI_OFFSET_KIND, MPI_Type_free, operator(/=)
     use pnetcdf, only: nf90_64bit_data, nf90_double, nf90_noclobber, nf90_noerr, nf90_nowrite, &
         nf90mpi_begin_indep_data, nf90mpi_close, nf90mpi_create, nf90mpi_def_dim, &
         nf90mpi_def_var, nf90mpi_enddef, nf90mpi_inq_file_info, nf90mpi_inq_libvers, &
-        nf90mpi_inq_varid, nf90mpi_open, nf90mpi_strerror, nf90mpi_sync, nfmpi_get_vara_double, &
-        nfmpi_get_vara_double_all, nfmpi_put_vara_double, nfmpi_put_vara_double_all
+        nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, nf90mpi_strerror, nf90mpi_sync
+    use benchio_backend, only: backend, placement
     use benchio_failure, only: exit_io, failure
-    use benchio_packed_backend, only: packed_backend
-    use benchio_settings, only: hint, info_of, io_settings, list_hints
+    use benchio_settings, only: info_of, list_hints
+    use benchio_transfer, only: describe_piece, piece
     implicit none (type, external)
     private
 
@@ -19,20 +21,49 @@ module benchio_pnetcdf_backend
 
     character(*), parameter :: variable_name = 'data'
 
-    type, extends(packed_backend), public :: pnetcdf_backend
+    type, extends(backend), public :: pnetcdf_backend
         private
         integer :: file = -1, variable = -1
-        type(hint), allocatable :: echo(:)
     contains
-        procedure :: create
+        procedure :: open_file
         procedure :: define
-        procedure :: put_slab
-        procedure :: sync
+        procedure :: select_block
+        procedure :: move_piece
+        procedure :: flush
         procedure :: close
-        procedure :: open
-        procedure :: get_slab
-        procedure :: echoed_hints
+        procedure :: locate
     end type pnetcdf_backend
+
+    ! Of the flexible interface PnetCDF's module has the names only.
+    interface
+        integer function nfmpi_put_vara_all(file, variable, start, count, memory, types, kind)
+            import :: MPI_OFFSET_KIND, real64
+            integer, intent(in) :: file, variable, kind
+            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
+            real(real64), intent(inout) :: memory(*)    ! swapped in place, and back
+        end function nfmpi_put_vara_all
+
+        integer function nfmpi_put_vara(file, variable, start, count, memory, types, kind)
+            import :: MPI_OFFSET_KIND, real64
+            integer, intent(in) :: file, variable, kind
+            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
+            real(real64), intent(inout) :: memory(*)
+        end function nfmpi_put_vara
+
+        integer function nfmpi_get_vara_all(file, variable, start, count, memory, types, kind)
+            import :: MPI_OFFSET_KIND, real64
+            integer, intent(in) :: file, variable, kind
+            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
+            real(real64), intent(inout) :: memory(*)
+        end function nfmpi_get_vara_all
+
+        integer function nfmpi_get_vara(file, variable, start, count, memory, types, kind)
+            import :: MPI_OFFSET_KIND, real64
+            integer, intent(in) :: file, variable, kind
+            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
+            real(real64), intent(inout) :: memory(*)
+        end function nfmpi_get_vara
+    end interface
 
 contains
 
@@ -43,22 +74,27 @@ contains
         text = text(:index(text//' ', ' ') - 1)     ! without its release date
     end function pnetcdf_version
 
-    subroutine create(self, path, global, comm, settings, error)
+    subroutine open_file(self, writes, error)
         class(pnetcdf_backend), intent(inout) :: self
-        character(*), intent(in) :: path
-        integer(int64), intent(in) :: global(3)
-        type(MPI_Comm), intent(in) :: comm
-        type(io_settings), intent(in) :: settings
+        logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
 
-        call self%prepare(path, global, comm, settings)
-        info = info_of(settings)
-        call check(self, nf90mpi_create(comm%mpi_val, path, ior(nf90_64bit_data, nf90_noclobber), &
-            info%mpi_val, self%file), 'nf90mpi_create', error)
+        info = info_of(self%settings)
+        if (writes) then
+            call check(self, nf90mpi_create(self%comm%mpi_val, self%path, ior(nf90_64bit_data, &
+                nf90_noclobber), info%mpi_val, self%file), 'nf90mpi_create', error)
+        else
+            call check(self, nf90mpi_open(self%comm%mpi_val, self%path, nf90_nowrite, &
+                info%mpi_val, self%file), 'nf90mpi_open', error)
+        end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
-    end subroutine create
+        if (writes .or. error%failed()) return
+        call check(self, nf90mpi_inq_varid(self%file, variable_name, self%variable), &
+            'nf90mpi_inq_varid', error)
+        call set_access(self, error)
+    end subroutine open_file
 
     subroutine define(self, error)
         class(pnetcdf_backend), intent(inout) :: self
@@ -68,7 +104,7 @@ contains
         integer :: dimensions(3), i
 
         do i = 1, 3
-            call check(self, nf90mpi_def_dim(self%file, names(i), self%block%global(i), &
+            call check(self, nf90mpi_def_dim(self%file, names(i), self%global(i), &
                 dimensions(i)), 'nf90mpi_def_dim', error)
         end do
         call check(self, nf90mpi_def_var(self%file, variable_name, nf90_double, dimensions, &
@@ -83,89 +119,83 @@ contains
         call set_access(self, error)
     end subroutine define
 
-    subroutine put_slab(self, lower, extent, error)
+    !> Every call says by itself where its piece is.
+    subroutine select_block(self, error)
         class(pnetcdf_backend), intent(inout) :: self
-        integer(int64), intent(in) :: lower(3), extent(3)
         type(failure), intent(inout) :: error
 
-        integer(MPI_OFFSET_KIND) :: start(3), count(3)
+        associate (unused => self, cannot_fail => error)
+        end associate
+    end subroutine select_block
 
-        start = lower + 1
-        count = extent
-        if (self%settings%collective) then
-            call check(self, nfmpi_put_vara_double_all(self%file, self%variable, start, count, &
-                self%buffer), 'nfmpi_put_vara_double_all', error)
-        else if (all(count > 0)) then
-            call check(self, nfmpi_put_vara_double(self%file, self%variable, start, count, &
-                self%buffer), 'nfmpi_put_vara_double', error)
+    subroutine move_piece(self, writes, part, memory, room, error)
+        class(pnetcdf_backend), intent(inout) :: self
+        logical, intent(in) :: writes
+        type(piece), intent(in) :: part
+        real(real64), intent(inout), contiguous, target :: memory(:)
+        integer(int64), intent(in) :: room(3)
+        type(failure), intent(inout) :: error
+
+        type(MPI_Datatype) :: in_memory
+        integer(MPI_OFFSET_KIND) :: count(3), start(3), types
+        integer :: number
+
+        call describe_piece(part, room, in_memory, number)
+        types = number
+        start = self%block%lower + part%before + 1
+        count = part%extent
+        if (writes .and. self%settings%collective) then
+            call check(self, nfmpi_put_vara_all(self%file, self%variable, start, count, memory, &
+                types, in_memory%mpi_val), 'nfmpi_put_vara_all', error)
+        else if (self%settings%collective) then
+            call check(self, nfmpi_get_vara_all(self%file, self%variable, start, count, memory, &
+                types, in_memory%mpi_val), 'nfmpi_get_vara_all', error)
+        else if (writes) then
+            call check(self, nfmpi_put_vara(self%file, self%variable, start, count, memory, &
+                types, in_memory%mpi_val), 'nfmpi_put_vara', error)
+        else
+            call check(self, nfmpi_get_vara(self%file, self%variable, start, count, memory, &
+                types, in_memory%mpi_val), 'nfmpi_get_vara', error)
         end if
-    end subroutine put_slab
+        if (in_memory /= MPI_DOUBLE_PRECISION) call MPI_Type_free(in_memory)
+    end subroutine move_piece
 
-    subroutine sync(self, error)
+    subroutine flush(self, error)
         class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self, nf90mpi_sync(self%file), 'nf90mpi_sync', error)
-    end subroutine sync
+    end subroutine flush
 
     subroutine close(self, error)
         class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self, nf90mpi_close(self%file), 'nf90mpi_close', error)
-        call self%free_buffer()
     end subroutine close
 
-    subroutine open(self, path, global, comm, settings, error)
+    subroutine locate(self, place, error)
         class(pnetcdf_backend), intent(inout) :: self
-        character(*), intent(in) :: path
-        integer(int64), intent(in) :: global(3)
-        type(MPI_Comm), intent(in) :: comm
-        type(io_settings), intent(in) :: settings
+        type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        type(MPI_Info) :: info
+        integer(MPI_OFFSET_KIND) :: offset
+        integer :: file, variable
 
-        call self%prepare(path, global, comm, settings)
-        info = info_of(settings)
-        call check(self, nf90mpi_open(comm%mpi_val, path, nf90_nowrite, info%mpi_val, self%file), &
-            'nf90mpi_open', error)
-        if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
+        call check(self, nf90mpi_open(MPI_COMM_SELF%mpi_val, self%path, nf90_nowrite, &
+            MPI_INFO_NULL%mpi_val, file), 'nf90mpi_open', error)
         if (error%failed()) return
-        call check(self, nf90mpi_inq_varid(self%file, variable_name, self%variable), &
-            'nf90mpi_inq_varid', error)
-        call keep_hints(self, error)
-        call set_access(self, error)
-    end subroutine open
-
-    subroutine get_slab(self, lower, extent, error)
-        class(pnetcdf_backend), intent(inout) :: self
-        integer(int64), intent(in) :: lower(3), extent(3)
-        type(failure), intent(inout) :: error
-
-        integer(MPI_OFFSET_KIND) :: start(3), count(3)
-
-        start = lower + 1
-        count = extent
-        if (self%settings%collective) then
-            call check(self, nfmpi_get_vara_double_all(self%file, self%variable, start, count, &
-                self%buffer), 'nfmpi_get_vara_double_all', error)
-        else if (all(count > 0)) then
-            call check(self, nfmpi_get_vara_double(self%file, self%variable, start, count, &
-                self%buffer), 'nfmpi_get_vara_double', error)
+        offset = 0
+        call check(self, nf90mpi_inq_varid(file, variable_name, variable), 'nf90mpi_inq_varid', &
+            error)
+        if (.not. error%failed()) then
+            call check(self, nf90mpi_inq_varoffset(file, variable, offset), &
+                'nf90mpi_inq_varoffset', error)
         end if
-    end subroutine get_slab
-
-    function echoed_hints(self) result(hints)
-        class(pnetcdf_backend), intent(in) :: self
-        type(hint), allocatable :: hints(:)
-
-        if (allocated(self%echo)) then
-            hints = self%echo
-        else
-            allocate (hints(0))
-        end if
-    end function echoed_hints
+        call check(self, nf90mpi_close(file), 'nf90mpi_close', error)
+        place%offset = int(offset, int64)
+        place%is_big_endian = .true.
+    end subroutine locate
 
     !> What the open file repeats of its hints, PnetCDF's own among them.
     subroutine keep_hints(self, error)
@@ -178,7 +208,7 @@ contains
         call check(self, nf90mpi_inq_file_info(self%file, info%mpi_val), 'nf90mpi_inq_file_info', &
             error)
         if (error%failed()) return
-        call list_hints(info, self%echo)
+        call list_hints(info, self%echoed_hints)
         call MPI_Info_free(info)
     end subroutine keep_hints
 

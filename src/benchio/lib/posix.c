@@ -1,7 +1,7 @@
 /* The few POSIX facts Fortran cannot reach by itself. Every function returns 0 or errno. */
-#define _DEFAULT_SOURCE /* mincore */
 #define _XOPEN_SOURCE 700
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -56,6 +54,52 @@ int benchio_remove(const char *path)
     return unlink(path) == 0 ? 0 : errno;
 }
 
+/* A new directory for this user alone. */
+int benchio_make_directory(const char *path)
+{
+    return mkdir(path, 0700) == 0 ? 0 : errno;
+}
+
+int benchio_remove_directory(const char *path)
+{
+    return rmdir(path) == 0 ? 0 : errno;
+}
+
+/* The name of something that is in a directory, cut to size; empty if there is nothing. */
+void benchio_first_entry(const char *path, char *name, int32_t size)
+{
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+
+    name[0] = '\0';
+    if (directory == NULL)
+        return;
+    while (name[0] == '\0' && (entry = readdir(directory)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            snprintf(name, (size_t)size, "%s", entry->d_name);
+    closedir(directory);
+}
+
+/* Random hexadecimal digits, without a final NUL. */
+int benchio_random_digits(char *digits, int32_t count)
+{
+    int error = 0, fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    unsigned char byte;
+
+    if (fd < 0)
+        return errno;
+    for (int32_t i = 0; error == 0 && i < count; i++) {
+        ssize_t got = read(fd, &byte, 1);
+
+        if (got == 1)
+            digits[i] = "0123456789abcdef"[byte & 15];
+        else
+            error = got < 0 ? errno : EIO;
+    }
+    close(fd);
+    return error;
+}
+
 /* Absolute path without links, cut to size including the final NUL. */
 int benchio_realpath(const char *path, char *resolved, int32_t size)
 {
@@ -97,67 +141,6 @@ int64_t benchio_peak_rss(void)
     return (int64_t)usage.ru_maxrss * 1024; /* Linux counts in KiB */
 }
 
-/* Holds a directory for this process, until it ends however it ends; or says that another one
- * does. A filesystem without locks holds nothing. */
-int benchio_hold_directory(const char *path, int32_t *elsewhere)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    *elsewhere = 0;
-    if (fd < 0)
-        return errno;
-    *elsewhere = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    return 0;
-}
-
-/* Asks the kernel to forget the pages of a file; what is dirty is written first. */
-int benchio_drop_cache(const char *path)
-{
-    int fd = open(path, O_RDONLY), error;
-
-    if (fd < 0)
-        return errno;
-    error = fsync(fd) == 0 ? 0 : errno;
-    if (error == 0)
-        error = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-    return error;
-}
-
-/* The part of a file's pages, 0 to 1, that this node's page cache holds. */
-int benchio_resident(const char *path, double *fraction)
-{
-    enum { window = 1 << 30 };
-    const int64_t page = sysconf(_SC_PAGESIZE);
-    int64_t resident = 0, total = 0;
-    struct stat st;
-    int error = 0, fd = open(path, O_RDONLY);
-    unsigned char *pages;
-
-    if (fd < 0)
-        return errno;
-    pages = malloc((size_t)(window / page));
-    if (pages == NULL || fstat(fd, &st) != 0)
-        error = errno;
-    for (int64_t at = 0; error == 0 && at < st.st_size; at += window) {
-        size_t bytes = (size_t)(st.st_size - at < window ? st.st_size - at : window);
-        void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, at);
-
-        if (map == MAP_FAILED || mincore(map, bytes, pages) != 0)
-            error = errno;
-        for (size_t i = 0; error == 0 && i < (bytes + (size_t)page - 1) / (size_t)page; i++) {
-            resident += pages[i] & 1;
-            total++;
-        }
-        if (map != MAP_FAILED)
-            munmap(map, bytes);
-    }
-    free(pages);
-    close(fd);
-    *fraction = total > 0 ? (double)resident / (double)total : 0;
-    return error;
-}
-
 static volatile sig_atomic_t interrupted;
 
 static void note_interrupt(int signal)
@@ -183,14 +166,26 @@ int benchio_interrupted(void)
     return interrupted;
 }
 
-/* Now, as 2017-06-29T12:00:00Z. */
+/* Seconds of a clock that nobody sets. */
+double benchio_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Now, as 2017-06-29T12:00:00.123Z. */
 void benchio_utc_now(char *text, int32_t size)
 {
-    time_t now = time(NULL);
+    char seconds[32];
+    struct timespec now;
     struct tm utc;
 
-    gmtime_r(&now, &utc);
-    strftime(text, (size_t)size, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text, (size_t)size, "%s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
 }
 
 static int write_all(int fd, const char *text, size_t bytes)
@@ -208,18 +203,26 @@ static int write_all(int fd, const char *text, size_t bytes)
     return fsync(fd) == 0 ? 0 : errno;
 }
 
+/* Makes a temporary file beside path; temporary has room for PATH_MAX. Returns its descriptor or
+ * -errno. */
+static int make_temporary(const char *path, char *temporary)
+{
+    int fd;
+
+    if (snprintf(temporary, PATH_MAX, "%s.%ld.tmp", path, (long)getpid()) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd < 0 ? -errno : fd;
+}
+
 /* A reader sees the whole text or nothing: temporary file beside path, fsync, rename. */
 int benchio_write_file(const char *path, const char *text, int64_t bytes)
 {
     char temporary[PATH_MAX];
-    int error, fd;
+    int error, fd = make_temporary(path, temporary);
 
-    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid())
-        >= (int)sizeof temporary)
-        return ENAMETOOLONG;
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (fd < 0)
-        return errno;
+        return -fd;
     error = write_all(fd, text, (size_t)bytes);
     if (close(fd) != 0 && error == 0)
         error = errno;
@@ -239,14 +242,11 @@ int benchio_probe_file(const char *path)
 
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return EISDIR;
-    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid())
-        >= (int)sizeof temporary)
-        return ENAMETOOLONG;
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    fd = make_temporary(path, temporary);
     if (fd < 0)
-        return errno;
+        return -fd;
     close(fd);
-    return unlink(temporary) == 0 ? 0 : errno;
+    return benchio_remove(temporary);
 }
 
 void benchio_exit(int status)

@@ -1,17 +1,17 @@
-!> POSIX facts through posix.c: sizes, removal, filesystem, memory, whole-file writes.
+!> What POSIX knows and does, through posix.c: names in directories, filesystems, signals, the
+!> process, and text files written at once.
 !>
-!> Every procedure that can fail returns an error text, empty on success.
+!> Every procedure that can fail returns an error text, which is empty on success.
 module benchio_posix
-    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, &
-        c_null_char
-    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_null_char
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     implicit none (type, external)
     private
 
-    public :: catch_interrupts, drop_cache, environment_entry, exit_at_once, exit_process
-    public :: file_size, filesystem_facts, fortran_text, hold_directory, interrupted, look_for
-    public :: peak_rss, probe_file, real_path
-    public :: remove_file, resident_fraction, text_of, utc_now, write_file
+    public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
+    public :: filesystem_facts, first_entry, fortran_text, interrupted, look_for, make_directory
+    public :: peak_rss, probe_file, random_digits, real_path, remove_directory, remove_file
+    public :: sleep_seconds, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
 
@@ -39,6 +39,31 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*)
         end function c_remove
 
+        integer(c_int) function c_make_directory(path) bind(C, name='benchio_make_directory')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_make_directory
+
+        integer(c_int) function c_remove_directory(path) &
+            bind(C, name='benchio_remove_directory')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_remove_directory
+
+        subroutine c_first_entry(path, name, size) bind(C, name='benchio_first_entry')
+            import :: c_char, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            character(kind=c_char), intent(out) :: name(*)
+            integer(c_int32_t), value :: size
+        end subroutine c_first_entry
+
+        integer(c_int) function c_random_digits(digits, count) &
+            bind(C, name='benchio_random_digits')
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(out) :: digits(*)
+            integer(c_int32_t), value :: count
+        end function c_random_digits
+
         integer(c_int) function c_realpath(path, resolved, size) bind(C, name='benchio_realpath')
             import :: c_char, c_int, c_int32_t
             character(kind=c_char), intent(in) :: path(*)
@@ -64,20 +89,14 @@ module benchio_posix
             import :: c_int64_t
         end function c_peak_rss
 
-        integer(c_int) function c_drop_cache(path) bind(C, name='benchio_drop_cache')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_drop_cache
-
-        integer(c_int) function c_resident(path, fraction) bind(C, name='benchio_resident')
-            import :: c_char, c_double, c_int
-            character(kind=c_char), intent(in) :: path(*)
-            real(c_double), intent(out) :: fraction
-        end function c_resident
-
         !> From now on SIGUSR1, a scheduler's warning, and SIGTERM only raise a flag.
         subroutine catch_interrupts() bind(C, name='benchio_catch_interrupts')
         end subroutine catch_interrupts
+
+        integer(c_int) function c_sleep(seconds) bind(C, name='sleep')
+            import :: c_int
+            integer(c_int), value :: seconds
+        end function c_sleep
 
         integer(c_int) function c_interrupted() bind(C, name='benchio_interrupted')
             import :: c_int
@@ -109,18 +128,11 @@ module benchio_posix
             import :: c_int
             integer(c_int), value :: status
         end subroutine c_exit_at_once
-
-        integer(c_int) function c_hold_directory(path, elsewhere) &
-            bind(C, name='benchio_hold_directory')
-            import :: c_char, c_int, c_int32_t
-            character(kind=c_char), intent(in) :: path(*)
-            integer(c_int32_t), intent(out) :: elsewhere
-        end function c_hold_directory
     end interface
 
 contains
 
-    !> Statfs of a path: magic number and free space in bytes for this user.
+    !> What statfs says of a path: the magic number, and the bytes that are free for this user.
     subroutine filesystem_facts(path, magic, free_bytes, error)
         character(*), intent(in) :: path
         integer(int64), intent(out) :: magic, free_bytes
@@ -129,7 +141,7 @@ contains
         error = text_of(c_statfs(path//c_null_char, magic, free_bytes))
     end subroutine filesystem_facts
 
-    !> Size of a file in bytes.
+    !> The size of a file in bytes.
     subroutine file_size(path, bytes, error)
         character(*), intent(in) :: path
         integer(int64), intent(out) :: bytes
@@ -151,6 +163,7 @@ contains
         exists = found /= 0
     end subroutine look_for
 
+    !> Removes a file, or a link to one.
     subroutine remove_file(path, error)
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
@@ -158,7 +171,43 @@ contains
         error = text_of(c_remove(path//c_null_char))
     end subroutine remove_file
 
-    !> Absolute path without symbolic links.
+    !> Makes a directory for this user alone; it must not exist.
+    subroutine make_directory(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_make_directory(path//c_null_char))
+    end subroutine make_directory
+
+    !> Removes an empty directory.
+    subroutine remove_directory(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_remove_directory(path//c_null_char))
+    end subroutine remove_directory
+
+    !> The name of something that is in a directory; empty if there is nothing.
+    function first_entry(path) result(name)
+        character(*), intent(in) :: path
+        character(:), allocatable :: name
+
+        character(kind=c_char) :: buffer(text_size)
+
+        call c_first_entry(path//c_null_char, buffer, int(text_size, c_int32_t))
+        name = fortran_text(buffer)
+    end function first_entry
+
+    !> Fills a text with random hexadecimal digits.
+    subroutine random_digits(digits, error)
+        character(*), intent(out) :: digits
+        character(:), allocatable, intent(out) :: error
+
+        digits = ''
+        error = text_of(c_random_digits(digits, len(digits, c_int32_t)))
+    end subroutine random_digits
+
+    !> The absolute path without symbolic links.
     subroutine real_path(path, resolved, error)
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: resolved
@@ -200,35 +249,26 @@ contains
         end if
     end function environment_entry
 
-    !> High-water mark of this process's resident set in bytes.
+    !> The most memory, in bytes, that this process has had resident.
     integer(int64) function peak_rss() result(bytes)
         bytes = c_peak_rss()
     end function peak_rss
 
-    !> Asks the kernel to forget the pages of a file.
-    subroutine drop_cache(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
+    !> Waits, unless a signal comes.
+    subroutine sleep_seconds(seconds)
+        integer, intent(in) :: seconds
 
-        error = text_of(c_drop_cache(path//c_null_char))
-    end subroutine drop_cache
+        integer(c_int) :: ignored
 
-    !> The part of a file, 0 to 1, that this node's page cache holds.
-    subroutine resident_fraction(path, fraction, error)
-        character(*), intent(in) :: path
-        real(real64), intent(out) :: fraction
-        character(:), allocatable, intent(out) :: error
-
-        fraction = 1
-        error = text_of(c_resident(path//c_null_char, fraction))
-    end subroutine resident_fraction
+        ignored = c_sleep(int(seconds, c_int))
+    end subroutine sleep_seconds
 
     !> Whether a signal asked for an end.
     logical function interrupted()
         interrupted = c_interrupted() /= 0
     end function interrupted
 
-    !> Date and time in UTC, ISO 8601.
+    !> Date and time in UTC with milliseconds, as 2017-06-29T12:00:00.123Z.
     function utc_now() result(text)
         character(:), allocatable :: text
 
@@ -242,8 +282,8 @@ contains
     subroutine exit_process(status)
         integer, intent(in) :: status
 
-        flush (unit=6)
-        flush (unit=0)
+        flush (unit=output_unit)
+        flush (unit=error_unit)
         call c_exit(int(status, c_int))
     end subroutine exit_process
 
@@ -251,23 +291,12 @@ contains
     subroutine exit_at_once(status)
         integer, intent(in) :: status
 
-        flush (unit=6)
-        flush (unit=0)
+        flush (unit=output_unit)
+        flush (unit=error_unit)
         call c_exit_at_once(int(status, c_int))
     end subroutine exit_at_once
 
-    !> Holds a directory until this process ends, unless another process does.
-    subroutine hold_directory(path, elsewhere, error)
-        character(*), intent(in) :: path
-        logical, intent(out) :: elsewhere           !! another process holds it
-        character(:), allocatable, intent(out) :: error
-
-        integer(c_int32_t) :: held
-
-        error = text_of(c_hold_directory(path//c_null_char, held))
-        elsewhere = held /= 0
-    end subroutine hold_directory
-
+    !> What the system says of an error number; empty for 0.
     function text_of(error) result(text)
         integer(c_int), intent(in) :: error
         character(:), allocatable :: text
@@ -281,6 +310,7 @@ contains
         end if
     end function text_of
 
+    !> The characters before the first NUL.
     pure function fortran_text(buffer) result(text)
         character(kind=c_char), intent(in) :: buffer(:)
         character(:), allocatable :: text

@@ -1,13 +1,14 @@
 !> The backends this build has. A new backend is one file plus its lines here.
 module benchio_registry
-    use, intrinsic :: iso_fortran_env, only: compiler_version
     use mpi_f08, only: MPI_Get_library_version, MPI_MAX_LIBRARY_VERSION_STRING
     use benchio_backend, only: backend
     use benchio_mpiio_backend, only: mpiio_backend
-    use benchio_stream_backend, only: stream_backend
+    use benchio_posix_backend, only: posix_backend
+    use benchio_raw_file, only: kernel_version
     use benchio_text, only: one_line
 #ifdef BENCHIO_HDF5
-    use benchio_hdf5_backend, only: hdf5_backend, hdf5_version, start_hdf5
+    use benchio_hdf5_backend, only: hdf5_backend, start_hdf5
+    use benchio_hdf5_properties, only: hdf5_version
 #endif
 #ifdef BENCHIO_NETCDF
     use benchio_netcdf_backend, only: netcdf_backend, netcdf_version
@@ -21,11 +22,11 @@ module benchio_registry
     public :: built_in, library_version, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
-        'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'stream']
+        'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
 
     !> One backend of a list.
     type, public :: backend_item
-        class(backend), allocatable :: it
+        class(backend), allocatable :: method
     end type backend_item
 
 contains
@@ -37,31 +38,38 @@ contains
 
         select case (name)
         case ('mpiio')
-            allocate (mpiio_backend :: item%it)
-            item%it%extension = 'dat'
-        case ('stream')
-            allocate (stream_backend :: item%it)
-            item%it%extension = 'dat'
+            allocate (mpiio_backend :: item%method)
+            item%method%extension = 'dat'
+        case ('posix')
+            allocate (posix_backend :: item%method)
+            item%method%extension = 'dat'
 #ifdef BENCHIO_HDF5
         case ('hdf5')
             call start_hdf5()
-            allocate (hdf5_backend :: item%it)
-            item%it%extension = 'h5'
+            allocate (hdf5_backend :: item%method)
+            item%method%extension = 'h5'
 #endif
 #ifdef BENCHIO_NETCDF
         case ('netcdf')
-            allocate (netcdf_backend :: item%it)
-            item%it%extension = 'nc'
+#ifdef BENCHIO_HDF5
+            call start_hdf5()       ! which says where in the file NetCDF's bytes are
+#endif
+            allocate (netcdf_backend :: item%method)
+            item%method%extension = 'nc'
 #endif
 #ifdef BENCHIO_PNETCDF
         case ('pnetcdf')
-            allocate (pnetcdf_backend :: item%it)
-            item%it%extension = 'nc'
+            allocate (pnetcdf_backend :: item%method)
+            item%method%extension = 'nc'
 #endif
         case default
             return
         end select
-        item%it%name = name
+        item%method%name = name
+        ! Also of a rank that opens no file.
+        allocate (item%method%echoed_hints(0))
+        item%method%echoed_collective_metadata = ''
+        item%method%observed_collective = ''
     end function new_backend
 
     logical function built_in(name)
@@ -83,8 +91,8 @@ contains
         case ('mpiio')
             call MPI_Get_library_version(buffer, length)
             text = one_line(buffer(:length))
-        case ('stream')
-            text = compiler_version()
+        case ('posix')
+            text = kernel_version()
 #ifdef BENCHIO_HDF5
         case ('hdf5')
             text = hdf5_version()

@@ -1,11 +1,10 @@
 !> What benchio says to a person: the table of a run, the plan of a dry run, its versions.
 module benchio_report
-    use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_measurement, only: phase_names, phases, rate_total
+    use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
+    use benchio_phases, only: phase_names, phases, rate_stable, rate_total
     use benchio_registry, only: backend_names, library_version
-    use benchio_result, only: run_result, summary, verified
-    use benchio_statistics, only: median, statistics
-    use benchio_team, only: case_index
+    use benchio_result, only: case_index, measured_rates, run_result
+    use benchio_statistics, only: median
     use benchio_text, only: decimal, extents
     use benchio_version, only: version
     implicit none (type, external)
@@ -17,22 +16,23 @@ module benchio_report
 
 contains
 
-    !> A line per case: bandwidth over the measured rounds, median seconds of each phase.
+    !> A line per case: bandwidth over the measured rounds, median seconds of each phase; and what
+    !> the witness says.
     function table_text(run) result(text)
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
         integer :: backend, operation, phase
 
-        associate (group => run%group, choice => run%group%choice)
-            text = 'benchio '//version//': '//group%place%path//' ('//group%place%filesystem//')' &
-                //lf//writers_text(run)//lf//'each file: array ' &
-                //extents(group%own%block%global)//' on a grid of ' &
-                //extents(group%own%block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
-                //'repeats '//decimal(run%completed - choice%warmup)//', sync '//choice%sync &
-                //', verify '//choice%verify//lf//lf &
-                //'                  total MiB/s, open to close           median seconds'//lf &
-                //'case               min   median      max     mean'
+        associate (plan => run%plan, choice => run%choice)
+            text = 'benchio '//version//', run '//choice%run_id//': '//run%place%path//' (' &
+                //run%place%filesystem//')'//lf//writers_text(run)//lf//'each file: array ' &
+                //extents(plan%own%block%global)//' on a grid of ' &
+                //extents(plan%own%block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
+                //'repeats '//decimal(run%completed - choice%warmup)//lf//lf &
+                //'                  total MiB/s, open to close    stable' &
+                //'           median seconds'//lf &
+                //'case               min   median      max     mean   median'
             do phase = 1, phases
                 if (occurs(run, phase)) text = text//repeat(' ', 9 - len_trim(phase_names(phase))) &
                     //trim(phase_names(phase))
@@ -43,14 +43,10 @@ contains
                     text = text//case_line(run, trim(choice%operations(operation)), backend)//lf
                 end do
             end do
-
-            if (.not. verified(run)) then
-                text = text//lf//'not verified: no bandwidth without a verified write'//lf
-            else if (choice%verify == 'all') then
-                text = text//lf//'every round was read back and is as written'//lf
-            else
-                text = text//lf//'the last round was read back and is as written'//lf
-            end if
+            text = text//lf//'stable: total and the sync after it'//lf
+            do backend = 1, size(choice%backends)
+                text = text//witness_line(run, backend)//lf
+            end do
         end associate
     end function table_text
 
@@ -61,42 +57,76 @@ contains
         character(:), allocatable :: text
 
         character(80) :: line
-        type(statistics) :: total
+        real(real64), allocatable :: rate(:)
         integer :: first, number, phase
 
-        number = case_index(run%group%choice, operation, backend)
-        first = run%group%choice%warmup + 1
-        line = operation//' '//run%group%choice%backends(backend)
+        number = case_index(run%choice, operation, backend)
+        first = run%choice%warmup + 1
+        line = operation//' '//run%choice%backends(backend)
         text = line(:14)
-        if (verified(run)) then
-            total = summary(run, number, rate_total)
-            write (line, '(4f9.1)') total%min, total%median, total%max, total%mean
-        else
-            write (line, '(4a9)') '-', '-', '-', '-'
-        end if
+        rate = measured_rates(run, number, rate_total)
+        write (line, '(4f9.1)') minval(rate), median(rate), maxval(rate), sum(rate)/size(rate)
         text = text//line(:36)
+        line = '        -'
+        if (run%records(number, 1)%times%has_rate(rate_stable)) then
+            write (line, '(f9.1)') median(measured_rates(run, number, rate_stable))
+        end if
+        text = text//line(:9)
         do phase = 1, phases
             if (.not. occurs(run, phase)) cycle
-            write (line, '(f9.4)') median(run%records(number, first:run%completed)%times(phase)%max)
+            line = '        -'
+            if (run%records(number, run%completed)%times%of_phase(phase)%occurs) then
+                write (line, '(f9.4)') median(run%records(number, first:run%completed)%times &
+                    %of_phase(phase)%window)
+            end if
             text = text//line(:9)
         end do
     end function case_line
 
-    !> Whether any case spent time in a phase.
+    !> Whether any case has a phase.
     pure logical function occurs(run, phase)
         type(run_result), intent(in) :: run
         integer, intent(in) :: phase
 
-        occurs = any(run%records(:, :run%completed)%times(phase)%max > 0)
+        occurs = any(run%records(:, run%completed)%times%of_phase(phase)%occurs)
     end function occurs
+
+    !> How a backend's files were confirmed, in the worst of the rounds.
+    function witness_line(run, backend) result(text)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: backend
+        character(:), allocatable :: text
+
+        character(16) :: percent
+        real(real64) :: largest
+
+        associate (said => run%records(backend, :run%completed)%witness)
+            text = trim(run%choice%backends(backend)) &
+                //': every byte of every round is as written: read back '
+            if (any(said%is_through_library)) then
+                text = text//'through the library'
+            else
+                text = text//'by pread'
+            end if
+            largest = maxval(said%page_cache_fraction)
+            if (all(said%is_direct)) then
+                text = text//', past the page cache'
+            else if (any(said%page_cache_fraction < 0)) then
+                text = text//', whether from a page cache is not known'
+            else
+                write (percent, '(f8.1)') 100*largest
+                text = text//', '//trim(adjustl(percent))//' % of it from the page cache'
+            end if
+        end associate
+    end function witness_line
 
     function writers_text(run) result(text)
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        associate (choice => run%group%choice)
-            text = decimal(run%group%ranks)//' writers, files: '//choice%files//' (' &
-                //decimal(maxval(run%group%file) + 1)//')'
+        associate (choice => run%choice)
+            text = decimal(run%plan%ranks)//' writers, files: '//choice%files//' (' &
+                //decimal(run%plan%files)//')'
             if (choice%instances > 1) text = text//', '//decimal(choice%instances)//' instances'
         end associate
     end function writers_text
@@ -106,7 +136,7 @@ contains
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        associate (group => run%group, choice => run%group%choice, block => run%group%own%block)
+        associate (choice => run%choice, block => run%plan%own%block)
             text = 'nothing is written (--dry-run)'//lf &
                 //'writers          '//writers_text(run)//lf &
                 //'first file       '//extents(block%global)//' elements on a grid of ' &
@@ -116,8 +146,8 @@ contains
                 //'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'memory per rank  '//mib_text(block%field_bytes()) &
                 //' for the array on rank 0, plus the libraries'' buffers'//lf &
-                //'free             '//mib_text(group%place%free_bytes)//' in '//group%place%path &
-                //' ('//group%place%filesystem//')'//lf
+                //'free             '//mib_text(run%place%free_bytes)//' in '//run%place%path &
+                //' ('//run%place%filesystem//')'//lf
         end associate
     end function plan_text
 
@@ -128,7 +158,7 @@ contains
         character(:), allocatable :: library
         integer :: i
 
-        text = 'benchio '//version//lf
+        text = 'benchio '//version//lf//'compiler '//compiler_version()//lf
         do i = 1, size(backend_names)
             library = library_version(trim(backend_names(i)))
             if (library == '') library = 'not built in'

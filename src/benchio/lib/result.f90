@@ -1,30 +1,58 @@
 !> The result of a run, and what may be said of it.
 !>
-!> The law is kept here: a rate leaves benchio only from rounds in which nothing failed and the
-!> data were read back.
+!> The law is kept here: a rate leaves benchio only from rounds in which nothing failed, the data
+!> were forced to stable storage, and the witness confirmed every byte.
 module benchio_result
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_Gather, MPI_REAL8
+    use mpi_f08, only: MPI_Comm, MPI_DOUBLE_PRECISION, MPI_Gather
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_filesystem, only: name_listed
-    use benchio_measurement, only: repetition
+    use benchio_layout, only: layout
+    use benchio_options, only: options
+    use benchio_phases, only: timing
     use benchio_posix, only: peak_rss
-    use benchio_statistics, only: statistics, summarise
-    use benchio_team, only: team
+    use benchio_run_directory, only: target_directory
+    use benchio_settings, only: hint
+    use benchio_striping, only: striping
+    use benchio_witness, only: testimony
     implicit none (type, external)
     private
 
-    public :: cache_suspect, contiguous_bytes, gather_memory, has_cases, summary, verified
+    public :: case_index, contiguous_bytes, gather_memory, has_cases, is_cache_suspect, &
+        measured_rates
 
     real(real64), parameter :: mib = 2.0_real64**20
 
+    !> One write or read of all files by one backend, witnessed.
+    type, public :: repetition
+        integer :: round = 0, position = 0
+        logical :: is_warmup = .false.
+        character(:), allocatable :: started        !! date and time, UTC
+        type(timing) :: times
+        type(testimony) :: witness
+    end type repetition
+
+    !> What a backend or its file was seen to do, and what its reads met of caches.
+    type, public :: observation
+        type(hint), allocatable :: hints(:)
+        character(:), allocatable :: collective_metadata
+        character(:), allocatable :: collective         !! in writing
+        character(:), allocatable :: collective_read
+        type(striping) :: stripes
+        logical :: is_striped = .false.             !! stripes are known
+        real(real64) :: page_cache_fraction = 0     !! of a read, the largest; < 0: not known
+    end type observation
+
     !> Of one run, complete on rank 0.
     type, public :: run_result
-        type(team) :: group
+        type(options) :: choice
+        type(target_directory) :: place
+        type(layout) :: plan
         integer(int64) :: bytes = 0                         !! of all files, each round
-        character(:), allocatable :: started
+        character(:), allocatable :: started                !! date and time, UTC
         character(256), allocatable :: host_of_rank(:)
+        type(observation), allocatable :: seen(:)           !! of each backend
         type(repetition), allocatable :: records(:, :)      !! (case, round)
         integer :: completed = 0                            !! rounds
         real(real64) :: field_mib = 0, peak_rss_mib = 0     !! of the rank that has most
@@ -35,65 +63,61 @@ module benchio_result
 contains
 
     !> Collective: the memory high-water mark, after the last round.
-    subroutine gather_memory(run, comm)
+    subroutine gather_memory(run)
         type(run_result), intent(inout) :: run
-        type(MPI_Comm), intent(in) :: comm
 
         real(real64), allocatable :: of_rank(:, :)
         real(real64) :: mine(2)
-        integer :: rank, writers
 
-        call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_size(comm, writers)
-        allocate (of_rank(2, merge(writers, 0, rank == 0)))
-        mine = [real(run%group%own%block%field_bytes(), real64), real(peak_rss(), real64)]/mib
-        call MPI_Gather(mine, 2, MPI_REAL8, of_rank, 2, MPI_REAL8, 0, comm)
-        if (rank /= 0) return
+        allocate (of_rank(2, merge(run%plan%ranks, 0, run%plan%rank == 0)))
+        mine = [real(run%plan%own%block%field_bytes(), real64), real(peak_rss(), real64)]/mib
+        call MPI_Gather(mine, 2, MPI_DOUBLE_PRECISION, of_rank, 2, MPI_DOUBLE_PRECISION, 0, &
+            run%plan%comm)
+        if (run%plan%rank /= 0) return
         run%field_mib = maxval(of_rank(1, :))
         run%peak_rss_mib = maxval(of_rank(2, :))
         run%peak_rank = maxloc(of_rank(2, :), dim=1) - 1
     end subroutine gather_memory
+
+    !> The number of a case, operations before backends; 0 if the operation is not measured.
+    pure integer function case_index(choice, operation, backend)
+        type(options), intent(in) :: choice
+        character(*), intent(in) :: operation
+        integer, intent(in) :: backend
+
+        integer :: at
+
+        at = findloc(choice%operations == operation, .true., 1)
+        case_index = 0
+        if (at > 0) case_index = (at - 1)*size(choice%backends) + backend
+    end function case_index
 
     !> A run that met its time limit keeps the rounds it completed, if one was measured.
     pure logical function has_cases(run)
         type(run_result), intent(in) :: run
 
         has_cases = run%error%status == exit_ok .or. (run%error%status == exit_time_limit &
-            .and. run%completed > run%group%choice%warmup .and. verified(run))
+            .and. run%completed > run%choice%warmup)
     end function has_cases
 
-    !> Whether the run's figures are worth the name.
-    pure logical function verified(run)
-        type(run_result), intent(in) :: run
-
-        verified = .false.
-        if (run%completed == 0) return
-        select case (run%group%choice%verify)
-        case ('all')
-            verified = all(run%records(:, :run%completed)%verified)
-        case ('last')
-            verified = all(run%records(:, run%completed)%verified)
-        case default
-            verified = .false.
-        end select
-    end function verified
-
-    !> Whether a cache cannot be excluded: unless the page caches were seen to be empty, and either
-    !> the data came from another node or the filesystem has no cache but the kernel's.
-    pure logical function cache_suspect(run, backend)
+    !> Whether what was read may have come from a cache: unless the page caches were seen to be
+    !> empty, and either the data came from another node or the filesystem has no cache but the
+    !> kernel's.
+    pure logical function is_cache_suspect(run, backend)
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend
 
         real(real64), parameter :: negligible = 0.01_real64
 
-        associate (cache => run%group%cache(backend))
-            cache_suspect = cache%resident > negligible .or. (cache%other_node < 1.0_real64 &
-                .and. .not. name_listed(run%group%place%filesystem, 'ext4,xfs,btrfs'))
+        associate (in_memory => run%seen(backend)%page_cache_fraction)
+            is_cache_suspect = in_memory < 0 .or. in_memory > negligible &
+                .or. (run%plan%other_node_fraction < 1.0_real64 &
+                .and. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs'))
         end associate
-    end function cache_suspect
+    end function is_cache_suspect
 
-    !> The run of bytes that rank 0's block has in one piece in the file: the size of request that
-    !> the pattern implies.
+    !> The run of bytes that a block has in one piece in the file: the size of request that the
+    !> decomposition implies.
     pure integer(int64) function contiguous_bytes(block)
         type(decomposition), intent(in) :: block
 
@@ -104,19 +128,15 @@ contains
         contiguous_bytes = contiguous_bytes*block%extent(3)
     end function contiguous_bytes
 
-    !> Of one rate of one case over the measured rounds.
-    pure function summary(run, number, rate) result(of)
+    !> A rate of a case in each of the measured rounds, MiB/s.
+    pure function measured_rates(run, number, rate) result(values)
         type(run_result), intent(in) :: run
         integer, intent(in) :: number, rate
-        type(statistics) :: of
+        real(real64), allocatable :: values(:)
 
-        real(real64) :: values(run%completed - run%group%choice%warmup)
         integer :: i
 
-        do i = 1, size(values)
-            values(i) = run%records(number, run%group%choice%warmup + i)%rates(rate)
-        end do
-        of = summarise(values)
-    end function summary
+        values = [(run%records(number, i)%times%rate(rate), i=run%choice%warmup + 1, run%completed)]
+    end function measured_rates
 
 end module benchio_result

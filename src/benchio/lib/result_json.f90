@@ -1,13 +1,17 @@
-!> The result of a run as benchio.result/1, a JSON text.
+!> The result of a run as benchio.result/2, a JSON text.
 module benchio_result_json
-    use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version
-    use benchio_case_json, only: add_case
+    use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64, real64
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_json_writer, only: json_writer
+    use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
     use benchio_posix, only: environment_entry
     use benchio_registry, only: library_version
-    use benchio_result, only: contiguous_bytes, has_cases, run_result, verified
+    use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
+        repetition, run_result
+    use benchio_settings, only: hint
+    use benchio_striping, only: striping, unset
     use benchio_version, only: version
+    use benchio_witness, only: testimony
     implicit none (type, external)
     private
 
@@ -30,7 +34,7 @@ contains
         integer :: i, j
 
         call json%open_object()
-        call json%add('benchio.result/1', 'schema')
+        call json%add('benchio.result/2', 'schema')
         call json%add(status_name(run), 'status')
         call add_error(json, run%error)
         call json%add(run%started, 'started')
@@ -49,9 +53,9 @@ contains
         call json%close_object()
         call json%open_array('cases')
         if (has_cases(run)) then
-            do j = 1, size(run%group%choice%operations)
-                do i = 1, size(run%group%choice%backends)
-                    call add_case(json, run, trim(run%group%choice%operations(j)), i)
+            do j = 1, size(run%choice%operations)
+                do i = 1, size(run%choice%backends)
+                    call add_case(json, run, trim(run%choice%operations(j)), i)
                 end do
             end do
         end if
@@ -74,8 +78,7 @@ contains
         case (exit_internal)
             name = 'internal_error'
         case default
-            name = 'unverified'
-            if (verified(run)) name = 'ok'
+            name = 'ok'
         end select
     end function status_name
 
@@ -144,9 +147,10 @@ contains
 
         integer :: i
 
-        associate (choice => run%group%choice, hosts => run%host_of_rank, &
-            place => run%group%place, block => run%group%own%block)
+        associate (choice => run%choice, hosts => run%host_of_rank, place => run%place, &
+            block => run%plan%own%block)
             call json%open_object('run')
+            call json%add(choice%run_id, 'id')
             call json%add(size(hosts), 'writers')
             call add_hosts(json, hosts)
             call json%add(place%path, 'directory')
@@ -161,7 +165,7 @@ contains
             end do
             call json%close_array()
             call json%add(choice%files, 'files')
-            call json%add(maxval(run%group%file) + 1, 'file_count')
+            call json%add(run%plan%files, 'file_count')
             call json%add(choice%instances, 'instances')
             call json%add(block%global, 'file_size')
             if (all(choice%local_size > 0)) then
@@ -175,17 +179,17 @@ contains
             call json%add(contiguous_bytes(block), 'contiguous_bytes')
             call json%add(choice%halo, 'halo')
             call json%add(run%bytes, 'bytes')
-            call json%add(choice%seed, 'seed')
             call json%add(choice%repeats, 'repeats')
             call json%add(choice%warmup, 'warmup')
-            call json%add(choice%sync, 'sync')
-            call json%add(choice%verify, 'verify')
+            call json%add(choice%settle, 'settle')
             call json%add(choice%phase_barrier, 'phase_barrier')
             call json%add(choice%phase_limit, 'phase_limit')
             call json%add(choice%time_limit, 'time_limit')
+            call json%add(choice%settings%transfer_bytes, 'transfer')
+            call json%add(choice%settings%flush, 'flush')
+            call json%add(choice%settings%direct, 'direct')
             call json%add(choice%settings%alignment, 'alignment')
             call json%add(choice%settings%chunk, 'chunk')
-            call json%add(choice%settings%collective_metadata, 'collective_metadata')
             call json%add(trim(merge('latest  ', 'earliest', choice%settings%latest_format)), &
                 'file_format')
             call json%close_object()
@@ -214,5 +218,225 @@ contains
         end do
         call json%close_array()
     end subroutine add_hosts
+
+    !> The next element of the array of cases: one operation of one backend.
+    subroutine add_case(json, run, operation, backend)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+        character(*), intent(in) :: operation
+        integer, intent(in) :: backend
+
+        integer :: number, round
+
+        number = case_index(run%choice, operation, backend)
+        call json%open_object()
+        call json%add(operation, 'operation')
+        call json%add(trim(run%choice%backends(backend)), 'backend')
+        call add_settings(json, run, operation, backend)
+        if (operation == 'read') then
+            call json%open_object('cache')
+            call json%add(run%plan%other_node_fraction, 'other_node_fraction')
+            call add_known(json, run%seen(backend)%page_cache_fraction, 'page_cache_fraction')
+            call json%add(is_cache_suspect(run, backend), 'suspect')
+            call json%close_object()
+        else
+            call json%null('cache')
+        end if
+        call json%open_array('repetitions')
+        do round = 1, run%completed
+            call add_repetition(json, run, run%records(number, round))
+        end do
+        call json%close_array()
+        call json%close_object()
+    end subroutine add_case
+
+    !> Asked for, repeated by the library, and seen to be so.
+    subroutine add_settings(json, run, operation, backend)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+        character(*), intent(in) :: operation
+        integer, intent(in) :: backend
+
+        associate (choice => run%choice, seen => run%seen(backend))
+            call json%open_object('hints')
+            call add_hints(json, choice%settings%hints, 'requested')
+            if (size(seen%hints) > 0) then
+                call add_hints(json, seen%hints, 'echoed')
+            else
+                call json%null('echoed')
+            end if
+            call json%null('observed')
+            call json%close_object()
+
+            call json%open_object('collective')
+            call json%add(choice%settings%collective, 'requested')
+            call json%null('echoed')
+            if (operation == 'read') then
+                call add_text(json, seen%collective_read, 'observed')
+            else
+                call add_text(json, seen%collective, 'observed')
+            end if
+            call json%close_object()
+
+            call json%open_object('collective_metadata')
+            call json%add(choice%settings%collective_metadata, 'requested')
+            call add_text(json, seen%collective_metadata, 'echoed')
+            call json%null('observed')
+            call json%close_object()
+
+            call json%open_object('striping')
+            call add_stripes(json, choice%stripes, choice%stripes%is_set(), 'requested')
+            call json%null('echoed')
+            call add_stripes(json, seen%stripes, seen%is_striped, 'observed')
+            call json%close_object()
+        end associate
+    end subroutine add_settings
+
+    subroutine add_hints(json, hints, key)
+        type(json_writer), intent(inout) :: json
+        type(hint), intent(in) :: hints(:)
+        character(*), intent(in) :: key
+
+        integer :: i
+
+        call json%open_object(key)
+        do i = 1, size(hints)
+            call json%add(hints(i)%value, hints(i)%key)
+        end do
+        call json%close_object()
+    end subroutine add_hints
+
+    subroutine add_stripes(json, stripes, known, key)
+        type(json_writer), intent(inout) :: json
+        type(striping), intent(in) :: stripes
+        logical, intent(in) :: known
+        character(*), intent(in) :: key
+
+        if (.not. known) then
+            call json%null(key)
+            return
+        end if
+        call json%open_object(key)
+        call add_if_set(stripes%count, 'count')
+        call add_if_set(stripes%size, 'size')
+        call add_if_set(stripes%offset, 'offset')
+        call json%close_object()
+
+    contains
+
+        subroutine add_if_set(number, name)
+            integer(int64), intent(in) :: number
+            character(*), intent(in) :: name
+
+            if (number == unset) then
+                call json%null(name)
+            else
+                call json%add(number, name)
+            end if
+        end subroutine add_if_set
+
+    end subroutine add_stripes
+
+    subroutine add_repetition(json, run, record)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+        type(repetition), intent(in) :: record
+
+        integer :: i
+
+        call json%open_object()
+        call json%add(record%round, 'round')
+        call json%add(record%position, 'position')
+        call json%add(record%is_warmup, 'warmup')
+        call json%add(record%started, 'started')
+        call json%open_object('phases')
+        do i = 1, phases
+            associate (phase => record%times%of_phase(i))
+                if (.not. phase%occurs) cycle
+                call open_times(json, run, phase, trim(phase_names(i)))
+                call json%add(phase%window, 'window')
+                call json%add(phase%file_window, 'file_window')
+                call json%close_object()
+            end associate
+        end do
+        call json%close_object()
+        call json%open_object('parts')
+        do i = 1, parts
+            if (.not. record%times%of_part(i)%occurs) cycle
+            call open_times(json, run, record%times%of_part(i), trim(part_names(i)))
+            call json%close_object()
+        end do
+        call json%close_object()
+        call json%open_object('rates')
+        do i = 1, rates
+            if (record%times%has_rate(i)) call json%add(record%times%rate(i), trim(rate_names(i)))
+        end do
+        call json%close_object()
+        if (run%choice%instances > 1) then
+            call json%open_array('instances')
+            do i = 1, run%choice%instances
+                call json%add(record%times%instance_mib(i)/record%times%instance_window(i))
+            end do
+            call json%close_array()
+        else
+            call json%null('instances')
+        end if
+        call add_witness(json, record%witness)
+        call json%close_object()
+    end subroutine add_repetition
+
+    !> An object of seconds over ranks, to be closed by the caller.
+    subroutine open_times(json, run, seconds, key)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+        type(phase_time), intent(in) :: seconds
+        character(*), intent(in) :: key
+
+        call json%open_object(key)
+        call json%add(seconds%min, 'min')
+        call json%add(seconds%mean, 'mean')
+        call json%add(seconds%max, 'max')
+        call json%add(seconds%slowest_rank, 'slowest_rank')
+        call json%add(trim(run%host_of_rank(seconds%slowest_rank + 1)), 'slowest_host')
+    end subroutine open_times
+
+    subroutine add_witness(json, witness)
+        type(json_writer), intent(inout) :: json
+        type(testimony), intent(in) :: witness
+
+        call json%open_object('witness')
+        call json%add(trim(merge('through the library', 'pread              ', &
+            witness%is_through_library)), 'method')
+        call json%add(witness%is_direct, 'direct')
+        call json%add(witness%bytes, 'bytes')
+        call add_known(json, witness%page_cache_fraction, 'page_cache_fraction')
+        call json%add(witness%other_node_fraction, 'other_node_fraction')
+        call json%close_object()
+    end subroutine add_witness
+
+    !> A fraction; null if it is less than 0, not known.
+    subroutine add_known(json, fraction, key)
+        type(json_writer), intent(inout) :: json
+        real(real64), intent(in) :: fraction
+        character(*), intent(in) :: key
+
+        if (fraction < 0) then
+            call json%null(key)
+        else
+            call json%add(fraction, key)
+        end if
+    end subroutine add_known
+
+    !> A text; null if it is empty.
+    subroutine add_text(json, text, key)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: text, key
+
+        if (text == '') then
+            call json%null(key)
+        else
+            call json%add(text, key)
+        end if
+    end subroutine add_text
 
 end module benchio_result_json

@@ -20,6 +20,9 @@ module benchio_settings
         integer(int64) :: chunk(3) = 0              !! extents of HDF5/NetCDF chunks; 0: contiguous
         logical :: collective_metadata = .true.     !! HDF5: one rank reads and writes metadata
         logical :: latest_format = .false.          !! HDF5: newest file format
+        integer(int64) :: transfer_bytes = 2_int64**30  !! at most, in one call of the library
+        logical :: flush = .false.                  !! the library's own flush before the close
+        logical :: direct = .false.                 !! posix: O_DIRECT, past the page cache
     end type io_settings
 
 contains

@@ -1,43 +1,31 @@
 !> Lustre's striping: asked for on a directory, observed on the files made in it.
 !>
-!> Setting goes through `lfs setstripe`. Observing reads the extended attribute "lustre.lov", a
-!> little-endian struct lov_user_md_v1 or _v3 (lustre_user.h), which needs no library; only for a
-!> composite (progressive) layout `lfs getstripe` is asked, which tells of one component.
-!>
-!> This was written without a Lustre at hand: the bytes come from lustre_user.h and the output of
-!> lfs from its manual, and the tests feed the decoders and use a stand-in (tests/faults/lfs).
+!> It is set by one call of `lfs setstripe`, without a shell: that llapi_file_open does the same for
+!> a directory is documented nowhere. It is observed in the extended attribute "lustre.lov", which
+!> needs neither a library nor a program: a little-endian struct lov_user_md_v1 or _v3, or a
+!> lov_comp_md_v1, which holds several of them (all in lustre_user.h).
 module benchio_striping
     use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int8_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8
     use benchio_failure, only: exit_io, failure
     use benchio_posix, only: fortran_text, text_of
-    use benchio_text, only: decimal
+    use benchio_text, only: decimal, one_line
     implicit none (type, external)
     private
 
-    public :: check_striping, decode_layout, observe_striping, parse_getstripe, set_striping
-    public :: setstripe_command, striping_matches
+    public :: check_striping, decode_layout, set_striping, setstripe_words, striping_matches
 
     !> Of a member of striping: nothing asked for, or nothing known.
     integer(int64), parameter, public :: unset = -huge(0_int64)
 
     type, public :: striping
-        integer(int64) :: count = unset     !! OSTs; asked for: -1 all, 0 the filesystem's default
-        integer(int64) :: size = unset      !! bytes; asked for: 0 the filesystem's default
-        integer(int64) :: offset = unset    !! first OST; asked for: -1 any
+        integer(int64) :: count = unset     !! OSTs; asked for: -1 all
+        integer(int64) :: size = unset      !! bytes
+        integer(int64) :: offset = unset    !! first OST
     contains
         procedure :: is_set
         procedure :: line
     end type striping
-
-    !> What the bytes of lustre.lov are.
-    integer, parameter, public :: layout_unknown = 0, layout_plain = 1, layout_composite = 2
-
-    integer(int64), parameter :: magic_v1 = int(z'0bd10bd0', int64), &
-        magic_v3 = int(z'0bd30bd0', int64), magic_composite = int(z'0bd60bd0', int64)
-
-    integer, parameter :: largest_attribute = 65536     ! Linux: XATTR_SIZE_MAX
-    integer, parameter :: output_size = 4096
 
     interface
         integer(c_int) function c_lustre_layout(path, bytes, size, length) &
@@ -49,12 +37,13 @@ module benchio_striping
             integer(c_int32_t), intent(out) :: length
         end function c_lustre_layout
 
-        integer(c_int) function c_run(command, output, size) bind(C, name='benchio_run')
+        integer(c_int) function c_run_program(words, output, size) &
+            bind(C, name='benchio_run_program')
             import :: c_char, c_int, c_int32_t
-            character(kind=c_char), intent(in) :: command(*)
+            character(kind=c_char), intent(in) :: words(*)
             character(kind=c_char), intent(out) :: output(*)
             integer(c_int32_t), value :: size
-        end function c_run
+        end function c_run_program
     end interface
 
 contains
@@ -66,7 +55,7 @@ contains
         is_set = self%count /= unset .or. self%size /= unset .or. self%offset /= unset
     end function is_set
 
-    !> As "count 4, size 1048576", without what is not set.
+    !> The striping as "count 4, size 1048576", without what is not set.
     pure function line(self) result(text)
         class(striping), intent(in) :: self
         character(:), allocatable :: text
@@ -78,12 +67,14 @@ contains
         text = text(3:)     ! nothing set: still nothing
     end function line
 
-    !> Asks for a striping of the files to be made in a directory; on one rank only.
+    !> Sets the striping of the files to be made in a directory; nothing if none is asked for. One
+    !> rank does it, once.
     subroutine set_striping(directory, wanted, filesystem, error)
         character(*), intent(in) :: directory, filesystem
         type(striping), intent(in) :: wanted
         type(failure), intent(inout) :: error
 
+        character(kind=c_char) :: buffer(4096)
         character(:), allocatable :: output
         integer :: status
 
@@ -93,53 +84,33 @@ contains
                 //'for, but the directory is on '//filesystem//', not lustre')
             return
         end if
-        call run(setstripe_command(directory, wanted), output, status)
-        if (status /= 0) call error%set(exit_io, 'lfs setstripe', directory, output)
+        status = c_run_program(setstripe_words(directory, wanted), buffer, &
+            size(buffer, kind=c_int32_t))
+        if (status < 0) then
+            call error%set(exit_io, 'lfs setstripe', directory, 'lfs cannot be run: ' &
+                //text_of(-status))
+        else if (status /= 0) then
+            output = trim(adjustl(one_line(fortran_text(buffer))))
+            call error%set(exit_io, 'lfs setstripe', directory, 'exit status '//decimal(status) &
+                //': '//output)
+        end if
     end subroutine set_striping
 
-    !> The command for a shell. What is not asked for gets the filesystem's default.
-    pure function setstripe_command(directory, wanted) result(command)
+    !> The command line, each word ended by NUL and the last by two. What is not asked for gets the
+    !> filesystem's default.
+    pure function setstripe_words(directory, wanted) result(words)
         character(*), intent(in) :: directory
         type(striping), intent(in) :: wanted
-        character(:), allocatable :: command
+        character(:), allocatable :: words
 
-        command = 'lfs setstripe'
-        if (wanted%count /= unset) command = command//' -c '//decimal(wanted%count)
-        if (wanted%size /= unset) command = command//' -S '//decimal(wanted%size)
-        if (wanted%offset /= unset) command = command//' -i '//decimal(wanted%offset)
-        command = command//' '//quoted(directory)
-    end function setstripe_command
+        character(1), parameter :: nul = c_null_char
 
-    !> The striping a file really has; not known off Lustre, and where Lustre keeps it otherwise.
-    subroutine observe_striping(path, found, is_known, error)
-        character(*), intent(in) :: path
-        type(striping), intent(out) :: found
-        logical, intent(out) :: is_known
-        type(failure), intent(inout) :: error
-
-        character(:), allocatable :: output
-        integer(c_int8_t), allocatable :: bytes(:)
-        integer(c_int32_t) :: length
-        integer :: code, kind, status
-
-        is_known = .false.
-        allocate (bytes(largest_attribute))
-        code = c_lustre_layout(path//c_null_char, bytes, size(bytes, kind=c_int32_t), length)
-        if (code /= 0) then
-            call error%set(exit_io, 'lgetxattr', path, text_of(code))
-            return
-        end if
-        call decode_layout(bytes(:length), kind, found)
-        is_known = kind == layout_plain
-        if (kind /= layout_composite) return
-
-        call run('lfs getstripe -c -S -i '//quoted(path), output, status)
-        if (status /= 0) then
-            call error%set(exit_io, 'lfs getstripe', path, output)
-            return
-        end if
-        call parse_getstripe(output, found, is_known)
-    end subroutine observe_striping
+        words = 'lfs'//nul//'setstripe'//nul
+        if (wanted%count /= unset) words = words//'-c'//nul//decimal(wanted%count)//nul
+        if (wanted%size /= unset) words = words//'-S'//nul//decimal(wanted%size)//nul
+        if (wanted%offset /= unset) words = words//'-i'//nul//decimal(wanted%offset)//nul
+        words = words//directory//nul//nul
+    end function setstripe_words
 
     !> Observes a file, and where a striping was asked for, fails unless the file has it. Without
     !> such a wish a striping that cannot be observed is none of the run's failures.
@@ -147,28 +118,42 @@ contains
         character(*), intent(in) :: path
         type(striping), intent(in) :: wanted
         type(striping), intent(out) :: found
-        logical, intent(out) :: is_known
+        logical, intent(out) :: is_known            !! not off Lustre
         type(failure), intent(inout) :: error
 
-        type(failure) :: unseen
+        character(:), allocatable :: message
 
-        call observe_striping(path, found, is_known, unseen)
+        call observe(path, found, is_known, message)
         if (.not. wanted%is_set()) return
-        if (unseen%failed()) then
-            call error%set(unseen%status, unseen%call, path, unseen%message)
-        else if (.not. is_known) then
-            call error%set(exit_io, 'lgetxattr', path, 'striping cannot be observed, asked for: ' &
-                //wanted%line())
-        else if (.not. striping_matches(wanted, found)) then
-            call error%set(exit_io, 'lgetxattr', path, 'striping is '//found%line() &
-                //', asked for: '//wanted%line())
+        if (message == '' .and. .not. is_known) then
+            message = 'striping cannot be observed, asked for: '//wanted%line()
+        else if (message == '' .and. .not. striping_matches(wanted, found)) then
+            message = 'striping is '//found%line()//', asked for: '//wanted%line()
         end if
+        if (message /= '') call error%set(exit_io, 'lgetxattr', path, message)
     end subroutine check_striping
+
+    !> The striping that a file really has.
+    subroutine observe(path, found, is_known, message)
+        character(*), intent(in) :: path
+        type(striping), intent(out) :: found
+        logical, intent(out) :: is_known
+        character(:), allocatable, intent(out) :: message
+
+        integer, parameter :: largest_attribute = 65536     ! Linux: XATTR_SIZE_MAX
+        integer(c_int8_t), allocatable :: bytes(:)
+        integer(c_int32_t) :: length
+
+        allocate (bytes(largest_attribute))
+        message = text_of(c_lustre_layout(path//c_null_char, bytes, size(bytes, kind=c_int32_t), &
+            length))
+        call decode_layout(bytes(:length), found, is_known)
+    end subroutine observe
 
     !> Whether an observed striping is what was asked for.
     !>
     !> All OSTs (count -1) means more than one: how many of them took part is Lustre's choice, which
-    !> leaves out full and inactive ones. A default (0) or any first OST (-1) is always met.
+    !> leaves out full and inactive ones.
     pure logical function striping_matches(wanted, found) result(matches)
         type(striping), intent(in) :: wanted, found
 
@@ -179,41 +164,69 @@ contains
         if (wanted%offset >= 0) matches = matches .and. found%offset == wanted%offset
     end function striping_matches
 
-    !> Decodes lustre.lov: magic, pattern, object id of 16 bytes, stripe size, stripe count in 16
-    !> bits, generation; version 3 adds a pool name of 16 bytes; then 24 bytes for each stripe, of
-    !> which the last 4 are its OST.
-    pure subroutine decode_layout(bytes, kind, found)
+    !> Decodes lustre.lov. Of a composite (progressive) layout the last component that has its
+    !> objects counts: those behind it are for a file that grows further.
+    !>
+    !> A composite layout: magic, size, generation, flags and number of entries in 16 bits each, up
+    !> to byte 32; then entries of 48 bytes: id, flags, extent of 16 bytes, and offset and size of
+    !> the component's own layout within the whole.
+    pure subroutine decode_layout(bytes, found, is_known)
         integer(int8), intent(in) :: bytes(:)
-        integer, intent(out) :: kind
         type(striping), intent(out) :: found
+        logical, intent(out) :: is_known
 
-        integer, parameter :: header = 32, pool_name = 16, stripe = 24
-        integer :: stripes      ! bytes before the first
+        integer(int64), parameter :: composite = int(z'0bd60bd0', int64), has_objects = 16
+        integer(int64), parameter :: header = 32, entry = 48
+        integer(int64) :: at, first, last, number
 
-        kind = layout_unknown
+        is_known = .false.
         if (size(bytes) < header) return
-        stripes = header
-        select case (unsigned(bytes(1:4)))
-        case (magic_v1)
-            kind = layout_plain
-        case (magic_v3)
-            kind = layout_plain
-            stripes = header + pool_name
-        case (magic_composite)
-            kind = layout_composite
+        if (unsigned(bytes(1:4)) /= composite) then
+            call decode_plain(bytes, found, is_known)
             return
-        case default
+        end if
+        do number = unsigned(bytes(15:16)), 1, -1
+            at = header + (number - 1)*entry
+            if (at + entry > size(bytes)) return
+            if (iand(unsigned(bytes(at + 5:at + 8)), has_objects) == 0) cycle
+            first = unsigned(bytes(at + 25:at + 28))
+            last = first + unsigned(bytes(at + 29:at + 32))
+            if (last <= size(bytes)) call decode_plain(bytes(first + 1:last), found, is_known)
             return
-        end select
+        end do
+    end subroutine decode_layout
+
+    !> Decodes a layout of one component: magic, pattern, object id of 16 bytes, stripe size, stripe
+    !> count in 16 bits, generation; version 3 adds a pool name of 16 bytes; then 24 bytes for each
+    !> stripe, of which the last 4 are its OST.
+    pure subroutine decode_plain(bytes, found, is_known)
+        integer(int8), intent(in) :: bytes(:)
+        type(striping), intent(out) :: found
+        logical, intent(out) :: is_known
+
+        integer(int64), parameter :: version_1 = int(z'0bd10bd0', int64), &
+            version_3 = int(z'0bd30bd0', int64)
+        integer, parameter :: header = 32, pool_name = 16, stripe = 24
+        integer :: before   ! bytes before the first stripe
+
+        is_known = .false.
+        if (size(bytes) < header) return
+        before = header
+        if (unsigned(bytes(1:4)) == version_3) then
+            before = header + pool_name
+        else if (unsigned(bytes(1:4)) /= version_1) then
+            return
+        end if
+        is_known = .true.
         found%size = unsigned(bytes(25:28))
         found%count = unsigned(bytes(29:30))
         if (found%count == 65535) found%count = -1     ! all, in a directory's default
-        if (size(bytes) >= stripes + stripe) then
-            found%offset = unsigned(bytes(stripes + stripe - 3:stripes + stripe))
+        if (size(bytes) >= before + stripe) then
+            found%offset = unsigned(bytes(before + stripe - 3:before + stripe))
         end if
-    end subroutine decode_layout
+    end subroutine decode_plain
 
-    !> Little-endian, up to 7 bytes.
+    !> A little-endian number of up to 7 bytes.
     pure integer(int64) function unsigned(bytes) result(number)
         integer(int8), intent(in) :: bytes(:)
 
@@ -224,71 +237,5 @@ contains
             number = 256*number + iand(int(bytes(i), int64), 255_int64)
         end do
     end function unsigned
-
-    !> Reads what `lfs getstripe -c -S -i` says, as "lmm_stripe_count:  4", on one line; of several
-    !> components the last counts.
-    pure subroutine parse_getstripe(output, found, is_known)
-        character(*), intent(in) :: output
-        type(striping), intent(out) :: found
-        logical, intent(out) :: is_known
-
-        found%count = number_after('stripe_count:', output)
-        found%size = number_after('stripe_size:', output)
-        found%offset = number_after('stripe_offset:', output)
-        is_known = found%count /= unset .and. found%size /= unset
-    end subroutine parse_getstripe
-
-    pure integer(int64) function number_after(label, output) result(number)
-        character(*), intent(in) :: label, output
-
-        integer(int64) :: value
-        integer :: at, code
-
-        number = unset
-        at = index(output, label, back=.true.)
-        if (at == 0) return
-        read (output(at + len(label):), *, iostat=code) value
-        if (code == 0) number = value
-    end function number_after
-
-    !> Runs a command; its output as one line, or why it failed.
-    subroutine run(command, output, status)
-        character(*), intent(in) :: command
-        character(:), allocatable, intent(out) :: output
-        integer, intent(out) :: status
-
-        character(kind=c_char) :: buffer(output_size)
-        integer :: i
-
-        status = c_run(command//' 2>&1'//c_null_char, buffer, size(buffer, kind=c_int32_t))
-        if (status < 0) then
-            output = text_of(-status)
-            return
-        end if
-        output = fortran_text(buffer)
-        do i = 1, len(output)
-            if (iachar(output(i:i)) < 32) output(i:i) = ' '
-        end do
-        output = trim(adjustl(output))
-        if (status /= 0) output = 'exit status '//decimal(status)//': '//output
-    end subroutine run
-
-    !> One word for the shell, whatever is in it.
-    pure function quoted(word)
-        character(*), intent(in) :: word
-        character(:), allocatable :: quoted
-
-        integer :: i
-
-        quoted = ''''
-        do i = 1, len(word)
-            if (word(i:i) == '''') then
-                quoted = quoted//'''\'''''
-            else
-                quoted = quoted//word(i:i)
-            end if
-        end do
-        quoted = quoted//''''
-    end function quoted
 
 end module benchio_striping

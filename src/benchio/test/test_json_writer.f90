@@ -1,5 +1,7 @@
 !> Nesting, separators and escapes.
 program test_json_writer
+    use, intrinsic :: ieee_arithmetic, only: ieee_negative_inf, ieee_positive_inf, &
+        ieee_quiet_nan, ieee_value
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_json_writer, only: json_writer
     use check, only: expect
@@ -7,6 +9,7 @@ program test_json_writer
 
     character(1), parameter :: lf = new_line('a')
     type(json_writer) :: json
+    real(real64), parameter :: zero = 0
     integer :: i
 
     call json%open_object()
@@ -18,6 +21,9 @@ program test_json_writer
     call json%null()
     call json%add(.true.)
     call json%add(-0.5_real64)
+    call json%add(ieee_value(zero, ieee_positive_inf))
+    call json%add(ieee_value(zero, ieee_negative_inf))
+    call json%add(ieee_value(zero, ieee_quiet_nan))
     call json%close_array()
     call json%close_object()
     call expect(json%text() == '{'//lf &
@@ -27,7 +33,10 @@ program test_json_writer
         //'  "list": ['//lf &
         //'    null,'//lf &
         //'    true,'//lf &
-        //'    -5.00000000E-001'//lf &
+        //'    -5.00000000E-001,'//lf &
+        //'    null,'//lf &
+        //'    null,'//lf &
+        //'    null'//lf &
         //'  ]'//lf &
         //'}'//lf, 'the text as written')
 

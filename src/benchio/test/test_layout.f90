@@ -1,9 +1,9 @@
-!> Who shares a file, over made-up node maps, and whom a reader plays.
+!> Who shares a file, over made-up node maps, and whose place a reader takes.
 program test_layout
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_command_line, only: argument, parse_options
-    use benchio_layout, only: file_of_ranks, plan_role, read_shift, readers_of_others, role
-    use benchio_options, only: options
+    use benchio_layout, only: file_of_ranks, file_share, partner_of_ranks, partner_on_node, &
+        plan_share
+    use benchio_options, only: argument, options, parse_options
     use check, only: expect
     implicit none (type, external)
 
@@ -30,12 +30,13 @@ program test_layout
     call file_of_ranks('shared', 3, blocks, file, error)
     call expect(index(error, '--instances 3') == 1, 'unequal instances are refused')
 
-    call expect(readers_of_others(blocks, read_shift(blocks)) == 8, 'all read from elsewhere')
-    call expect(readers_of_others(cyclic, read_shift(cyclic)) == 8, 'also if ranks alternate')
-    call expect(read_shift(cyclic) == 1, 'by the smallest shift')
-    call expect(readers_of_others(uneven, read_shift(uneven)) == 6, 'as many as can')
-    call expect(read_shift(one_node) == 1, 'another rank at least')
-    call expect(read_shift([0]) == 0, 'but for a single one')
+    call partners(blocks, 8, 'all read from elsewhere')
+    call partners(cyclic, 8, 'also if ranks alternate')
+    call partners(uneven, 6, 'as many as can')
+    call partners(one_node, 0, 'on one node another rank at least')
+    call expect(all(partner_of_ranks([0]) == [0]), 'but for a single one')
+    call expect(all(partner_on_node(uneven) == [1, 2, 3, 4, 0, 6, 5, 7]), 'or the next on a node')
+    call expect(all(partner_on_node(cyclic) == [2, 3, 4, 5, 6, 7, 0, 1]), 'also if they alternate')
 
     call strong_scaling_cuts_along_z()
 
@@ -50,10 +51,24 @@ contains
         call expect(all(file == expected), layout//' over these nodes')
     end subroutine files
 
+    !> Every rank's share is read once, never by itself.
+    subroutine partners(node, on_other_nodes, what)
+        integer, intent(in) :: node(:), on_other_nodes
+        character(*), intent(in) :: what
+
+        integer :: partner(size(node)), rank
+
+        partner = partner_of_ranks(node)
+        call expect(count(node(partner + 1) /= node) == on_other_nodes, what)
+        call expect(all([(count(partner == rank) == 1, rank=0, size(node) - 1)]), what//', once')
+        call expect(.not. any([(partner(rank + 1) == rank, rank=0, size(node) - 1)]), &
+            what//', no one its own')
+    end subroutine partners
+
     !> 11 planes over three files of an instance, and again in the second instance.
     subroutine strong_scaling_cuts_along_z()
         type(options) :: choice
-        type(role) :: part
+        type(file_share) :: share
         integer(int64) :: planes
         integer :: rank
 
@@ -62,10 +77,10 @@ contains
         call file_of_ranks('process', 2, [0, 0, 0, 0, 0, 0], file, error)
         planes = 0
         do rank = 0, 5
-            call plan_role(choice, file, rank, part, error)
-            call expect(error == '' .and. part%file == rank, 'a file each')
-            call expect(all(part%block%extent(:2) == [5, 4]), 'whole planes')
-            planes = planes + part%block%extent(3)
+            call plan_share(choice, file, rank, share, error)
+            call expect(error == '' .and. share%file == rank, 'a file each')
+            call expect(all(share%block%extent(:2) == [5, 4]), 'whole planes')
+            planes = planes + share%block%extent(3)
         end do
         call expect(planes == 22, 'every plane once in each instance')
     end subroutine strong_scaling_cuts_along_z

@@ -2,8 +2,7 @@
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_command_line, only: argument, parse_options
-    use benchio_options, only: options, plan_array
+    use benchio_options, only: argument, help_text, options, parse_options, plan_array
     use check, only: expect
     implicit none (type, external)
 
@@ -11,13 +10,27 @@ program test_options
     character(:), allocatable :: error
 
     call parse('')
-    call expect(error == '' .and. choice%repeats == 10 .and. choice%sync == 'data' &
-        .and. choice%verify == 'all' .and. all(choice%local_size == 128), 'defaults')
+    call expect(error == '' .and. choice%repeats == 10 .and. choice%files == 'shared' &
+        .and. all(choice%local_size == 128) .and. choice%settings%transfer_bytes == 2_int64**30 &
+        .and. choice%run_id == '' .and. choice%directory == '.' .and. choice%settings%collective, &
+        'defaults')
+    call expect(index(help_text(), '(1GiB)') > 0 .and. index(help_text(), '(128)') > 0, &
+        'are in the help')
+    call expect(explained_options() > 30, 'as is every option, and each is parsed')
+    call expect(longest_line(help_text()) <= 88, 'which fits a screen')
     call parse('--backend mpiio,hdf5 --local-size=8x16x32 --grid 1x2x2 --halo 0 --keep')
     call expect(error == '' .and. all(choice%backends == ['mpiio   ', 'hdf5    ']) &
         .and. all(choice%local_size == [8, 16, 32]) .and. choice%keep, 'both forms of values')
     call plan_array(choice, 4_int64, error)
     call expect(error == '' .and. all(choice%global_size == [8, 32, 64]), 'weak scaling')
+    call parse('--run-id='//repeat('aZ09_-7b', 8)//' --flush --direct --settle 3')
+    call expect(error == '' .and. choice%run_id == repeat('aZ09_-7b', 8) .and. choice%settle == 3 &
+        .and. choice%settings%flush .and. choice%settings%direct, 'the longest id, and switches')
+    call transfer('8', 8_int64)
+    call transfer('65536', 65536_int64)
+    call transfer('1KiB', 1024_int64)
+    call transfer('3MiB', 3*2_int64**20)
+    call transfer('1GiB', 2_int64**30)
     call parse('--global-size 100')
     call plan_array(choice, 6_int64, error)
     call expect(error == '' .and. all(choice%global_size == 100) &
@@ -37,12 +50,28 @@ program test_options
     call refused('--grid 4', '"4"')
     call refused('--repeats 0', '"0"')
     call refused('--halo -1', '"-1"')
-    call refused('--sync sometimes', '"sometimes"')
-    call refused('--verify maybe', '"maybe"')
+    call refused('--settle -1', '"-1"')
+    call refused('--seed 1', 'unknown argument "--seed"')
+    call refused('--run-id a/b', '"a/b"')
+    call refused('--run-id ..', '".."')
+    call refused('--run-id '//repeat('a', 65), 'takes 1 to 64')
+    call refused('--transfer 7', '"7"')
+    call refused('--transfer 0', '"0"')
+    call refused('--transfer 2GiB', '"2GiB"')
+    call refused('--transfer 1073741825', '"1073741825"')
+    call refused('--transfer 1MB', '"1MB"')
+    call refused('--transfer MiB', '"MiB"')
+    call refused('--transfer 1.5MiB', '"1.5MiB"')
+    call refused('--transfer 99999999999999999GiB', '"99999999999999999GiB"')
     call refused('--backend mpiio,', 'empty name')
     call refused('--backend mpiio,mpiio', 'twice')
     call refused('--backend averylongname', '"averylongname"')
     call refused('--keep=yes', 'no value')
+
+    call parse_options([argument('')], choice, error)
+    call expect(index(error, 'unknown argument ""') == 1, 'nothing is no option: '//error)
+    call parse_options([argument('--run-id'), argument('a b')], choice, error)
+    call expect(index(error, '"a b"') > 0, 'an id has no blank: '//error)
 
     call refused_hint('novalue', 'KEY=VALUE')
     call refused_hint('=x', 'KEY=VALUE')
@@ -69,6 +98,47 @@ contains
 
         call parse_options(words(line), choice, error)
     end subroutine parse
+
+    !> The number of options in the help. One that is not parsed stops the test.
+    integer function explained_options() result(number)
+        character(:), allocatable :: text, name
+        integer :: at
+
+        number = 0
+        text = help_text()
+        do
+            at = index(text, new_line('a')//'  --')
+            if (at == 0) exit
+            text = text(at + 3:)
+            name = text(:scan(text, ' '//new_line('a')) - 1)
+            call parse(name//'=1')
+            if (index(error, 'takes no value') > 0) call parse(name)
+            call expect(index(error, 'unknown') == 0, name//' is known: '//error)
+            number = number + 1
+        end do
+    end function explained_options
+
+    subroutine transfer(size, bytes)
+        character(*), intent(in) :: size
+        integer(int64), intent(in) :: bytes
+
+        call parse('--transfer '//size)
+        call expect(error == '' .and. choice%settings%transfer_bytes == bytes, size//': '//error)
+    end subroutine transfer
+
+    pure integer function longest_line(text) result(longest)
+        character(*), intent(in) :: text
+
+        integer :: before, i
+
+        longest = 0
+        before = 0
+        do i = 1, len(text)
+            if (text(i:i) /= new_line('a')) cycle
+            longest = max(longest, i - before - 1)
+            before = i
+        end do
+    end function longest_line
 
     subroutine refused(line, reason)
         character(*), intent(in) :: line, reason

@@ -2,20 +2,21 @@
 program test_pattern
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: decomposition, new_decomposition
-    use benchio_pattern, only: count_mismatches, fill, halo_intact, pattern_key, pattern_value, &
-        poison
+    use benchio_pattern, only: differences, fill, halo_intact, pattern_key, pattern_value, poison
+    use benchio_text, only: decimal
     use check, only: expect
     implicit none (type, external)
 
     type(decomposition) :: block
     real(real64), allocatable :: field(:, :, :)
-    integer(int64) :: first(3), key, mismatches
+    type(differences) :: wrong
+    integer(int64) :: key
 
     call golden_values()
 
     block = new_decomposition([5_int64, 4_int64, 6_int64], [1_int64, 2_int64, 2_int64], 3_int64, &
         1_int64)
-    key = pattern_key(1_int64, 1, 0)
+    key = pattern_key('a', 'mpiio', 0, 1)
     allocate (field(7, 4, 5))
     call fill(field, block, key)
     call expect(same(field(2, 2, 2), pattern_value(0 + 5*(2 + 4*3_int64), key)), &
@@ -25,19 +26,20 @@ program test_pattern
 
     field(3, 2, 4) = nearest(field(3, 2, 4), 1.0_real64)
     call expect(.not. matches(), 'one changed bit is seen')
-    call expect(all(first == [1, 2, 5]), 'and where')
-    call fill(field, block, pattern_key(1_int64, 2, 0))
-    call expect(.not. matches(), 'data of another round are seen')
-    call expect(mismatches == block%elements(), 'in every element')
-    call fill(field, block, pattern_key(2_int64, 1, 0))
-    call expect(.not. matches(), 'data of another seed are seen')
+    call expect(wrong%line(block%elements(), block%global) == '1 of '//decimal(block%elements()) &
+        //' elements differ from what was written, the first at x,y,z = 1,2,5', 'and where')
+    call expect_seen(pattern_key('a', 'mpiio', 0, 2), 'another round')
+    call expect_seen(pattern_key('a', 'mpiio', 1, 1), 'another file')
+    call expect_seen(pattern_key('a', 'hdf5', 0, 1), 'another backend')
+    call expect_seen(pattern_key('b', 'mpiio', 0, 1), 'another run')
+    call fill(field, block, key)
     call fill(field, block, key)
     field(2:6, 2:3, 2:4) = cshift(field(2:6, 2:3, 2:4), 1, dim=1)
     call expect(.not. matches(), 'shifted data are seen')
     field = 0
-    call expect(.not. matches(), 'a hole is seen')
+    call expect(.not. matches() .and. wrong%zeros == block%elements(), 'a hole is seen as one')
     call poison(field)
-    call expect(.not. matches() .and. mismatches == block%elements(), 'missing data are seen')
+    call expect(.not. matches() .and. wrong%elements == block%elements(), 'missing data are seen')
 
     call fill(field, block, key)
     field(1, 2, 2) = field(2, 2, 2)
@@ -56,30 +58,41 @@ contains
         integer(int64), parameter :: index(6) = [0_int64, 1_int64, 2_int64**31 - 1, 2_int64**31, &
             2_int64**40, 2_int64**60 + 12345]
         integer(int64), parameter :: one = int(z'3ff0000000000000', int64)
-        integer(int64), parameter :: seed_1_round_1(6) = [3041745213093925_int64, &
-            3299217052991472_int64, 2807110448167835_int64, 960410445183013_int64, &
-            562959785687077_int64, 1281141027755703_int64]
-        integer(int64), parameter :: largest_seed(6) = [3446424123119260_int64, &
-            953876391336047_int64, 4179328879461981_int64, 4075847327323804_int64, &
-            1704663495382684_int64, 3075050140456938_int64]
+        integer(int64), parameter :: short_run(6) = [3612143807997284_int64, &
+            1095997211227409_int64, 1575613409507784_int64, 1617183051195748_int64, &
+            1437484056421732_int64, 3158462340670908_int64]
+        integer(int64), parameter :: long_run(6) = [1946778263544920_int64, &
+            3970786715050342_int64, 2964870778005683_int64, 2808053099062360_int64, &
+            2565347011650648_int64, 3881618235983729_int64]
         integer :: i
 
-        call expect(pattern_key(1_int64, 1, 0) == 351278061_int64, 'key of seed 1, round 1')
-        call expect(pattern_key(1_int64, 2, 0) == 800653989_int64, 'key of seed 1, round 2')
-        call expect(pattern_key(2_int64**31 - 1, 1000000, 0) == 1563707170_int64, &
-            'key of the largest seed')
+        call expect(pattern_key('a', 'mpiio', 0, 1) == 1369760620_int64, 'key of a short run id')
+        call expect(pattern_key('a', 'mpiio', 0, 2) == 463199091_int64, 'key of round 2')
+        call expect(pattern_key('0123456789abcdef', 'hdf5', 999999, 1000001) &
+            == 1978430321_int64, 'key of a long run id')
         do i = 1, size(index)
-            call expect(transfer(pattern_value(index(i), 351278061_int64), one) &
-                == one + seed_1_round_1(i), 'values of seed 1, round 1')
-            call expect(transfer(pattern_value(index(i), 1563707170_int64), one) &
-                == one + largest_seed(i), 'values of the largest seed')
+            call expect(transfer(pattern_value(index(i), 1369760620_int64), one) &
+                == one + short_run(i), 'values of a short run id')
+            call expect(transfer(pattern_value(index(i), 1978430321_int64), one) &
+                == one + long_run(i), 'values of a long run id')
         end do
     end subroutine golden_values
 
     logical function matches()
-        call count_mismatches(field, block, key, mismatches, first)
-        matches = mismatches == 0
+        wrong = differences()
+        call wrong%add_block(field, block, key)
+        matches = wrong%elements == 0
     end function matches
+
+    !> What somebody else left behind differs in every element.
+    subroutine expect_seen(other, whose)
+        integer(int64), intent(in) :: other     !! key
+        character(*), intent(in) :: whose
+
+        call fill(field, block, other)
+        call expect(.not. matches() .and. wrong%elements == block%elements(), 'data of '//whose &
+            //' are seen')
+    end subroutine expect_seen
 
     elemental logical function same(a, b)
         real(real64), intent(in) :: a, b

@@ -1,31 +1,48 @@
 !> What HDF5 is asked for, file by file and transfer by transfer, and what it says it did.
 module benchio_hdf5_properties
-    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t
-    use hdf5, only: h5f_libver_latest_f, h5fd_mpio_collective_f, h5fd_mpio_independent_f, &
-        h5p_dataset_xfer_f, h5p_file_access_f, h5pcreate_f, h5pget_mpio_actual_io_mode_f, &
-        h5pset_alignment_f, h5pset_all_coll_metadata_ops_f, h5pset_coll_metadata_write_f, &
+    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t
+    use hdf5, only: h5f_libver_earliest_f, h5f_libver_latest_f, h5fd_mpio_collective_f, &
+        h5fd_mpio_independent_f, h5get_libversion_f, h5open_f, h5p_dataset_xfer_f, &
+        h5p_file_access_f, h5pcreate_f, h5pget_mpio_actual_io_mode_f, h5pset_alignment_f, &
         h5pset_dxpl_mpio_f, h5pset_fapl_mpio_f, h5pset_libver_bounds_f, hid_t, hsize_t
+#ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
+    use hdf5, only: h5pget_all_coll_metadata_ops_f, h5pget_coll_metadata_write_f, &
+        h5pset_all_coll_metadata_ops_f, h5pset_coll_metadata_write_f
+#endif
     use mpi_f08, only: MPI_Comm, MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
     use benchio_failure, only: failure
-    use benchio_hdf5_error, only: check_hdf5
+    use benchio_hdf5_error, only: c_hid_t, check_hdf5
     use benchio_settings, only: info_of, io_settings
     implicit none (type, external)
     private
 
-    public :: kind_of_transfer, new_access, new_transfer
+    public :: echoed_collective_metadata, hdf5_version, kind_of_transfer, new_access, new_transfer
 
     interface
         integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
             bind(C, name='H5Pget_mpio_no_collective_cause')
-            import :: c_int, c_int32_t, c_int64_t
-            integer(c_int64_t), value :: transfer
+            import :: c_hid_t, c_int, c_int32_t
+            integer(c_hid_t), value :: transfer
             integer(c_int32_t), intent(out) :: local, global    ! sets of bits
         end function h5pget_no_collective_cause
     end interface
 
 contains
 
-    !> File access through MPI-IO.
+    function hdf5_version() result(text)
+        character(:), allocatable :: text
+
+        integer :: major, minor, release, code
+        character(32) :: buffer
+
+        call h5open_f(code)
+        call h5get_libversion_f(major, minor, release, code)
+        write (buffer, '(i0,2(".",i0))') major, minor, release
+        text = trim(buffer)
+    end function hdf5_version
+
+    !> File access through MPI-IO. Both bounds of the file format are set, since the default of the
+    !> lower one is not the same in every version of HDF5.
     subroutine new_access(access, comm, settings, path, error)
         integer(hid_t), intent(out) :: access
         type(MPI_Comm), intent(in) :: comm
@@ -43,17 +60,44 @@ contains
         call h5pset_fapl_mpio_f(access, comm%mpi_val, info%mpi_val, code)
         call check_hdf5(error, code, 'H5Pset_fapl_mpio', path)
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
+#ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
         call h5pset_coll_metadata_write_f(access, settings%collective_metadata, code)
         call check_hdf5(error, code, 'H5Pset_coll_metadata_write', path)
         call h5pset_all_coll_metadata_ops_f(access, settings%collective_metadata, code)
         call check_hdf5(error, code, 'H5Pset_all_coll_metadata_ops', path)
+#endif
         call h5pset_alignment_f(access, every_object, int(settings%alignment, hsize_t), code)
         call check_hdf5(error, code, 'H5Pset_alignment', path)
-        if (settings%latest_format) then
-            call h5pset_libver_bounds_f(access, h5f_libver_latest_f, h5f_libver_latest_f, code)
-            call check_hdf5(error, code, 'H5Pset_libver_bounds', path)
-        end if
+        call h5pset_libver_bounds_f(access, merge(h5f_libver_latest_f, h5f_libver_earliest_f, &
+            settings%latest_format), h5f_libver_latest_f, code)
+        call check_hdf5(error, code, 'H5Pset_libver_bounds', path)
     end subroutine new_access
+
+    !> Whether HDF5 says that it reads and writes metadata collectively, for the access properties
+    !> of an open file or of one to be opened.
+    function echoed_collective_metadata(access) result(text)
+        integer(hid_t), intent(in) :: access
+        character(:), allocatable :: text
+
+#ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
+        logical :: reads, writes
+        integer :: reads_code, writes_code
+
+        call h5pget_all_coll_metadata_ops_f(access, reads, reads_code)
+        call h5pget_coll_metadata_write_f(access, writes, writes_code)
+        if (min(reads_code, writes_code) < 0) then
+            text = ''
+        else if (reads .eqv. writes) then
+            text = trim(merge('yes', 'no ', reads))
+        else
+            text = trim(merge('only reads ', 'only writes', reads))
+        end if
+#else
+        associate (unused => access)
+        end associate
+        text = 'not supported by HDF5 '//hdf5_version()
+#endif
+    end function echoed_collective_metadata
 
     !> Collective or independent transfers of datasets.
     subroutine new_transfer(transfer, settings, path, error)
@@ -95,7 +139,7 @@ contains
         case default
             text = 'independent'
         end select
-        if (h5pget_no_collective_cause(int(transfer, c_int64_t), local, global) < 0) return
+        if (h5pget_no_collective_cause(transfer, local, global) < 0) return
         do i = 0, ubound(causes, 1)
             if (btest(global, i)) text = text//', '//trim(causes(i))
         end do

@@ -1,0 +1,154 @@
+!> POSIX: the array as raw native reals, x fastest; every rank writes its own runs by pwrite.
+!>
+!> Rows adjacent in the file but parted by a halo in memory go in one vectored call, so nothing is
+!> copied; only O_DIRECT, which takes aligned memory, costs a copy of each piece, timed as packing.
+module benchio_posix_backend
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
+    use benchio_backend, only: backend, placement
+    use benchio_decomposition, only: element_bytes
+    use benchio_failure, only: exit_io, failure
+    use benchio_raw_file, only: raw_file
+    use benchio_transfer, only: piece
+    implicit none (type, external)
+    private
+
+    type, extends(backend), public :: posix_backend
+        private
+        type(raw_file) :: file
+    contains
+        procedure :: open_file
+        procedure :: define
+        procedure :: select_block
+        procedure :: move_piece
+        procedure :: flush
+        procedure :: close
+        procedure :: locate
+    end type posix_backend
+
+contains
+
+    !> Rank 0 makes a new file, then the others open it: two makers would race.
+    subroutine open_file(self, writes, error)
+        class(posix_backend), intent(inout) :: self
+        logical, intent(in) :: writes
+        type(failure), intent(inout) :: error
+
+        integer :: rank
+        logical :: is_made
+
+        if (.not. writes) then
+            call open_here(self, .false., .false., error)
+            return
+        end if
+        call MPI_Comm_rank(self%comm, rank)
+        if (rank == 0) call open_here(self, .true., .true., error)
+        is_made = .not. error%failed()
+        call MPI_Bcast(is_made, 1, MPI_LOGICAL, 0, self%comm)
+        if (rank == 0) return
+        if (is_made) then
+            call open_here(self, .true., .false., error)
+        else        ! nobody may take the file for ours
+            call error%set(exit_io, 'open', self%path, 'not made by the first rank of the file')
+        end if
+    end subroutine open_file
+
+    subroutine open_here(self, writes, creates, error)
+        class(posix_backend), intent(inout) :: self
+        logical, intent(in) :: writes, creates
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: text
+
+        call self%file%open(self%path, text, writes, self%settings%direct, creates)
+        if (text == '' .and. self%settings%direct .and. .not. self%file%is_direct) then
+            text = 'the filesystem refuses O_DIRECT: leave --direct out'
+        end if
+        call check(self, text, 'open', error)
+    end subroutine open_here
+
+    !> A raw file says nothing of its array.
+    subroutine define(self, error)
+        class(posix_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        associate (unused => self, cannot_fail => error)
+        end associate
+    end subroutine define
+
+    !> O_DIRECT takes aligned memory only.
+    subroutine select_block(self, error)
+        class(posix_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        associate (cannot_fail => error)
+        end associate
+        self%packs = self%settings%direct
+    end subroutine select_block
+
+    subroutine move_piece(self, writes, part, memory, room, error)
+        class(posix_backend), intent(inout) :: self
+        logical, intent(in) :: writes
+        type(piece), intent(in) :: part
+        real(real64), intent(inout), contiguous, target :: memory(:)
+        integer(int64), intent(in) :: room(3)
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: text
+        integer(int64) :: at(3), offset
+
+        if (error%failed()) return
+        at = self%block%lower + part%before
+        associate (n => self%global)
+            offset = element_bytes*(at(1) + n(1)*(at(2) + n(2)*at(3)))
+        end associate
+        call self%file%move_box(writes, memory, room, offset, self%global, part%extent, text)
+        if (writes) then
+            call check(self, text, 'pwrite', error)
+        else
+            call check(self, text, 'pread', error)
+        end if
+    end subroutine move_piece
+
+    subroutine flush(self, error)
+        class(posix_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: text
+
+        call self%file%sync(text)
+        call check(self, text, 'fsync', error)
+    end subroutine flush
+
+    subroutine close(self, error)
+        class(posix_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: text
+
+        call self%file%close(text)
+        call check(self, text, 'close', error)
+        call self%buffer%free()
+    end subroutine close
+
+    !> The file is the array.
+    subroutine locate(self, place, error)
+        class(posix_backend), intent(inout) :: self
+        type(placement), intent(out) :: place
+        type(failure), intent(inout) :: error
+
+        associate (unused => self, cannot_fail => error)
+        end associate
+        place%is_contiguous = .true.
+    end subroutine locate
+
+    !> Records a text that says what failed.
+    subroutine check(self, text, call, error)
+        class(posix_backend), intent(in) :: self
+        character(*), intent(in) :: text, call
+        type(failure), intent(inout) :: error
+
+        if (text /= '') call error%set(exit_io, call, self%path, text)
+    end subroutine check
+
+end module benchio_posix_backend

@@ -1,0 +1,271 @@
+/* Plain POSIX access to a file's bytes. Functions return 0, errno, or one of the two below it. */
+#define _GNU_SOURCE /* O_DIRECT, preadv, mincore */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { end_of_file = -1, not_aligned = -2 };
+
+/* What O_DIRECT is given multiples of: no filesystem's block is larger than this or a page. */
+static int64_t alignment(void)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+
+    return page > 4096 ? page : 4096;
+}
+
+int64_t benchio_raw_alignment(void)
+{
+    return alignment();
+}
+
+/* Memory as O_DIRECT wants it. */
+int benchio_raw_allocate(int64_t bytes, void **memory)
+{
+    return posix_memalign(memory, (size_t)alignment(), (size_t)bytes);
+}
+
+void benchio_raw_free(void *memory)
+{
+    free(memory);
+}
+
+/* Filesystems in memory take O_DIRECT, since Linux 6.6, and have nothing but the page cache. */
+static int is_in_memory(int fd)
+{
+    enum { tmpfs = 0x01021994 };
+    const int64_t ramfs = 0x858458f6;
+    struct statfs filesystem;
+
+    return fstatfs(fd, &filesystem) == 0
+        && (filesystem.f_type == tmpfs || filesystem.f_type == ramfs);
+}
+
+/* Opens for writing or else for reading; direct says whether O_DIRECT is wanted, then whether the
+ * filesystem took it. */
+int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t *direct, int *fd)
+{
+    int flags = O_CLOEXEC | (writes ? O_WRONLY : O_RDONLY) | (creates ? O_CREAT | O_EXCL : 0);
+
+    *fd = open(path, flags | (*direct ? O_DIRECT : 0), 0666);
+    if (*fd < 0 && *direct && (errno == EINVAL || errno == EOPNOTSUPP)) {
+        *direct = 0;
+        /* A new file was made before O_DIRECT was refused. */
+        *fd = open(path, flags & ~O_EXCL, 0666);
+    }
+    if (*fd >= 0 && *direct && is_in_memory(*fd))
+        *direct = fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_DIRECT) != 0;
+    return *fd < 0 ? errno : 0;
+}
+
+int benchio_raw_close(int fd)
+{
+    return close(fd) == 0 ? 0 : errno;
+}
+
+int benchio_raw_sync(int fd)
+{
+    while (fsync(fd) != 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
+/* Adjacent bytes of the file, in as many places of memory as one call takes. */
+struct run {
+    int64_t at, bytes;
+    int parts;
+    struct iovec part[IOV_MAX];
+};
+
+/* Moves a run, in as many calls as that takes, and forgets it; at is then where it ended. */
+static int move_run(int fd, int writes, struct run *run)
+{
+    struct iovec *part = run->part;
+
+    while (run->parts > 0) {
+        ssize_t n = writes ? pwritev(fd, part, run->parts, run->at)
+                           : preadv(fd, part, run->parts, run->at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if (n == 0)
+            return writes ? EIO : end_of_file;
+        run->at += n;
+        for (; run->parts > 0 && (size_t)n >= part->iov_len; run->parts--)
+            n -= (ssize_t)(part++)->iov_len;
+        if (run->parts > 0) {
+            part->iov_base = (char *)part->iov_base + n;
+            part->iov_len -= (size_t)n;
+        }
+    }
+    run->bytes = 0;
+    return 0;
+}
+
+/* Writes or reads a box: rows of so many bytes, so many a plane. Memory and file have steps, in
+ * bytes, from row to row and from plane to plane. Rows adjacent in the file go in one call.
+ * On failure at and length say where. */
+int benchio_raw_move_box(int fd, int32_t writes, int32_t direct, char *memory,
+                         const int64_t memory_step[2], const int64_t file_step[2],
+                         int64_t row_bytes, const int64_t rows[2], int64_t *at, int64_t *length)
+{
+    const int64_t first = *at, block = direct ? alignment() : 1;
+    struct run run;
+    int error = 0;
+
+    run.at = first;
+    run.bytes = 0;
+    run.parts = 0;
+    for (int64_t i = 0; error == 0 && i <= rows[0] * rows[1]; i++) {
+        const int64_t row = i % rows[0], plane = i / rows[0];
+        const int64_t offset = first + row * file_step[0] + plane * file_step[1];
+        char *from = memory + row * memory_step[0] + plane * memory_step[1];
+        struct iovec *last = run.parts > 0 ? &run.part[run.parts - 1] : NULL;
+        const int is_past_last = plane == rows[1], goes_on = offset == run.at + run.bytes;
+
+        if (last != NULL && !is_past_last && goes_on
+            && from == (char *)last->iov_base + last->iov_len) {
+            last->iov_len += (size_t)row_bytes;
+            run.bytes += row_bytes;
+            continue;
+        }
+        if (last != NULL && (is_past_last || !goes_on || run.parts == IOV_MAX)) {
+            *at = run.at;
+            *length = run.bytes;
+            error = run.at % block == 0 && run.bytes % block == 0 ? move_run(fd, writes, &run)
+                                                                  : not_aligned;
+            if (error == end_of_file)
+                *at = run.at;
+        }
+        if (run.parts == 0)
+            run.at = offset;
+        run.part[run.parts].iov_base = from;
+        run.part[run.parts++].iov_len = (size_t)row_bytes;
+        run.bytes += row_bytes;
+    }
+    return error;
+}
+
+/* Reads so many bytes from any offset; where the file ends before, *end is its last byte's end. */
+static int read_plainly(int fd, char *to, int64_t offset, int64_t bytes, int64_t *end)
+{
+    struct run run;
+    int error;
+
+    run.at = offset;
+    run.parts = 1;
+    run.part[0].iov_base = to;
+    run.part[0].iov_len = (size_t)bytes;
+    error = move_run(fd, 0, &run);
+    *end = run.at;
+    return error;
+}
+
+/* The same past the page cache: whole blocks into aligned memory, what is asked for from there. */
+static int read_past_cache(int fd, char *to, int64_t offset, int64_t bytes, int64_t *end)
+{
+    const int64_t block = alignment(), most = 8 << 20, stop = offset + bytes;
+    char *blocks;
+    int error = benchio_raw_allocate(most, (void **)&blocks);
+
+    if (error != 0)
+        return error;
+    *end = offset;
+    while (error == 0 && *end < stop) {
+        const int64_t first = *end / block * block;
+        const int64_t wanted = (stop - first + block - 1) / block * block;
+        const ssize_t n = pread(fd, blocks, (size_t)(wanted < most ? wanted : most), first);
+        const int64_t got = first + n < stop ? first + n : stop;
+
+        if (n < 0) {
+            error = errno == EINTR ? 0 : errno;
+        } else if (got <= *end) {
+            error = end_of_file;
+            *end = first + n;
+        } else {
+            memcpy(to + (*end - offset), blocks + (*end - first), (size_t)(got - *end));
+            *end = got;
+        }
+    }
+    free(blocks);
+    return error;
+}
+
+/* direct may become 0: a filesystem that took O_DIRECT at open may still refuse such a read. */
+int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t bytes, int64_t *end)
+{
+    if (*direct) {
+        const int error = read_past_cache(fd, to, offset, bytes, end);
+
+        if (error != EINVAL)
+            return error;
+        *direct = 0;
+        if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_DIRECT) != 0)
+            return errno;
+    }
+    return read_plainly(fd, to, offset, bytes, end);
+}
+
+/* Of a part of a file, the bytes in this node's page cache; -1 where the kernel does not say. */
+int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE), window = (int64_t)1 << 30;
+    int64_t resident = 0, stop = offset + bytes;
+    unsigned char *is_there;
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return -1;
+    if (stop > st.st_size)
+        stop = st.st_size;
+    is_there = malloc((size_t)(window / page));
+    if (is_there == NULL)
+        return -1;
+    for (int64_t at = offset / page * page; at < stop && resident >= 0; at += window) {
+        const size_t mapped = (size_t)(stop - at < window ? stop - at : window);
+        void *map = mmap(NULL, mapped, PROT_READ, MAP_PRIVATE, fd, at);
+
+        if (map == MAP_FAILED || mincore(map, mapped, is_there) != 0)
+            resident = -1;
+        for (int64_t i = 0; resident >= 0 && i < ((int64_t)mapped + page - 1) / page; i++) {
+            const int64_t first = at + i * page, low = first > offset ? first : offset;
+            const int64_t high = first + page < stop ? first + page : stop;
+
+            resident += is_there[i] & 1 ? high - low : 0;
+        }
+        if (map != MAP_FAILED)
+            munmap(map, mapped);
+    }
+    free(is_there);
+    return resident;
+}
+
+/* Asks the kernel to forget a file's pages; what is dirty stays. */
+int benchio_raw_drop_pages(int fd)
+{
+    return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+/* The kernel's name and release. */
+void benchio_raw_kernel(char *text, int32_t size)
+{
+    struct utsname kernel;
+
+    uname(&kernel);
+    snprintf(text, (size_t)size, "%s %s", kernel.sysname, kernel.release);
+}

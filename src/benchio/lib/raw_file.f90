@@ -1,0 +1,277 @@
+!> A file as plain bytes, through raw_file.c: what the posix backend writes, fsync and the witness
+!> work with.
+!>
+!> Every procedure that can fail returns an error text, empty on success.
+module benchio_raw_file
+    use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, &
+        c_loc, c_null_char, c_ptr
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_decomposition, only: element_bytes
+    use benchio_posix, only: fortran_text, text_of
+    use benchio_text, only: decimal
+    implicit none (type, external)
+    private
+
+    public :: kernel_version
+
+    integer(c_int), parameter :: nothing_open = -1
+
+    type, public :: raw_file
+        logical :: is_direct = .false.              !! reads or writes go past the page cache
+        integer(c_int), private :: descriptor = nothing_open
+    contains
+        procedure :: open
+        procedure :: read
+        procedure :: move_box
+        procedure :: sync
+        procedure :: close
+        procedure :: resident_bytes
+        procedure :: drop_pages
+    end type raw_file
+
+    !> Memory for O_DIRECT, which takes aligned memory only.
+    type, public :: aligned_memory
+        real(real64), pointer, contiguous :: values(:) => null()
+    contains
+        procedure :: provide
+        procedure :: free
+    end type aligned_memory
+
+    ! The two results of C's that are no errno.
+    integer(c_int), parameter :: end_of_file = -1, not_aligned = -2
+
+    interface
+        integer(c_int) function c_open(path, writes, creates, direct, descriptor) &
+            bind(C, name='benchio_raw_open')
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int32_t), value :: writes, creates
+            integer(c_int32_t), intent(inout) :: direct
+            integer(c_int), intent(out) :: descriptor
+        end function c_open
+
+        integer(c_int) function c_close(descriptor) bind(C, name='benchio_raw_close')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_close
+
+        integer(c_int) function c_sync(descriptor) bind(C, name='benchio_raw_sync')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_sync
+
+        integer(c_int) function c_move_box(descriptor, writes, direct, memory, memory_step, &
+            file_step, row_bytes, rows, at, length) bind(C, name='benchio_raw_move_box')
+            import :: c_int, c_int32_t, c_int64_t, c_ptr
+            integer(c_int), value :: descriptor
+            integer(c_int32_t), value :: writes, direct
+            type(c_ptr), value :: memory
+            integer(c_int64_t), intent(in) :: memory_step(2), file_step(2), rows(2)
+            integer(c_int64_t), value :: row_bytes
+            integer(c_int64_t), intent(inout) :: at, length
+        end function c_move_box
+
+        integer(c_int) function c_read(descriptor, direct, to, offset, bytes, end) &
+            bind(C, name='benchio_raw_read')
+            import :: c_int, c_int32_t, c_int64_t, c_ptr
+            integer(c_int), value :: descriptor
+            integer(c_int32_t), intent(inout) :: direct
+            type(c_ptr), value :: to
+            integer(c_int64_t), value :: offset, bytes
+            integer(c_int64_t), intent(out) :: end
+        end function c_read
+
+        integer(c_int64_t) function c_resident(descriptor, offset, bytes) &
+            bind(C, name='benchio_raw_resident')
+            import :: c_int, c_int64_t
+            integer(c_int), value :: descriptor
+            integer(c_int64_t), value :: offset, bytes
+        end function c_resident
+
+        integer(c_int) function c_drop_pages(descriptor) bind(C, name='benchio_raw_drop_pages')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_drop_pages
+
+        integer(c_int64_t) function c_alignment() bind(C, name='benchio_raw_alignment')
+            import :: c_int64_t
+        end function c_alignment
+
+        integer(c_int) function c_allocate(bytes, memory) bind(C, name='benchio_raw_allocate')
+            import :: c_int, c_int64_t, c_ptr
+            integer(c_int64_t), value :: bytes
+            type(c_ptr), intent(out) :: memory
+        end function c_allocate
+
+        subroutine c_free(memory) bind(C, name='benchio_raw_free')
+            import :: c_ptr
+            type(c_ptr), value :: memory
+        end subroutine c_free
+
+        subroutine c_kernel(text, size) bind(C, name='benchio_raw_kernel')
+            import :: c_char, c_int32_t
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int32_t), value :: size
+        end subroutine c_kernel
+    end interface
+
+contains
+
+    !> Opens a file for reading, or for writing.
+    subroutine open(self, path, text, writes, direct, creates)
+        class(raw_file), intent(inout) :: self
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: text
+        logical, intent(in), optional :: writes
+        logical, intent(in), optional :: direct     !! by O_DIRECT, if the filesystem has it
+        logical, intent(in), optional :: creates    !! a new file, never an old one
+
+        integer(c_int32_t) :: is_direct
+
+        is_direct = given(direct)
+        text = text_of(c_open(path//c_null_char, given(writes), given(creates), is_direct, &
+            self%descriptor))
+        self%is_direct = text == '' .and. is_direct == 1
+    end subroutine open
+
+    pure integer(c_int32_t) function given(wish)
+        logical, intent(in), optional :: wish
+
+        given = 0
+        if (present(wish)) given = merge(1_c_int32_t, 0_c_int32_t, wish)
+    end function given
+
+    !> Reads values from any place of the file. Where the filesystem refuses to read past the page
+    !> cache after all, it goes through it, and the file is not is_direct any more.
+    subroutine read(self, offset, values, text)
+        class(raw_file), intent(inout) :: self
+        integer(int64), intent(in) :: offset        !! in bytes
+        real(real64), intent(inout), contiguous, target :: values(:)
+        character(:), allocatable, intent(out) :: text
+
+        integer(c_int64_t) :: end
+        integer(c_int32_t) :: direct
+
+        text = ''
+        if (size(values) == 0) return
+        direct = given(self%is_direct)
+        text = raw_text(c_read(self%descriptor, direct, c_loc(values), offset, &
+            element_bytes*size(values, kind=int64), end), end, 0_int64)
+        self%is_direct = direct == 1
+    end subroutine read
+
+    !> Writes a box of an array in memory to its place in the array of the file, or reads it. Rows
+    !> that are adjacent in the file are moved in one call, wherever they are in memory.
+    subroutine move_box(self, writes, memory, memory_extents, offset, file_extents, box, text)
+        class(raw_file), intent(in) :: self
+        logical, intent(in) :: writes
+        real(real64), intent(inout), contiguous, target :: memory(:)    !! from the box's first
+        integer(int64), intent(in) :: memory_extents(3)     !! of the array that it is in
+        integer(int64), intent(in) :: offset                !! of the box's first element, in bytes
+        integer(int64), intent(in) :: file_extents(3)       !! of the array in the file
+        integer(int64), intent(in) :: box(3)                !! its extents
+        character(:), allocatable, intent(out) :: text
+
+        integer(c_int64_t) :: at, length
+
+        text = ''
+        if (product(box) == 0) return
+        at = offset
+        length = 0
+        text = raw_text(c_move_box(self%descriptor, given(writes), given(self%is_direct), &
+            c_loc(memory), steps(memory_extents), steps(file_extents), element_bytes*box(1), &
+            box(2:3), at, length), at, length)
+    end subroutine move_box
+
+    !> Bytes from row to row and from plane to plane of an array.
+    pure function steps(extents)
+        integer(int64), intent(in) :: extents(3)
+        integer(c_int64_t) :: steps(2)
+
+        steps(1) = element_bytes*extents(1)
+        steps(2) = steps(1)*extents(2)
+    end function steps
+
+    !> To stable storage: what this node holds of the file, whoever wrote it.
+    subroutine sync(self, text)
+        class(raw_file), intent(in) :: self
+        character(:), allocatable, intent(out) :: text
+
+        text = text_of(c_sync(self%descriptor))
+    end subroutine sync
+
+    subroutine close(self, text)
+        class(raw_file), intent(inout) :: self
+        character(:), allocatable, intent(out) :: text
+
+        text = ''
+        if (self%descriptor /= nothing_open) text = text_of(c_close(self%descriptor))
+        self%descriptor = nothing_open
+    end subroutine close
+
+    !> How much of a part of the file is in this node's page cache, for a file opened for reading;
+    !> -1 where the kernel does not say.
+    integer(int64) function resident_bytes(self, offset, bytes)
+        class(raw_file), intent(in) :: self
+        integer(int64), intent(in) :: offset, bytes
+
+        resident_bytes = c_resident(self%descriptor, offset, bytes)
+    end function resident_bytes
+
+    !> Asks the kernel to forget the pages of the file; it keeps those not yet on stable storage.
+    subroutine drop_pages(self, text)
+        class(raw_file), intent(in) :: self
+        character(:), allocatable, intent(out) :: text
+
+        text = text_of(c_drop_pages(self%descriptor))
+    end subroutine drop_pages
+
+    !> Room for so many values.
+    subroutine provide(self, number, has_room)
+        class(aligned_memory), intent(inout) :: self
+        integer(int64), intent(in) :: number
+        logical, intent(out) :: has_room
+
+        type(c_ptr) :: memory
+
+        call self%free()
+        has_room = c_allocate(element_bytes*number, memory) == 0
+        if (has_room) call c_f_pointer(memory, self%values, [number])
+    end subroutine provide
+
+    subroutine free(self)
+        class(aligned_memory), intent(inout) :: self
+
+        if (associated(self%values)) call c_free(c_loc(self%values))
+        self%values => null()
+    end subroutine free
+
+    !> What a result of C's means.
+    function raw_text(code, at, length) result(text)
+        integer(c_int), intent(in) :: code
+        integer(int64), intent(in) :: at, length    !! where in the file, in bytes
+        character(:), allocatable :: text
+
+        select case (code)
+        case (end_of_file)
+            text = 'file ends at byte '//decimal(at)
+        case (not_aligned)
+            text = 'O_DIRECT takes multiples of '//decimal(c_alignment())//' bytes, and '// &
+                decimal(length)//' bytes at '//decimal(at)// &
+                ' are not: change sizes, grid or --transfer, or leave --direct out'
+        case default
+            text = text_of(code)
+        end select
+    end function raw_text
+
+    !> The kernel whose calls these are, as "Linux 6.1.0".
+    function kernel_version() result(text)
+        character(:), allocatable :: text
+
+        character(kind=c_char) :: buffer(256)
+
+        call c_kernel(buffer, int(size(buffer), c_int32_t))
+        text = fortran_text(buffer)
+    end function kernel_version
+
+end module benchio_raw_file

@@ -1,0 +1,338 @@
+!> The rounds of a run: in each, every backend once, in an order that rotates.
+!>
+!> Contention then meets all backends alike, so the ratio of two in one round means something.
+module benchio_rounds
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
+    use mpi_f08, only: MPI_Allreduce, MPI_INTEGER, MPI_MAX
+    use benchio_backend, only: backend
+    use benchio_clock, only: now
+    use benchio_failure, only: agree, exit_internal, exit_time_limit, exit_verification, failure
+    use benchio_layout, only: file_share
+    use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
+    use benchio_phases, only: file_task, gather_times, meet, phase_total, stopwatch, timed_move, &
+        timed_sync, timed_unlink
+    use benchio_posix, only: interrupted, remove_file, sleep_seconds, utc_now
+    use benchio_registry, only: backend_item
+    use benchio_result, only: case_index, repetition, run_result
+    use benchio_striping, only: check_striping
+    use benchio_text, only: decimal
+    use benchio_watchdog, only: new_watchdog
+    use benchio_witness, only: check_size, confirm_bytes, drop_pages, fraction_in_memory, &
+        pages_in_memory, testimony
+    implicit none (type, external)
+    private
+
+    public :: run_rounds
+
+contains
+
+    !> Collective: all rounds, or up to the first failure or the time limit.
+    subroutine run_rounds(run, methods)
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(inout) :: methods(:)     !! in the order of --backend
+
+        real(real64), allocatable, target :: storage(:)
+        real(real64) :: start
+        integer :: i, position, round, last_round
+
+        start = now()
+        last_round = run%choice%warmup + run%choice%repeats
+        allocate (run%seen(size(methods)))
+        allocate (run%records(size(methods)*size(run%choice%operations), 0))
+        call allocate_storage(run, storage)
+        if (run%error%failed()) return
+
+        do round = 1, last_round
+            if (run%plan%rank == 0) call make_room(run, round)
+            do position = 1, size(methods)
+                i = 1 + mod(round + position - 2, size(methods))
+                call run_backend(run, methods(i)%method, i, round, position, storage)
+                if (run%error%failed()) return
+            end do
+            run%completed = round
+            if (run%plan%rank == 0) call report_progress(run, round, last_round)
+            if (round == last_round) exit
+            if (is_time_up(run, start)) then
+                call run%error%set(exit_time_limit, 'time limit', run%place%path, decimal(round) &
+                    //' of '//decimal(last_round)//' rounds done')
+                call agree(run%error, run%plan%comm)
+                return
+            end if
+        end do
+    end subroutine run_rounds
+
+    !> Room for the records of a round. Only rank 0 keeps them, and there may be very many.
+    subroutine make_room(run, round)
+        type(run_result), intent(inout) :: run
+        integer, intent(in) :: round
+
+        type(repetition), allocatable :: more(:, :)
+
+        if (round <= size(run%records, 2)) return
+        allocate (more(size(run%records, 1), 2*round))
+        more(:, :round - 1) = run%records
+        call move_alloc(more, run%records)
+    end subroutine make_room
+
+    !> Collective: room for the larger of this rank's two blocks, with halo.
+    subroutine allocate_storage(run, storage)
+        type(run_result), intent(inout) :: run
+        real(real64), allocatable, intent(out) :: storage(:)
+
+        integer(int64) :: bytes
+        integer :: code
+
+        bytes = run%plan%own%block%field_bytes()
+        if (any(run%choice%operations == 'read')) then
+            bytes = max(bytes, run%plan%partners%block%field_bytes())
+        end if
+        allocate (storage(bytes/8), stat=code)
+        if (code /= 0) call run%error%set(exit_internal, 'allocate', '', &
+            'no memory for the local array of '//decimal(bytes)//' bytes')
+        call agree(run%error, run%plan%comm)
+    end subroutine allocate_storage
+
+    !> Collective: one backend's turn in a round. A hang ends the run, whatever a rank is at.
+    subroutine run_backend(run, method, i, round, position, storage)
+        type(run_result), intent(inout) :: run
+        class(backend), intent(inout) :: method
+        integer, intent(in) :: i                    !! number of the backend
+        integer, intent(in) :: round, position      !! position in the round
+        real(real64), intent(inout), contiguous, target :: storage(:)
+
+        type(file_task) :: reads, writes
+        type(repetition) :: written, was_read
+
+        written%round = round
+        written%position = position
+        written%is_warmup = round <= run%choice%warmup
+        was_read = written
+        writes = new_task(run, method, run%plan%own)
+        reads = new_task(run, method, run%plan%partners)
+        call use_files(run, method, i, round, storage, writes, reads, written, was_read)
+        call writes%watchdog%rest()
+        if (run%error%failed() .or. run%plan%rank /= 0) return
+        was_read%witness = written%witness
+        call keep(case_index(run%choice, 'write', i), written)
+        call keep(case_index(run%choice, 'read', i), was_read)
+
+    contains
+
+        subroutine keep(number, record)
+            integer, intent(in) :: number           !! of the case; 0: it is not measured
+            type(repetition), intent(in) :: record
+
+            if (number > 0) run%records(number, round) = record
+        end subroutine keep
+
+    end subroutine run_backend
+
+    !> Collective: writes the files, reads them, has the witness confirm them and removes them.
+    subroutine use_files(run, method, i, round, storage, writes, reads, written, was_read)
+        type(run_result), intent(inout) :: run
+        class(backend), intent(inout) :: method
+        integer, intent(in) :: i, round
+        real(real64), intent(inout), contiguous, target :: storage(:)
+        type(file_task), intent(inout) :: writes, reads
+        type(repetition), intent(inout) :: written, was_read
+
+        character(:), allocatable :: ignored
+        type(stopwatch) :: times
+        logical :: is_last
+
+        is_last = round == run%choice%warmup + run%choice%repeats
+        written%started = utc_now()
+        call write_file(run, method, round, storage, writes, times)
+        if (.not. run%error%failed()) call observe(run, method, i, round, writes)
+        if (.not. run%error%failed()) call check_size(run%plan, writes, run%error)
+        if (case_index(run%choice, 'read', i) > 0 .and. .not. run%error%failed()) then
+            call read_file(run, method, i, round, storage, writes, reads, was_read)
+        end if
+        if (.not. run%error%failed()) then
+            call confirm_bytes(method, run%plan, writes, reads, &
+                key_of(run, method, round, reads%share), written%witness, run%error)
+        end if
+        if (run%error%failed()) then
+            ! A create that failed may have made none.
+            if (writes%share%position == 0) call remove_file(writes%path, ignored)
+            return
+        end if
+        if (.not. (is_last .and. run%choice%keep)) then
+            call timed_unlink(writes, times, run%error)
+            if (run%error%failed()) return
+        end if
+        call gather_times(times, writes%share, run%plan%comm, written%times)
+        is_last = is_last .and. written%position == size(run%choice%backends)
+        if (run%choice%settle > 0 .and. .not. is_last) then
+            call writes%watchdog%rest()
+            call sleep_seconds(run%choice%settle)
+        end if
+    end subroutine use_files
+
+    !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
+    function new_task(run, method, share) result(task)
+        type(run_result), intent(in) :: run
+        class(backend), intent(in) :: method
+        type(file_share), intent(in) :: share
+        type(file_task) :: task
+
+        character(:), allocatable :: made
+
+        task%path = run%place%path_of(method%name, method%extension, share%file, run%plan%files)
+        task%share = share
+        task%settings = run%choice%settings
+        task%comm = run%plan%comm
+        task%together = share%ranks
+        if (run%choice%phase_barrier) task%together = run%plan%comm
+
+        ! Whatever it works on, a hang must not leave the file that this rank has made.
+        made = ''
+        if (run%plan%own%position == 0) made = run%place%path_of(method%name, method%extension, &
+            run%plan%own%file, run%plan%files)
+        task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
+        call task%watchdog%guard(made, run%place%run_path)
+    end function new_task
+
+    integer(int64) function key_of(run, method, round, share) result(key)
+        type(run_result), intent(in) :: run
+        class(backend), intent(in) :: method
+        integer, intent(in) :: round
+        type(file_share), intent(in) :: share
+
+        key = pattern_key(run%choice%run_id, method%name, share%file, round)
+    end function key_of
+
+    !> Collective: new data, written and forced to stable storage.
+    subroutine write_file(run, method, round, storage, task, times)
+        type(run_result), intent(inout) :: run
+        class(backend), intent(inout) :: method
+        integer, intent(in) :: round
+        real(real64), intent(inout), contiguous, target :: storage(:)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(out) :: times
+
+        real(real64), pointer, contiguous :: field(:, :, :)
+
+        associate (block => task%share%block)
+            field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
+                1:block%extent(3) + 2*block%halo) => storage
+            call fill(field, block, key_of(run, method, round, task%share))
+        end associate
+        call timed_move(method, task, .true., field, times, run%error)
+        call wait_for_others(task, run%error)
+        if (.not. run%error%failed()) call timed_sync(task, times, run%error)
+    end subroutine write_file
+
+    !> Collective: the ranks of other files may still be at work, and hang.
+    subroutine wait_for_others(task, error)
+        type(file_task), intent(inout) :: task
+        type(failure), intent(inout) :: error
+
+        call task%watchdog%watch('wait for the other files')
+        call meet(task%watchdog, task%comm, error)
+    end subroutine wait_for_others
+
+    !> Collective: every rank reads the share of another, if possible of one on another node, after
+    !> the kernel was asked to forget the files, and compares every bit.
+    subroutine read_file(run, method, i, round, storage, writes, reads, record)
+        type(run_result), intent(inout) :: run
+        class(backend), intent(inout) :: method
+        integer, intent(in) :: i, round
+        real(real64), intent(inout), contiguous, target :: storage(:)
+        type(file_task), intent(inout) :: writes, reads
+        type(repetition), intent(inout) :: record
+
+        real(real64), pointer, contiguous :: field(:, :, :)
+        type(differences) :: wrong
+        type(stopwatch) :: times
+        real(real64) :: in_memory
+
+        call drop_pages(run%plan, writes, reads, run%error)
+        if (run%error%failed()) return
+        in_memory = fraction_in_memory(pages_in_memory(reads), run%bytes, run%plan%comm)
+        associate (largest => run%seen(i)%page_cache_fraction)
+            largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
+        end associate
+
+        record%started = utc_now()
+        associate (block => reads%share%block)
+            field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
+                1:block%extent(3) + 2*block%halo) => storage
+            call poison(field)
+            call timed_move(method, reads, .false., field, times, run%error)
+            if (.not. run%error%failed()) then
+                call wrong%add_block(field, block, key_of(run, method, round, reads%share))
+                if (wrong%elements > 0) then
+                    call run%error%set(exit_verification, 'verify', reads%path, &
+                        wrong%line(block%elements(), block%global))
+                else if (.not. halo_intact(field, block)) then
+                    call run%error%set(exit_verification, 'verify', reads%path, &
+                        'the halo was overwritten')
+                end if
+            end if
+        end associate
+        call wait_for_others(reads, run%error)
+        run%seen(i)%collective_read = method%observed_collective
+        if (run%error%failed()) return
+        call gather_times(times, reads%share, run%plan%comm, record%times)
+    end subroutine read_file
+
+    !> Collective: what the library and the filesystem made of what was asked for. A file's striping
+    !> is looked at once a run: it is the run directory's, and asking costs the metadata server.
+    subroutine observe(run, method, i, round, task)
+        type(run_result), intent(inout) :: run
+        class(backend), intent(in) :: method
+        integer, intent(in) :: i, round
+        type(file_task), intent(in) :: task
+
+        associate (seen => run%seen(i))
+            seen%hints = method%echoed_hints
+            seen%collective_metadata = method%echoed_collective_metadata
+            seen%collective = method%observed_collective
+            if (round == 1 .and. task%share%position == 0) then
+                call check_striping(task%path, run%choice%stripes, seen%stripes, seen%is_striped, &
+                    run%error)
+            end if
+        end associate
+        call agree(run%error, run%plan%comm)
+    end subroutine observe
+
+    !> Collective: whether any rank knows a reason to begin no other round.
+    logical function is_time_up(run, start)
+        type(run_result), intent(in) :: run
+        real(real64), intent(in) :: start
+
+        real(real64) :: elapsed
+        integer :: mine, any_rank
+
+        elapsed = now() - start
+        mine = merge(1, 0, interrupted())
+        if (run%choice%time_limit > 0 .and. elapsed >= run%choice%time_limit) mine = 1
+        call MPI_Allreduce(mine, any_rank, 1, MPI_INTEGER, MPI_MAX, run%plan%comm)
+        is_time_up = any_rank > 0
+    end function is_time_up
+
+    !> One line a round on standard error: seconds from open to close.
+    subroutine report_progress(run, round, last_round)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round, last_round
+
+        integer :: i, operation
+
+        associate (choice => run%choice)
+            write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
+                //decimal(last_round)//trim(merge(' (warm-up)', '          ', &
+                round <= choice%warmup))
+            do operation = 1, size(choice%operations)
+                write (error_unit, '(a)', advance='no') '  '//trim(choice%operations(operation))
+                do i = 1, size(choice%backends)
+                    write (error_unit, '(2x,a,f9.3,a)', advance='no') trim(choice%backends(i)), &
+                        run%records((operation - 1)*size(choice%backends) + i, round)%times &
+                        %of_phase(phase_total)%window, ' s'
+                end do
+            end do
+        end associate
+        write (error_unit, '()')
+    end subroutine report_progress
+
+end module benchio_rounds

@@ -1,0 +1,164 @@
+!> The transfer plan: the pieces that a block is moved in, alike for all backends.
+!>
+!> A piece is a box of at most so many bytes: whole planes along z, rows of a plane where a plane is
+!> larger, a part of a row where a row is. So each piece is one run of elements of its block.
+module benchio_transfer
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_ORDER_FORTRAN, MPI_Type_commit, &
+        MPI_Type_create_subarray
+    use benchio_decomposition, only: decomposition, element_bytes
+    implicit none (type, external)
+    private
+
+    public :: first_in_memory, new_transfer_plan, pack_piece, describe_piece, unpack_piece
+
+    !> A box of the block, in elements, in the order x, y, z.
+    type, public :: piece
+        integer(int64) :: before(3) = 0     !! elements of the block before it
+        integer(int64) :: extent(3) = 0     !! all 0: an empty piece
+    contains
+        procedure :: elements
+    end type piece
+
+    type, public :: transfer_plan
+        integer(int64) :: block(3) = 0      !! extents of the block
+        integer(int64) :: step(3) = 1       !! extents of a full piece
+    contains
+        procedure :: number_of              !! pieces
+        procedure :: piece => piece_number  !! from 1; past the last: an empty one
+        procedure, private :: along
+    end type transfer_plan
+
+contains
+
+    !> Pieces of at most so many bytes, but of at least one element.
+    pure function new_transfer_plan(block, bytes) result(plan)
+        integer(int64), intent(in) :: block(3), bytes
+        type(transfer_plan) :: plan
+
+        integer(int64) :: room
+        integer :: i
+
+        plan%block = block
+        room = max(1_int64, bytes/element_bytes)
+        do i = 1, 3
+            plan%step(i) = min(block(i), room)
+            room = room/block(i)
+            if (room == 0) exit     ! what is along the next dimensions would not be adjacent
+        end do
+    end function new_transfer_plan
+
+    pure integer(int64) function number_of(self)
+        class(transfer_plan), intent(in) :: self
+
+        number_of = self%along(1)*self%along(2)*self%along(3)
+    end function number_of
+
+    pure type(piece) function piece_number(self, number) result(part)
+        class(transfer_plan), intent(in) :: self
+        integer(int64), intent(in) :: number
+
+        if (number > self%number_of()) return
+        part%before(1) = mod(number - 1, self%along(1))
+        part%before(2) = mod((number - 1)/self%along(1), self%along(2))
+        part%before(3) = (number - 1)/(self%along(1)*self%along(2))
+        part%before = part%before*self%step
+        part%extent = min(self%step, self%block - part%before)
+    end function piece_number
+
+    !> How many pieces follow each other along a dimension.
+    pure integer(int64) function along(self, dimension)
+        class(transfer_plan), intent(in) :: self
+        integer, intent(in) :: dimension
+
+        associate (n => self%block(dimension), width => self%step(dimension))
+            along = (n + width - 1)/width
+        end associate
+    end function along
+
+    pure integer(int64) function elements(self)
+        class(piece), intent(in) :: self
+
+        elements = product(self%extent)
+    end function elements
+
+    !> Where a piece begins in the field with its halo, in elements from 1.
+    pure integer(int64) function first_in_memory(block, part) result(first)
+        type(decomposition), intent(in) :: block
+        type(piece), intent(in) :: part
+
+        integer(int64) :: before(3), n(3)
+
+        before = block%halo + part%before
+        n = block%extent + 2*block%halo
+        first = 1 + before(1) + n(1)*(before(2) + n(2)*before(3))
+    end function first_in_memory
+
+    !> How MPI is told of a piece in memory, counted from its first element: a type, to be freed
+    !> unless it is MPI_DOUBLE_PRECISION, and how many of them.
+    subroutine describe_piece(part, room, in_memory, count)
+        type(piece), intent(in) :: part
+        integer(int64), intent(in) :: room(3)       !! extents of the array that it is in
+        type(MPI_Datatype), intent(out) :: in_memory
+        integer, intent(out) :: count
+
+        integer :: sizes(3), subsizes(3), starts(3)
+
+        in_memory = MPI_DOUBLE_PRECISION
+        count = int(part%elements())
+        ! One row, rows as long as the array's in one plane, or whole planes: nothing parts them.
+        if (part%extent(1) == room(1) .or. all(part%extent(2:) <= 1)) then
+            if (part%extent(2) == room(2) .or. part%extent(3) <= 1) return
+        end if
+        sizes = int(room)
+        subsizes = int(part%extent)
+        starts = 0
+        call MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_FORTRAN, &
+            MPI_DOUBLE_PRECISION, in_memory)
+        call MPI_Type_commit(in_memory)
+        count = 1
+    end subroutine describe_piece
+
+    !> Copies a piece of the field to a buffer, where nothing parts its elements.
+    pure subroutine pack_piece(field, halo, part, buffer)
+        real(real64), intent(in), contiguous :: field(:, :, :)  !! with halo
+        integer(int64), intent(in) :: halo
+        type(piece), intent(in) :: part
+        real(real64), intent(inout), contiguous :: buffer(:)
+
+        integer(int64) :: at(3), row, x, y, z
+
+        at = halo + part%before
+        row = 0
+        do z = 1, part%extent(3)
+            do y = 1, part%extent(2)
+                do x = 1, part%extent(1)
+                    buffer(row + x) = field(at(1) + x, at(2) + y, at(3) + z)
+                end do
+                row = row + part%extent(1)
+            end do
+        end do
+    end subroutine pack_piece
+
+    !> Copies a buffer to a piece of the field.
+    pure subroutine unpack_piece(buffer, halo, part, field)
+        real(real64), intent(in), contiguous :: buffer(:)
+        integer(int64), intent(in) :: halo
+        type(piece), intent(in) :: part
+        real(real64), intent(inout), contiguous :: field(:, :, :)   !! with halo
+
+        integer(int64) :: at(3), row, x, y, z
+
+        at = halo + part%before
+        row = 0
+        do z = 1, part%extent(3)
+            do y = 1, part%extent(2)
+                do x = 1, part%extent(1)
+                    field(at(1) + x, at(2) + y, at(3) + z) = buffer(row + x)
+                end do
+                row = row + part%extent(1)
+            end do
+        end do
+    end subroutine unpack_piece
+
+end module benchio_transfer

@@ -1,0 +1,335 @@
+!> The witness: someone else confirms every byte that a library has written.
+!>
+!> It shares nothing with the writer. Not the decomposition: it takes contiguous slices of the file,
+!> not blocks. Not the library: it reads the bytes where they are in the file, by pread; only where
+!> they are in no one run, as in chunks, it has to read through the library, and says so. Not the
+!> node, if there are several. And not the page cache: the pages are dropped first, and the file is
+!> opened with O_DIRECT where the filesystem allows that; else the witness says which part of the
+!> bytes was still in memory.
+module benchio_witness
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, &
+        MPI_INT64_T, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
+    use benchio_backend, only: backend, placement
+    use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
+    use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
+    use benchio_layout, only: file_share, layout
+    use benchio_pattern, only: differences, poison
+    use benchio_phases, only: file_task, meet
+    use benchio_posix, only: file_size
+    use benchio_raw_file, only: raw_file
+    use benchio_text, only: decimal
+    implicit none (type, external)
+    private
+
+    public :: check_size, confirm_bytes, drop_pages, fraction_in_memory, pages_in_memory
+
+    !> Bytes a rank reads at a time.
+    integer(int64), parameter :: window_bytes = 8*2_int64**20
+
+    !> What the witness has to say of one round; the same on all ranks.
+    type, public :: testimony
+        logical :: is_through_library = .false.
+        logical :: is_direct = .false.              !! past the page cache, by O_DIRECT
+        integer(int64) :: bytes = 0                 !! confirmed, of all files
+        real(real64) :: page_cache_fraction = -1    !! of them; less than 0: not known
+        real(real64) :: other_node_fraction = 0     !! of the ranks: read for another node's rank
+    end type testimony
+
+contains
+
+    !> Collective: reads all files and compares every bit with the pattern.
+    subroutine confirm_bytes(method, plan, written, task, key, said, error)
+        class(backend), intent(inout) :: method     !! its file is closed
+        type(layout), intent(in) :: plan
+        type(file_task), intent(inout) :: written   !! what this rank wrote
+        type(file_task), intent(inout) :: task      !! what it reads: its partner's share
+        integer(int64), intent(in) :: key           !! of the file that it reads
+        type(testimony), intent(out) :: said
+        type(failure), intent(inout) :: error
+
+        type(placement) :: place
+        integer(int64) :: confirmed, in_memory
+        logical :: is_direct
+
+        call find_place(method, plan, task, place, error)
+        if (error%failed()) return
+        call drop_pages(plan, written, task, error)
+        if (error%failed()) return
+
+        call task%watchdog%watch('witness')
+        is_direct = .false.
+        confirmed = 0
+        if (place%is_contiguous) then
+            call read_slice(plan, task, place, key, is_direct, in_memory, confirmed, error)
+        else
+            in_memory = pages_in_memory(task)
+            call read_through_library(method, plan, task, key, confirmed, error)
+        end if
+        call meet(task%watchdog, plan%comm, error)
+        if (error%failed()) return
+
+        said%is_through_library = .not. place%is_contiguous
+        call MPI_Allreduce(is_direct, said%is_direct, 1, MPI_LOGICAL, MPI_LAND, plan%comm)
+        said%other_node_fraction = plan%other_node_fraction
+        call MPI_Allreduce(confirmed, said%bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
+        said%page_cache_fraction = fraction_in_memory(in_memory, said%bytes, plan%comm)
+    end subroutine confirm_bytes
+
+    !> Collective: the first rank of each file looks at its size. A library's read past the end of a
+    !> short file reports success.
+    subroutine check_size(plan, task, error)
+        type(layout), intent(in) :: plan
+        type(file_task), intent(in) :: task
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        integer(int64) :: bytes, data_bytes
+
+        if (task%share%position == 0) then
+            data_bytes = task%share%block%global_bytes()
+            call file_size(task%path, bytes, message)
+            if (message == '' .and. bytes < data_bytes) message = 'file has '//decimal(bytes) &
+                //' bytes, '//decimal(data_bytes)//' bytes of data were written'
+            if (message /= '') call error%set(exit_io, 'stat', task%path, message)
+        end if
+        call agree(error, plan%comm)
+    end subroutine check_size
+
+    !> Collective: the nodes forget the files' pages, those that wrote them and those that will
+    !> read them.
+    subroutine drop_pages(plan, written, task, error)
+        type(layout), intent(in) :: plan
+        type(file_task), intent(inout) :: written   !! what this rank wrote
+        type(file_task), intent(in) :: task         !! what it will read
+        type(failure), intent(inout) :: error
+
+        ! Dropping writes what is dirty first, and may hang as a write may.
+        call written%watchdog%watch('posix_fadvise')
+        if (written%share%is_node_leader) call drop(written%path)
+        if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%path)
+        call meet(written%watchdog, plan%comm, error)
+
+    contains
+
+        subroutine drop(path)
+            character(*), intent(in) :: path
+
+            character(:), allocatable :: ignored, message
+            type(raw_file) :: file
+
+            call file%open(path, message)
+            if (message == '') then
+                call file%drop_pages(message)
+                call file%close(ignored)
+            end if
+            if (message /= '') call error%set(exit_io, 'posix_fadvise', path, message)
+        end subroutine drop
+
+    end subroutine drop_pages
+
+    !> Collective: where the data are, as the first rank of each file finds it alone.
+    subroutine find_place(method, plan, task, place, error)
+        class(backend), intent(inout) :: method
+        type(layout), intent(in) :: plan
+        type(file_task), intent(inout) :: task
+        type(placement), intent(out) :: place
+        type(failure), intent(inout) :: error
+
+        call task%watchdog%watch('look for the data')
+        if (task%share%position == 0) then
+            method%path = task%path
+            method%settings = task%settings
+            call method%locate(place, error)
+        end if
+        call meet(task%watchdog, plan%comm, error)
+        if (error%failed()) return
+        call MPI_Bcast(place%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)
+        call MPI_Bcast(place%offset, 1, MPI_INT64_T, 0, task%share%ranks)
+        call MPI_Bcast(place%is_big_endian, 1, MPI_LOGICAL, 0, task%share%ranks)
+    end subroutine find_place
+
+    !> Collective: this rank's contiguous slice of the file, as raw bytes.
+    subroutine read_slice(plan, task, place, key, is_direct, in_memory, confirmed, error)
+        type(layout), intent(in) :: plan
+        type(file_task), intent(in) :: task
+        type(placement), intent(in) :: place
+        integer(int64), intent(in) :: key
+        logical, intent(out) :: is_direct
+        integer(int64), intent(out) :: in_memory    !! bytes in the page cache; -1: not known
+        integer(int64), intent(out) :: confirmed    !! bytes
+        type(failure), intent(inout) :: error
+
+        real(real64), allocatable :: values(:)
+        character(:), allocatable :: message, ignored
+        type(raw_file) :: file
+        type(differences) :: wrong
+        integer(int64) :: at, elements, first, last
+
+        is_direct = .false.
+        in_memory = 0
+        confirmed = 0
+        call slice_of(task%share, first, last)
+        call file%open(task%path, message, direct=.true.)
+        if (message /= '') then
+            call error%set(exit_io, 'open', task%path, message)
+        else
+            is_direct = file%is_direct
+            if (.not. is_direct) in_memory = file%resident_bytes( &
+                place%offset + element_bytes*first, element_bytes*(last - first))
+        end if
+        ! Or one rank's reading ahead would be another's page cache.
+        call MPI_Barrier(plan%comm)
+        if (error%failed()) return
+
+        allocate (values(min(last - first, window_bytes/element_bytes)))
+        do at = first, last - 1, size(values, kind=int64)
+            elements = min(last - at, size(values, kind=int64))
+            call file%read(place%offset + element_bytes*at, values(:elements), message)
+            if (message /= '') exit
+            if (place%is_big_endian) call swap_bytes(values(:elements))
+            call wrong%add_run(values(:elements), at, key)
+        end do
+        is_direct = file%is_direct      ! a filesystem may refuse only when it is read
+        call file%close(ignored)
+        if (message /= '') call error%set(exit_io, 'pread', task%path, message)
+        call judge(task, wrong, last - first, confirmed, error)
+    end subroutine read_slice
+
+    !> Collective: every rank reads a block of another decomposition than the writer's.
+    subroutine read_through_library(method, plan, task, key, confirmed, error)
+        class(backend), intent(inout) :: method
+        type(layout), intent(in) :: plan
+        type(file_task), intent(inout) :: task
+        integer(int64), intent(in) :: key
+        integer(int64), intent(out) :: confirmed    !! bytes
+        type(failure), intent(inout) :: error
+
+        real(real64), allocatable, target :: field(:, :, :)
+        type(decomposition) :: block
+        type(differences) :: wrong
+        integer(int64) :: grid(3)
+        integer :: code
+
+        confirmed = 0
+        associate (share => task%share, global => task%share%block%global)
+            call choose_grid(share, grid)
+            block = new_decomposition(global, grid, int(share%position, int64), 0_int64)
+            allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
+            if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
+                'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
+            call agree(error, plan%comm)
+            if (error%failed()) return
+            call poison(field)
+            call method%open(task%path, global, share%ranks, task%settings, .false., error)
+            call agree(error, share%ranks)
+            if (.not. error%failed()) then
+                call method%select(block, error)
+                call method%move(.false., field, error)
+                call agree(error, share%ranks)
+            end if
+            if (.not. error%failed()) call method%close(error)
+        end associate
+        if (error%failed()) return
+        call wrong%add_block(field, block, key)
+        call judge(task, wrong, block%elements(), confirmed, error)
+    end subroutine read_through_library
+
+    subroutine judge(task, wrong, elements, confirmed, error)
+        type(file_task), intent(in) :: task
+        type(differences), intent(in) :: wrong
+        integer(int64), intent(in) :: elements      !! compared
+        integer(int64), intent(out) :: confirmed    !! bytes
+        type(failure), intent(inout) :: error
+
+        confirmed = element_bytes*elements
+        if (wrong%elements > 0) call error%set(exit_verification, 'witness', task%path, &
+            wrong%line(elements, task%share%block%global))
+    end subroutine judge
+
+    !> The elements of the file that this rank reads: from first to before last, from 0.
+    pure subroutine slice_of(share, first, last)
+        type(file_share), intent(in) :: share
+        integer(int64), intent(out) :: first, last
+
+        integer(int64) :: each, rest
+
+        associate (elements => product(share%block%global), k => share%position)
+            each = elements/share%sharers
+            rest = mod(elements, int(share%sharers, int64))
+            first = k*each + min(int(k, int64), rest)
+            last = first + each
+            if (k < rest) last = last + 1
+        end associate
+    end subroutine slice_of
+
+    !> A grid of as many ranks that is not the writer's: planes along z if it can be.
+    pure subroutine choose_grid(share, grid)
+        type(file_share), intent(in) :: share
+        integer(int64), intent(out) :: grid(3)
+
+        integer(int64) :: p, q, ranks
+
+        ranks = share%sharers
+        do p = 1, ranks
+            if (mod(ranks, p) /= 0) cycle
+            do q = 1, ranks/p
+                if (mod(ranks/p, q) /= 0) cycle
+                grid(1) = p
+                grid(2) = q
+                grid(3) = ranks/p/q
+                if (all(grid <= share%block%global) .and. any(grid /= share%block%grid)) return
+            end do
+        end do
+        grid = share%block%grid         ! there is no other
+    end subroutine choose_grid
+
+    !> Bytes of this rank's slice of a file that are in the node's page cache; -1: not known.
+    integer(int64) function pages_in_memory(task)
+        type(file_task), intent(in) :: task
+
+        character(:), allocatable :: message
+        type(raw_file) :: file
+        integer(int64) :: first, last
+
+        call slice_of(task%share, first, last)
+        pages_in_memory = -1
+        call file%open(task%path, message)
+        if (message /= '') return
+        pages_in_memory = file%resident_bytes(element_bytes*first, element_bytes*(last - first))
+        call file%close(message)
+    end function pages_in_memory
+
+    !> Collective: which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.
+    real(real64) function fraction_in_memory(in_memory, bytes, comm) result(fraction)
+        integer(int64), intent(in) :: in_memory     !! of this rank's; -1: not known
+        integer(int64), intent(in) :: bytes         !! of all ranks
+        type(MPI_Comm), intent(in) :: comm
+
+        integer(int64) :: least, total
+
+        call MPI_Allreduce(in_memory, least, 1, MPI_INT64_T, MPI_MIN, comm)
+        call MPI_Allreduce(in_memory, total, 1, MPI_INT64_T, MPI_SUM, comm)
+        fraction = -1
+        if (least >= 0) fraction = min(1.0_real64, real(total, real64)/real(bytes, real64))
+    end function fraction_in_memory
+
+    !> From big-endian to this machine's order, if that is little-endian.
+    pure subroutine swap_bytes(values)
+        real(real64), intent(inout) :: values(:)
+
+        integer(int64) :: bits, swapped
+        integer :: byte
+        integer(int64) :: i
+
+        do i = 1, size(values, kind=int64)
+            bits = transfer(values(i), bits)
+            swapped = 0
+            do byte = 0, 7
+                swapped = ior(shiftl(swapped, 8), iand(shiftr(bits, 8*byte), 255_int64))
+            end do
+            values(i) = transfer(swapped, values(i))
+        end do
+    end subroutine swap_bytes
+
+end module benchio_witness
