@@ -13,7 +13,7 @@ from .parameters import swept
 @rfm.simple_test
 @swept
 class SharedFileWrite(BenchioCheck):
-    """All writers write their blocks of one 3D array into one file, and sync it."""
+    """All writers write their blocks of one 3D array into one file; then it is synced."""
 
     descr = "Parallel write of a single shared file"
 

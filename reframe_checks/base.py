@@ -177,7 +177,7 @@ class BenchioJob(CaseCheck):
     #: Stripe size in MiB; None: not striped.
     stripe_size = parameter(type=parse_stripe)
 
-    #: I/O library: mpiio, hdf5, netcdf, pnetcdf or stream.
+    #: I/O library: mpiio, hdf5, netcdf, pnetcdf or posix.
     backend = parameter(type=str)
 
     #: Array elements per writer in x, y, z.
@@ -245,10 +245,11 @@ class BenchioJob(CaseCheck):
 
     def benchio_options(self, repeats, result):
         """The command line of one run for the case."""
+        settle = self.filesystem.settle
         return [
             *self.case.check.command_line(self.case),
             f"--repeats {repeats}",
-            "--sync data",
+            *([f"--settle {settle}"] if settle else []),
             '--dir "$RUNDIR"',
             f"--fs-type {','.join(self.filesystem.types)}",
             f"--json {result}",

@@ -41,7 +41,7 @@ NIGHTLY = {
     },
     # Slides: with more than one stripe, a file per process failed at random.
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "stripe_count": [1],
         "stripe_size": [1],
@@ -95,7 +95,7 @@ ACCEPTANCE = {
     },
     # Slides: 1024 MiB a process.
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "stripe_count": [1, DEFAULT, -1],
         "stripe_size": [1],

@@ -47,7 +47,7 @@ NIGHTLY = {
         "nodes": [2],
     },
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "stripe_count": [1],
         "stripe_size": [1],
@@ -75,7 +75,7 @@ ACCEPTANCE = {
         "nodes": [2, 4, 8, 16],
     },
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process", "node"],
         "stripe_count": [1],
         "stripe_size": [1],

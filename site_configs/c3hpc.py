@@ -51,7 +51,7 @@ LUSTRE = {
             "nodes": [2],
         },
         "FilePerProcess": {
-            "backend": ["netcdf", "stream"],
+            "backend": ["netcdf", "posix"],
             "files": ["process", "gather"],
             "stripe_count": [1, 2, 4],
             "stripe_size": [1],

@@ -21,7 +21,7 @@ NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "local_size": [128],
         "nodes": [2],
@@ -36,7 +36,7 @@ ACCEPTANCE = {
     "SharedFileRead": {"backend": BACKENDS, "local_size": [256], "nodes": [2, 4, 16, 64]},
     # The paper's talk (Turner, "CSE Benchmarking"): 1024 MiB a process.
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "local_size": [512],
         "nodes": [1, 4, 16, 64],

@@ -35,7 +35,7 @@ ACCEPTANCE = {
     ],
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "local_size": [256],
         "nodes": NODES,

@@ -38,13 +38,13 @@ NIGHTLY = {
     ],
     "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
     "FilePerProcess": {
-        "backend": [*BACKENDS, "stream"],
+        "backend": [*BACKENDS, "posix"],
         "local_size": [128],
         "nodes": [1],
         "files": ["process"],
     },
     "FilePerProcessRead": {
-        "backend": ["hdf5", "stream"],
+        "backend": ["hdf5", "posix"],
         "local_size": [64],
         "nodes": [1],
         "files": ["process"],
@@ -56,13 +56,13 @@ ACCEPTANCE = {
     "SharedFileWrite": {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
     "SharedFileRead": {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
     "FilePerProcess": {
-        "backend": [*WITH_PNETCDF, "stream"],
+        "backend": [*WITH_PNETCDF, "posix"],
         "local_size": [64, 128],
         "nodes": [1],
         "files": ["process", 2],
     },
     "FilePerProcessRead": {
-        "backend": [*WITH_PNETCDF, "stream"],
+        "backend": [*WITH_PNETCDF, "posix"],
         "local_size": [64, 128],
         "nodes": [1],
         "files": ["process", 2],

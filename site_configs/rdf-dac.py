@@ -36,7 +36,7 @@ ACCEPTANCE = {
         "writers_per_node": [1, 2, 4, 8, 16, 32, 40],
     },
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "local_size": [256],
         "nodes": ONE_NODE,

@@ -30,7 +30,7 @@ ACCEPTANCE = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": NODES},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [256], "nodes": [2, 4]},
     "FilePerProcess": {
-        "backend": ["stream"],
+        "backend": ["posix"],
         "files": ["process"],
         "local_size": [256],
         "nodes": NODES,

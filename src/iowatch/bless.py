@@ -20,6 +20,7 @@ import yaml
 from fasteners import InterProcessLock  # type: ignore[import-untyped]
 
 from iowatch.case import Case
+from iowatch.checks import rate_name
 from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, baseline_of
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import BadYaml, UserError, load_yaml, text_of, whole
@@ -28,9 +29,9 @@ from iowatch.run import Nights, Run, day_of
 
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
-# nights' best, MiB/s; ratio: to MPI-IO in the same jobs; spread, ratio_spread: standard deviations
-# of their logarithms; finish_fraction: median part of the time that finishes the file; first, last:
-# the ids of the first and the last of the nights.
+# nights' best, MiB/s, of writes with their sync; ratio: to MPI-IO in the same jobs; spread,
+# ratio_spread: standard deviations of their logarithms; finish_fraction: median part of the time
+# that finishes the file; first, last: the ids of the first and the last of the nights.
 """
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
 
@@ -75,12 +76,15 @@ class Blessed:
 
     @property
     def judged(self) -> set[str]:
-        """The metrics that it can judge: of imported nights only the bandwidth may be known."""
+        """The metrics that it can judge: of imported nights only the bandwidth may be known.
+
+        What is slower from opening to closing is slower with its sync as well.
+        """
         ratio = {"ratio"} if self.ratio is not None else set()
         finish = (
             {"close_fraction", "finish_fraction"} if self.finish_fraction is not None else set()
         )
-        return {"total_max"} | ratio | finish
+        return {"total_max", "stable_max"} | ratio | finish
 
     @property
     def baseline(self) -> Baseline:
@@ -142,7 +146,8 @@ def samples_of(runs: Sequence[Run]) -> list[Sample]:
 
 def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
     """The metrics of one run, as the detector takes them."""
-    return Sample(time, metrics["total_max"], metrics.get("ratio"), finish_fraction(metrics))
+    best = metrics[rate_name(metrics)]
+    return Sample(time, best, metrics.get("ratio"), finish_fraction(metrics))
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Case:
 
     @property
     def backend(self) -> str:
-        """mpiio, hdf5, netcdf, pnetcdf, stream; empty: the check writes nothing."""
+        """mpiio, hdf5, netcdf, pnetcdf, posix; empty: the check writes nothing."""
         return self.get("backend") or ""
 
     @property

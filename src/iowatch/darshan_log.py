@@ -82,7 +82,7 @@ def writes_of(backend: str, files: dict[str, Writes]) -> Writes:
     found = [
         writes
         for path, writes in files.items()
-        if PurePath(path).name.startswith(f"benchio.{backend}.")
+        if PurePath(path).stem.rpartition(".")[2] == backend  # hdf5.h5; not what MPI-IO has beside
     ]
     if len(found) != 1:
         raise ProfileError(f"Darshan saw {len(found)} files that {backend} wrote, and not 1")

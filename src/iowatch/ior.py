@@ -17,7 +17,7 @@ from iowatch.case import Case
 from iowatch.result import MIB, InvalidResult
 
 #: IOR's name of the library that a backend writes through.
-API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "stream": "POSIX"}
+API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "posix": "POSIX"}
 
 _WARMUP = 1  # writes that do not count, as of benchio
 _LARGEST = 2**30  # bytes in a call: Open MPI 4.1's ROMIO crashes on more than 2 GiB
@@ -45,7 +45,7 @@ def read_options(case: Case, writers_per_node: int, file: str, summary: str) -> 
 def _options(case: Case, file: str, summary: str) -> list[str]:
     return [
         f"-a {API[case.backend]}",
-        *([] if case.backend == "stream" else ["-c"]),
+        *([] if case.backend == "posix" else ["-c"]),
         *(["-F"] if case.files == "process" else []),
         f"-b {8 * math.prod(case.local_size)} -t {_transfer(case)}",
         f"-g -k -G {_SIGNATURE} -o {file}",
@@ -100,7 +100,7 @@ def _require(
     results: list[dict[str, Any]],
     summary: list[dict[str, Any]],
 ) -> None:
-    """Enforce the law: what ran is what was asked for, synced and verified."""
+    """Enforce the law: what ran is what was asked for, synced and read back by IOR."""
     block = 8 * math.prod(case.local_size)
     mib = block * case.writers / MIB
     laws: list[tuple[str, Any, Collection[Any]]] = [
@@ -108,7 +108,7 @@ def _require(
         ("tasks", tasks, [case.writers]),
         ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
         ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
-        ("collective", asked["collective"], [int(case.backend != "stream")]),
+        ("collective", asked["collective"], [int(case.backend != "posix")]),
         ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
         ("dryRun", asked.get("dryRun", 0), [0]),
         ("MiB in all", [entry["xsizeMiB"] for entry in summary], [[round(mib, 4)]]),

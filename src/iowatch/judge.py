@@ -9,16 +9,16 @@ from statistics import median
 
 from iowatch.bless import Blessed, sample_of, samples_of
 from iowatch.case import Case
-from iowatch.checks import METRICS
+from iowatch.checks import METRICS, rate_name
 from iowatch.detector.baseline import Sample
-from iowatch.detector.rules import R1, R2, R3, R4, Detector, State
+from iowatch.detector.rules import R2, R3, Detector, State
 from iowatch.files import brief
 from iowatch.references import Reference
 from iowatch.run import Run
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
-#: The metric that a rule of the detector judges.
-_METRIC = {R1: "total_max", R2: "ratio", R3: "finish_fraction", R4: "total_max"}
+#: The metric that a rule of the detector judges, if it is not the bandwidth itself.
+_METRIC = {R2: "ratio", R3: "finish_fraction"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def judge(
         return present
     if present.kind not in EXCUSABLE:
         rule = past.verdict.rule
-        failed = (_METRIC[rule],) if is_alarm and rule else ()
+        failed = (_METRIC.get(rule, rate_name(metrics)),) if is_alarm and rule else ()
         return replace(past.verdict, sentence=f"{case}: {past.verdict.sentence}", failed=failed)
     if is_alarm:
         return replace(present, sentence=f"{present.sentence}; {past.verdict.sentence}")
@@ -73,12 +73,13 @@ def by_references(
     ceiling: float,
 ) -> Verdict:
     """The verdict on these metrics by what must hold on any night."""
-    if metrics["total_max"] > ceiling:
+    rate = rate_name(metrics)
+    if metrics[rate] > ceiling:
         sentence = (
-            f"{case}: total_max is {metrics['total_max']:.0f} MiB/s, above the physical ceiling of "
+            f"{case}: {rate} is {metrics[rate]:.0f} MiB/s, above the physical ceiling of "
             f"{ceiling:.0f} MiB/s in the site's configuration: a cache or a bug was measured"
         )
-        return Verdict(Kind.TOO_FAST, sentence, ("total_max",))
+        return Verdict(Kind.TOO_FAST, sentence, (rate,))
     if not references:
         return Verdict(Kind.NO_BASELINE, f"{case}: no reference value in {source}")
 

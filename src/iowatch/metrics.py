@@ -12,7 +12,8 @@ from iowatch.case import Case
 from iowatch.checks import CONTROL, OST
 from iowatch.result import Repetition, Result, Slowest, conditions
 
-TOTAL = "total"
+#: What the time of a run goes into, one after the other.
+PHASES = ("open", "define", "write", "read", "close", "sync")
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
 
@@ -28,11 +29,9 @@ class Measured:
     @property
     def slowest(self) -> dict[str, str]:
         """Of each phase the rank that was the slowest in most repetitions, in words."""
-        phases = self.repetitions[0].seconds if self.repetitions else ()
         return {
             name: _slowest([rep.slowest[name] for rep in self.repetitions])
-            for name in phases
-            if name != TOTAL
+            for name in _phases(self.repetitions)
         }
 
 
@@ -47,26 +46,24 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     by_backend = {m.backend: m.repetitions for m in result.measurements}
     reps = by_backend[case.backend]
     # Whatever else is at work on the filesystem, it disturbs the fastest repetition least.
-    fastest = max(reps, key=lambda rep: rep.rates["total"])
+    fastest = max(reps, key=lambda rep: rep.rate)
     values = {
-        **_totals([rep.rates["total"] for rep in reps]),
+        **_rates([rep.rates for rep in reps]),
         "data_median": median(rep.rates["data"] for rep in reps),
         "close_fraction": fastest.seconds["close"] / fastest.seconds["total"],
-        "finish_fraction": _finish_s(fastest, by_backend[CONTROL]) / fastest.seconds["total"],
+        "finish_fraction": _finish_fraction(case.backend, fastest, by_backend[CONTROL]),
     }
     names = case.metrics
     for name in names:
         if name.endswith("_s"):
             values[name] = median(rep.seconds[name.removesuffix("_s")] for rep in reps)
-    if "stable_median" in names:
-        values["stable_median"] = median(rep.rates["stable"] for rep in reps)
     if "instance_min" in names:
         values["instance_min"] = median(
             min(rep.instances, default=rep.rates["total"]) for rep in reps
         )
     if "ratio" in names:
-        control = max(rep.rates["total"] for rep in by_backend[CONTROL])
-        values["ratio"] = fastest.rates["total"] / control
+        # With the sync: NetCDF syncs within its close, and MPI-IO does not.
+        values["ratio"] = fastest.rate / max(rep.rate for rep in by_backend[CONTROL])
     return {name: values[name] for name in names}
 
 
@@ -75,43 +72,66 @@ def finish_fraction(metrics: Mapping[str, float]) -> float | None:
     return metrics.get("finish_fraction", metrics.get("close_fraction"))
 
 
-def _finish_s(fastest: Repetition, control: Sequence[Repetition]) -> float:
-    """Seconds that a library takes to finish its file: to close it, and to flush it for longer than
-    MPI-IO does. Where there is a flush before it, HDF5 sets the file's size there, not in H5Fclose.
+def _finish_fraction(backend: str, fastest: Repetition, control: Sequence[Repetition]) -> float:
+    """The part of the time, sync included, in which a library makes a file of what it has written.
+
+    It is what the library takes to open, define and close the file beyond MPI-IO in the same
+    rounds: HDF5 sets the file's size in H5Fclose, NetCDF makes its header in nf90_enddef, and an
+    application waits for either. What it has thereby saved in the sync does not count: NetCDF
+    flushes its file before it closes it, and the disk has to do that once in any case. MPI-IO and
+    POSIX make nothing of what they have written: of them it is the close.
     """
-    if fastest in control:
-        return fastest.seconds["close"]
-    flush = fastest.seconds.get("sync", 0.0)  # none of a read
-    usual = median(rep.seconds.get("sync", 0.0) for rep in control)
-    return fastest.seconds["close"] + max(0.0, flush - usual)
+    seconds = fastest.seconds
+    if backend in _PLAIN:
+        finish = seconds["close"]
+    else:
+        saved = median(_sync_s(rep) for rep in control) - _sync_s(fastest)
+        finish = _ends_s(fastest) - median(_ends_s(rep) for rep in control) - max(0.0, saved)
+    # Of many files each phase is that of the slowest, and the sum may be longer than any file took.
+    return min(1.0, max(0.0, finish) / (seconds["total"] + _sync_s(fastest)))
+
+
+_PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
+
+
+def _ends_s(rep: Repetition) -> float:
+    """Seconds before and after the data are moved."""
+    return sum(rep.seconds.get(phase, 0.0) for phase in ("open", "define", "close"))
+
+
+def _sync_s(rep: Repetition) -> float:
+    return rep.seconds.get("sync", 0.0)  # none of a read
 
 
 def ost_metrics(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
     """The metrics of every OST in turn, from the runs on each; all satisfy the law.
 
-    An OST's rate is the best of its repetitions, MiB/s; `ost_ratio` is the slowest OST's rate over
-    the median of its peers.
+    An OST's rate is the best of its repetitions, MiB/s, synced: a client's cache is as fast for
+    every OST. `ost_ratio` is the slowest OST's rate over the median of its peers.
     """
-    rates = {
-        f"{OST}{ost}": max(
-            rep.rates["total"] for run in runs for rep in run.measurements[0].repetitions
-        )
+    best = {
+        f"{OST}{ost}": {
+            kind: max(rep.rates[kind] for run in runs for rep in run.measurements[0].repetitions)
+            for kind in ("total", "stable")
+        }
         for ost, runs in results.items()
     }
-    return {**_totals(list(rates.values())), "ost_ratio": osts_of(rates)[0].to_peers, **rates}
+    rates = {name: of["stable"] for name, of in best.items()}
+    return {**_rates([*best.values()]), "ost_ratio": osts_of(rates)[0].to_peers, **rates}
 
 
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
     """The metrics of benchio beside IOR: one repetition of benchio in each round, and IOR's rates.
 
-    `ior_ratio` is benchio's best rate over IOR's.
+    `ior_ratio` is benchio's best rate over IOR's. IOR syncs before it closes, and its rate has that
+    in it: so has benchio's here.
     """
-    rates = [rep.rates["total"] for done in rounds for rep in done.measurements[0].repetitions]
+    reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
     return {
-        **_totals(rates),
+        **_rates([rep.rates for rep in reps]),
         "ior_max": max(ior),
         "ior_median": median(ior),
-        "ior_ratio": max(rates) / max(ior),
+        "ior_ratio": max(rep.rate for rep in reps) / max(ior),
     }
 
 
@@ -147,29 +167,34 @@ def slow_osts(metrics: Mapping[str, float], bound: float) -> str:
     )
 
 
-def _totals(rates: Sequence[float]) -> dict[str, float]:
-    return {
-        "total_max": max(rates),
-        "total_median": median(rates),
-        "total_mean": fmean(rates),
-        "total_min": min(rates),
+def _rates(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The statistics of these total rates, and of the stable ones where they are of writes."""
+    totals = [rates["total"] for rates in found]
+    values = {
+        "total_max": max(totals),
+        "total_median": median(totals),
+        "total_mean": fmean(totals),
+        "total_min": min(totals),
     }
+    if stable := [rates["stable"] for rates in found if "stable" in rates]:
+        values |= {"stable_max": max(stable), "stable_median": median(stable)}
+    return values
+
+
+def _phases(repetitions: Sequence[Repetition]) -> list[str]:
+    return [name for name in PHASES if any(name in rep.seconds for rep in repetitions)]
 
 
 def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
     """A phrase on the phase that most of the time is lost in; empty if there is none."""
-    longer = {
-        name: metrics[name] - usual[name]
-        for name in metrics
-        if name.endswith("_s") and name in usual
-    }
-    name = max(longer, key=lambda name: longer[name], default="")
-    if not name or longer[name] <= max(0, sum(longer.values()) / 2):
+    seconds = {phase: (metrics.get(f"{phase}_s"), usual.get(f"{phase}_s")) for phase in PHASES}
+    both = {phase: (n, u) for phase, (n, u) in seconds.items() if n is not None and u is not None}
+    longer = {phase: now - before for phase, (now, before) in both.items()}
+    phase = max(longer, key=lambda phase: longer[phase], default="")
+    if not phase or longer[phase] <= max(0, sum(longer.values()) / 2):
         return ""
-    return (
-        f"most of the time is lost in {name.removesuffix('_s')}: {metrics[name]:.3g} s, "
-        f"usually {usual[name]:.3g} s"
-    )
+    now, before = both[phase]
+    return f"most of the time is lost in {phase}: {now:.3g} s, usually {before:.3g} s"
 
 
 def _slowest(places: Sequence[Slowest]) -> str:
@@ -185,7 +210,7 @@ def slow_rank(repetitions: Sequence[Repetition]) -> str:
     Empty if there is none. Where ranks wait for one another, as in collective calls, the slow one
     cannot be told from those that wait.
     """
-    phases = [name for name in repetitions[0].seconds if name != TOTAL]
+    phases = _phases(repetitions)
     longest = max(phases, key=lambda name: median(rep.seconds[name] for rep in repetitions))
     slowest = [rep.slowest[longest] for rep in repetitions]
     ranks = {(place.rank, place.host) for place in slowest}

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from itertools import groupby, pairwise
 from typing import ClassVar
 
+from iowatch.checks import rate_name
 from iowatch.files import brief
 from iowatch.night.case_night import CaseNight, Trend
 
@@ -46,7 +47,7 @@ class TrendPlot(_Axes):
     rate: str  # the line, as a path: with gaps
     alone: Sequence[Point]  # nights without a neighbour that a line could be drawn to
     tonight: Point | None
-    spread: tuple[float, float, float] | None  # of tonight's repetitions: x, and both ends
+    spread: tuple[float, float, float] | None  # of tonight's repetitions: x, median, best
     band: tuple[float, float] | None  # of what is usual: its top and its height
     expected: float | None
     bound: float | None  # the least that the reference values allow
@@ -85,8 +86,10 @@ class Trends:
             top = height(expected.high)
             band = (top, _tenth(height(expected.low) - top))
         spread = None
-        if best:  # the repetitions of the best run
-            spread = (places[-1], height(best["total_min"]), height(best["total_max"]))
+        if best:  # of the repetitions of the best run: from the median to the fastest
+            name = rate_name(best)
+            usual = best[name.replace("max", "median")]
+            spread = (places[-1], height(usual), height(best[name]))
         return TrendPlot(
             says=_in_words(row),
             values=[(height(value), brief(value)) for value in round_values(highest, 4)],
@@ -196,8 +199,8 @@ def _in_words(row: CaseNight) -> str:
 
 
 def _bound(row: CaseNight) -> float | None:
-    """The least bandwidth that the reference values allow."""
-    reference = row.references.get("total_max")
+    """The least that the reference values allow of the bandwidth that the plot shows."""
+    reference = row.references.get(rate_name(row.metrics))
     return reference.lower if reference else None
 
 

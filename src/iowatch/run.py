@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from iowatch.case import Case
+from iowatch.checks import rate_name
 from iowatch.references import Reference
 from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
 
@@ -40,9 +41,14 @@ class Run:
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
 
     @property
+    def rate(self) -> float | None:
+        """MiB/s that the past of its case is judged by; None: it has none."""
+        return self.metrics.get(rate_name(self.metrics))
+
+    @property
     def is_measured(self) -> bool:
         """Has it a bandwidth that counts? What a cache or a bug made is no past."""
-        return self.kind not in WORTHLESS and bool(self.metrics.get("total_max"))
+        return self.kind not in WORTHLESS and bool(self.rate)
 
     @property
     def is_invalid(self) -> bool:

@@ -1,7 +1,8 @@
 """A site's filesystems and sweeps, as ReFrame's configuration has them.
 
-A partition is one node type seen with one filesystem, which its `extras` describe. All keys are
-required, so a misspelt one cannot pass unnoticed. site_configs/README.md says what each key means.
+A partition is one node type seen with one filesystem, which its `extras` describe. All keys but
+`settle` are required, so a misspelt one cannot pass unnoticed. site_configs/README.md says what
+each key means.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ class Filesystem:
     writers_per_node: int  # where a sweep does not say so itself
     keep_days: int  # that the raw results of a run are kept
     sweeps: Mapping[str, Sweep]
+    settle: int = 0  # seconds to wait after a round's files are removed, before the next begins
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
         """What a check is to measure here; nothing if the sweep does not name it."""
@@ -251,6 +253,7 @@ def read_filesystem(
         writers_per_node=writers_per_node,
         keep_days=read("keep_days", read_count),
         sweeps=read("sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node)),
+        settle=read("settle", read_count) if "settle" in extras else 0,
     )
 
 

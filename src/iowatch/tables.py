@@ -37,7 +37,7 @@ def show_night(night: Night, console: Console) -> None:
         console.print(
             f"{case.partition:<10}{case.shape:<16}{case.backend or '-':<8}{striping:<11}"
             f"{case.size.removeprefix('local ') or '-':<12}{case.writers or '-':>8}"
-            f"{_number(metrics.get('total_max'), '.0f'):>10}"
+            f"{_number(row.last.rate, '.0f'):>10}"
             f" {_number(metrics.get('ratio'), '.2f'):>5}"
             f" {_number(metrics.get('close_fraction'), '.1%').rstrip('%'):>7} {row.label}",
             style="red" if row.is_red else None,
@@ -96,7 +96,7 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
         days = [own[0].time.date(), own[-1].time.date()]
         if nights:
             days = [day_of(min(nights)), day_of(max(nights))]
-        best = max((run.metrics["total_max"] for run in own if run.is_measured), default=None)
+        best = max((run.rate or 0 for run in own if run.is_measured), default=None)
         console.print(
             f"{len(nights):>6} {days[0]} {days[1]} {len(own):>5}"
             f" {sum(not run.night for run in own):>7} {sum(run.is_invalid for run in own):>7}"

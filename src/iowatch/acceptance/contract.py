@@ -11,7 +11,7 @@ from iowatch.files import BadYaml, UserError, load_yaml
 
 #: What a criterion may be about, with its unit.
 KINDS = {
-    "bandwidth": "MiB/s",  # of the whole case, from opening to closing the file, synced
+    "bandwidth": "MiB/s",  # from opening a file to closing it; of a write, to having synced it
     "peak": "of the filesystem's peak",
     "ratio": "of MPI-IO's in the same rounds",
     "scaling": "of linear scaling between the two numbers of nodes",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import CONTROL
+from iowatch.checks import CONTROL, rate_name
 from iowatch.files import UserError, brief
 from iowatch.history import read_metrics, sessions, tests_of
 from iowatch.metrics import metrics_of, ost_metrics
@@ -34,7 +34,7 @@ class Exhibit:
     case: Case
     nodes: int
     session: str
-    rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, open to close
+    rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, writes synced
     osts: Mapping[int, Sequence[float]]  # of a case that writes to each OST: its rates
     conditions: Mapping[str, str]
     files: Mapping[Path, str]  # results and job script: their SHA-256
@@ -163,8 +163,8 @@ def _compare(
                 f"{folder}: {name} of its results is {brief(value)}, and {brief(on_record)} is on "
                 "record: changed, or a later session wrote over them"
             )
-    if found["total_max"] > place.peak:
-        rate = brief(found["total_max"])
+    if (best := found[rate_name(found)]) > place.peak:
+        rate = brief(best)
         raise InvalidResult(f"{folder}: {rate} MiB/s is above the peak of {place.name}")
 
 
@@ -173,4 +173,4 @@ def _checksums(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _rates(result: Result) -> dict[str, list[float]]:
-    return {m.backend: [rep.rates["total"] for rep in m.repetitions] for m in result.measurements}
+    return {m.backend: [rep.rate for rep in m.repetitions] for m in result.measurements}

@@ -160,10 +160,10 @@ def find_benchio(built: Path) -> Benchio:
 
 def parse_benchio_version(text: str, program: str = "") -> Benchio:
     """The benchio that says this of itself."""
-    lines = re.findall(r"^(mpiio|hdf5|netcdf|pnetcdf|stream) +(\S.*)$", text, re.M)
+    lines = re.findall(r"^(compiler|mpiio|hdf5|netcdf|pnetcdf|posix) +(\S.*)$", text, re.M)
     versions = {name: version for name, version in lines if version != "not built in"}
     names = {"GCC": "gnu", "Cray": "cray", "Intel": "intel", "nvfortran": "nvidia", "flang": "llvm"}
-    by = versions.get("stream", "")
+    by = versions.pop("compiler", "")
     return Benchio(
         program,
         tuple(versions),

@@ -92,7 +92,7 @@ def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:
     links = machine.link_rates(LINKS)
     host = re.sub(r"[^A-Za-z0-9-]", "_", socket.gethostname().split(".")[0])
     largest = jobs.nodes.cores * jobs.node_counts[-1] * 2**30  # FilePerProcess: 1 GiB a writer
-    shared = [name for name in benchio.backends if name != "stream"]
+    shared = [name for name in benchio.backends if name != "posix"]
     return {
         "name": name,
         "root": "" if folder.absolute() == SITES else str(ROOT),

@@ -85,7 +85,7 @@ class Settings:
     #: What one night decides (R2's floor, R4) is at least so many spreads below. Study (R2).
     floor_spreads: float = 4.0
 
-    # R3, finishing the file (close, and a flush beyond MPI-IO's) takes too much of the time
+    # R3, finishing the file (open, define, close, beyond MPI-IO) takes too much of the time
 
     #: Relative to a baseline: more than this fraction ... Study.
     finish_fraction: float = 0.25

@@ -34,13 +34,13 @@ KINDS = {
     "hdf5": ("SharedFileWrite", "hdf5", ""),
     "netcdf": ("SharedFileWrite", "netcdf", ""),
     # Rank 0 writes as much as all together, but gathers nothing.
-    "serial": ("FilePerProcess", "stream", "gather"),
-    "proc": ("FilePerProcess", "stream", "process"),
-    "rank": ("FilePerProcess", "stream", "process"),
-    "fpp": ("FilePerProcess", "stream", "process"),
+    "serial": ("FilePerProcess", "posix", "gather"),
+    "proc": ("FilePerProcess", "posix", "process"),
+    "rank": ("FilePerProcess", "posix", "process"),
+    "fpp": ("FilePerProcess", "posix", "process"),
     "fpp-hdf5": ("FilePerProcess", "hdf5", "process"),
     "fpp-netcdf": ("FilePerProcess", "netcdf", "process"),
-    "node": ("FilePerProcess", "stream", "node"),
+    "node": ("FilePerProcess", "posix", "node"),
     "adios": None,  # left out: not measured here
 }
 

@@ -15,12 +15,12 @@ from statistics import median
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
-from iowatch.checks import CONTROL
+from iowatch.checks import CONTROL, rate_name
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, medians, usual
-from iowatch.metrics import finish_fraction, slow_phase
+from iowatch.metrics import PHASES, finish_fraction, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of
 from iowatch.verdict import GOOD, Kind
@@ -180,6 +180,11 @@ class CaseNight:
         return self.best.metrics if self.best else {}
 
     @property
+    def rate(self) -> float | None:
+        """MiB/s of the best run; None if the last was invalid."""
+        return self.best.rate if self.best else None
+
+    @property
     def slowest(self) -> Mapping[str, str]:
         """The slowest rank in each phase, in words."""
         return self.best.slowest if self.best else {}
@@ -229,16 +234,16 @@ class CaseNight:
     @property
     def drop(self) -> float | None:
         """The part of the expected bandwidth that is lost; negative: gained."""
-        if not (self.expected and self.metrics):
+        if not (self.expected and self.rate):
             return None
-        return 1 - self.metrics["total_max"] / self.expected.value
+        return 1 - self.rate / self.expected.value
 
     @property
     def phases(self) -> list[tuple[str, float, float | None]]:
         """Each phase with its seconds tonight and usually, in the order of time."""
         return [
             (phase, self.metrics[f"{phase}_s"], self.usual.get(f"{phase}_s"))
-            for phase in ("open", "define", "write", "read", "sync", "close")
+            for phase in PHASES
             if f"{phase}_s" in self.metrics
         ]
 
@@ -265,7 +270,7 @@ class CaseNight:
         }
         days = [day_of(night) for night in shown]
         best = [fastest(runs) for runs in shown.values()]
-        rates = [run.metrics["total_max"] if run else None for run in best]
+        rates = [run.rate if run else None for run in best]
         red = [day for day, runs in zip(days, shown.values(), strict=True) if runs[-1].is_red]
         series = [(day, rate) for day, rate in zip(days, rates, strict=True) if rate]
         return Trend(days, rates, red, list(_levels(series)))
@@ -274,7 +279,7 @@ class CaseNight:
 
     @cached_property
     def sentence(self) -> str:
-        """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: total 2100 of
+        """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: stable 2100 of
         expected 7700 MiB/s; 91 % of the time in close; control mpiio normal: the library's close
         path, not the filesystem`."""
         return f"{self.name}: {self.remark}"
@@ -284,25 +289,25 @@ class CaseNight:
         """The sentence without the name."""
         if not self.metrics:
             return self.said
-        total = self._total()
+        rate = self._reached()
         if self.kind in _SAY_IT_ALL:
-            return f"{total}; {self.said}"
+            return f"{rate}; {self.said}"
         end, slow = self._slow_end(), self._is_slow()
         if not (end or slow):
-            return total if self.kind is Kind.OK else f"{total}; {self.said}"
+            return rate if self.kind is Kind.OK else f"{rate}; {self.said}"
         phase = self._part(end) if end else slow_phase(self.metrics, self.usual)
         control = self._control(end, is_sure=self.last.result != "pass")
-        return "; ".join(filter(None, [total, phase, control]))
+        return "; ".join(filter(None, [rate, phase, control]))
 
-    def _total(self) -> str:
-        rate, expected = self.metrics["total_max"], self.expected
+    def _reached(self) -> str:
+        name, expected = rate_name(self.metrics), self.expected
+        rate = f"{name.removesuffix('_max')} {self.metrics[name]:.0f}"
         if not expected:
-            return f"total {rate:.0f} MiB/s"
-        return f"total {rate:.0f} of {expected.word} {expected.value:.0f} MiB/s"
+            return f"{rate} MiB/s"
+        return f"{rate} of {expected.word} {expected.value:.0f} MiB/s"
 
     def _is_slow(self) -> bool:
-        expected = self.expected
-        return bool(expected and self.metrics["total_max"] < self._floor() * expected.value)
+        return self.drop is not None and 1 - self.drop < self._floor()
 
     def _floor(self) -> float:
         """Below this part of what is expected, a rate is low."""
@@ -312,7 +317,8 @@ class CaseNight:
         return 1 - NORMAL.wanted_drop
 
     def _slow_end(self) -> str:
-        """`close` or `flush`, if finishing the file takes what the detector calls a signature."""
+        """`open`, `define` or `close`, if finishing the file takes what the detector calls a
+        signature: the one in which most of the time is lost."""
         finish, usual = finish_fraction(self.metrics), finish_fraction(self.usual)
         if finish is None or finish <= NORMAL.finish_fraction:
             return ""
@@ -320,7 +326,9 @@ class CaseNight:
             ratio = self.metrics.get("ratio")
             if ratio is None or not NORMAL.is_defect(finish, ratio):
                 return ""
-        return "close" if self.metrics["close_fraction"] >= finish / 2 else "flush"
+        ends = [phase for phase in self.phases if phase[0] in ("open", "define", "close")]
+        longest = max(ends, key=lambda phase: phase[1] - (phase[2] or 0), default=("close",))
+        return longest[0]
 
     def _part(self, end: str) -> str:
         finish, usual = finish_fraction(self.metrics), finish_fraction(self.usual)
@@ -352,13 +360,13 @@ class CaseNight:
 def fastest(runs: Sequence[Run]) -> Run | None:
     """The fastest valid run of a night."""
     measured = [run for run in runs if run.is_measured]
-    return max(measured, key=lambda run: run.metrics["total_max"], default=None)
+    return max(measured, key=lambda run: run.rate or 0, default=None)
 
 
 def control_rate(metrics: Mapping[str, float]) -> float | None:
     """MPI-IO's best in the same job, MiB/s; None: the case is MPI-IO's, or has no control."""
     ratio = metrics.get("ratio")
-    return metrics["total_max"] / ratio if ratio else None
+    return metrics[rate_name(metrics)] / ratio if ratio else None
 
 
 def _with_band(baseline: Baseline, source: str, word: str) -> Expected:

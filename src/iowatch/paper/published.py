@@ -49,12 +49,12 @@ HEADER = """\
 # Keys are regular expressions that match the whole case; the first that matches counts.
 {published}
 # What holds on any machine. The ratio to mpiio is that of one job whose rounds alternate, and the
-# close fraction that of one file: contention cancels in both. The bounds are half of what the white
-# paper expects of the library (section 7: 10 % overhead of hdf5, 30 % of netcdf), and a quarter of
-# the time in close. In 92 jobs of each backend that wrote a shared file, on ext4 and tmpfs of a
-# busy two-core machine, the worst of their medians over rounds were ratios of 0.70 (hdf5) and 0.50
-# (netcdf), and a close fraction of 0.067. Of pnetcdf the papers give no figure: it is bound like
-# netcdf. The floor of total_max only says that something moved.
+# fractions are those of one repetition: contention cancels in both. The bounds are half of what the
+# white paper expects of the library (section 7: 10 % overhead of hdf5, 30 % of netcdf), and a
+# quarter of the time in close. netcdf flushes its file to the disk before it closes it, where the
+# others leave that to the sync after the close: a quarter of its time, sync included, may go into
+# what finishing the file costs it beyond that. Of pnetcdf the papers give no figure: it is bound
+# like netcdf in its ratio. The floor of total_max only says that something moved.
 general:
 """
 PUBLISHED_HEADER = """\
@@ -132,7 +132,7 @@ def published_entries(system: str, tables: pl.DataFrame, prose: pl.DataFrame) ->
         pl.col("operation") == "write",
         pl.col("instance").is_null(),
         pl.col("table") != COMPARISON_TABLE,
-        # Of IOR's POSIX, backend stream does the file for each process; none does a shared file.
+        # Of IOR's POSIX, only a file for each process has a check.
         (pl.col("backend") != "posix") | (pl.col("files") == "process"),
     )
     # Tables 1 and 2, the only ones with a median, come first, so the first entry is the better one.
@@ -145,23 +145,23 @@ def published_entries(system: str, tables: pl.DataFrame, prose: pl.DataFrame) ->
 
 def _entry(row: dict[str, Any], striping: str, shortfall: float) -> Entry:
     load = row["table"] in LOAD_TABLES
-    value, backend = row["max"], row["backend"]
+    value = row["max"]
     local_size = row["local_size"] or "(128x128x128|256x256x256)"  # the white paper has no others
     if load:
         check, value = "SystemLoad", row["mean"]
     elif row["files"] == "shared":
         check = "SharedFileWrite"
     else:
-        check, backend = "FilePerProcess", "stream"
+        check = "FilePerProcess"
         local_size = "[^/]+"  # IOR has no array
     lower = shortfall if row["median"] is None else row["median"] / value
     return Entry(
         check,
-        f"{row['system']}:{row['filesystem'] or '[^/]+'}/[^/]+/{check}/backend={backend}"
+        f"{row['system']}:{row['filesystem'] or '[^/]+'}/[^/]+/{check}/backend={row['backend']}"
         f"{striping}/local_size={local_size}/writers={row['writers']}"
         + (f"/instances={row['instances']}" if load else "")
         + (f"/files={row['files']}" if check == "FilePerProcess" else ""),
-        backend,
+        row["backend"],
         # The "averages" of a single instance in Table 11 are the maxima of Table 6.
         "total_mean" if row["instances"] > 1 else "total_max",
         value,
