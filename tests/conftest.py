@@ -24,12 +24,13 @@ ROOT = Path(__file__).parents[1]
 BENCHIO = ROOT / "build/bin/benchio"
 
 FILES = {
-    "mpiio": "benchio.mpiio.dat",
-    "hdf5": "benchio.hdf5.h5",
-    "netcdf": "benchio.netcdf.nc",
-    "pnetcdf": "benchio.pnetcdf.nc",
-    "stream": "benchio.stream.dat",
+    "mpiio": "mpiio.dat",
+    "hdf5": "hdf5.h5",
+    "netcdf": "netcdf.nc",
+    "pnetcdf": "pnetcdf.nc",
+    "posix": "posix.dat",
 }
+RUN_ID = "test"  # where a test has to know it
 BACKENDS = tuple(FILES)
 THROUGH_MPIIO = BACKENDS[:-1]
 MPI_IO = ("romio321", "ompio")  # Open MPI's two components: their faults differ
@@ -55,8 +56,13 @@ def files_of(backend: str, count: int) -> list[str]:
     """The names of a backend's files where a round has so many of them."""
     if count == 1:
         return [FILES[backend]]
-    start, name, extension = FILES[backend].split(".")
-    return [f"{start}.{name}.{index:06}.{extension}" for index in range(count)]
+    name, extension = FILES[backend].split(".")
+    return [f"{name}.{index:06}.{extension}" for index in range(count)]
+
+
+def run_directory(directory: Path, run_id: str = RUN_ID) -> Path:
+    """What benchio makes in --dir for the files of a run."""
+    return directory / f"benchio.{run_id}"
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ def each(cases: Iterable[Case], check: Callable[[Case], None], at_once: int = 2)
 @pytest.fixture(scope="session")
 def read_result() -> Callable[[Path], dict[str, Any]]:
     """Reads a result file that must be what the schema says."""
-    schema = json.loads((ROOT / "src/iowatch/benchio.result-1.schema.json").read_text())
+    schema = json.loads((ROOT / "src/iowatch/benchio.result-2.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
 
     def read(path: Path) -> dict[str, Any]:
@@ -256,14 +262,15 @@ def lustre_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled("lustre_shim.c", tmp_path_factory.mktemp("lustre"), "gcc")
 
 
-def injected(shim: Path, fault: str, file: Path, size: int, **more: object) -> dict[str, Any]:
-    """How mpirun runs with a fault of shim.c on a file that gets so many bytes of data. RANK=...,
-    ERRNO=..., CALL=... are its FAULT_*."""
-    variables = {"FILE": file, "BYTES": size, **more}
+def injected(shim: Path, fault: str, file: Path, **more: object) -> dict[str, Any]:
+    """How mpirun runs with a fault of shim.c on a file. RANK=..., ERRNO=..., CALL=... are its
+    FAULT_*."""
+    variables = {"FILE": file, **more}
     env = {"FAULT": fault, **{f"FAULT_{name}": str(value) for name, value in variables.items()}}
     return {"env": env, "launcher": ["-x", f"LD_PRELOAD={shim}"]}
 
 
+@pytest.hookimpl(tryfirst=True)  # of pytest-xdist's, which looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several workers, one has all tests of a file, for they share what they look at; and all
     that run on the one cluster."""

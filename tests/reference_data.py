@@ -18,20 +18,26 @@ def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return y ^ (y >> np.uint64(15))
 
 
-def values(index: NDArray[np.uint64], seed: int, round_: int, file: int = 0) -> NDArray[np.float64]:
-    """The elements of these indices in the array of a file, which counts from 0, in a round, which
-    counts from 1 and warm-up too."""
-    key = mix(np.array([seed + 1013904223 * round_ + 1779033703 * file], dtype=np.uint64) & M)
+def key_of(run_id: str, backend: str, file: int, round_: int) -> np.uint64:
+    """The key of a file, which counts from 0, in a round, which counts from 1 and warm-up too."""
+    key = np.zeros(1, dtype=np.uint64)
+    for character in f"{run_id}/{backend}/{file}/{round_}".encode("ascii"):
+        key = mix(((key ^ np.uint64(character)) + np.uint64(1013904223)) & M)
+    return np.uint64(key[0])
+
+
+def values(index: NDArray[np.uint64], key: np.uint64) -> NDArray[np.float64]:
+    """The elements of these indices in the array of a file."""
     low, high = index & M, (index >> np.uint64(31)) & M
     a = mix(low ^ key)
     b = mix(a ^ mix(high ^ ((key + np.uint64(1013904223)) & M)))
     return 1.0 + ((b << np.uint64(21)) | (a & np.uint64(2**21 - 1))).astype(np.float64) * 2.0**-52
 
 
-def array(size: tuple[int, int, int], seed: int, round_: int, file: int = 0) -> NDArray[np.float64]:
+def array(size: tuple[int, int, int], key: np.uint64) -> NDArray[np.float64]:
     """The whole array as C readers see it: size is (nx, ny, nz), the shape (nz, ny, nx)."""
     index = np.arange(np.prod(size), dtype=np.uint64)
-    return values(index, seed, round_, file).reshape(size[::-1])
+    return values(index, key).reshape(size[::-1])
 
 
 def read_raw(path: Path, size: tuple[int, int, int]) -> NDArray[np.float64]:
@@ -61,7 +67,7 @@ READERS: dict[str, Callable[[Path, tuple[int, int, int]], NDArray[np.float64]]] 
     "hdf5": read_hdf5,
     "netcdf": read_netcdf,
     "pnetcdf": read_cdf5,
-    "stream": read_raw,
+    "posix": read_raw,
 }
 
 # The HDF5 and NetCDF below h5py and netCDF4 crash when threads call both.
@@ -69,10 +75,10 @@ ONE_READER = threading.Lock()
 
 
 def check(
-    backend: str, path: Path, size: tuple[int, int, int], seed: int, round_: int, file: int = 0
+    backend: str, path: Path, size: tuple[int, int, int], run_id: str, round_: int, file: int = 0
 ) -> None:
     """The file must hold the documented array, bit for bit."""
-    expected = array(size, seed, round_, file)
+    expected = array(size, key_of(run_id, backend, file, round_))
     with ONE_READER:
         read = READERS[backend](path, size)
     assert (read.dtype, read.shape) == (np.float64, expected.shape), path

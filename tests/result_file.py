@@ -1,4 +1,4 @@
-"""A benchio.result/1 as an error-free run would write it, for tests to spoil."""
+"""A benchio.result/2 as an error-free run would write it, for tests to spoil."""
 
 from math import prod
 
@@ -6,7 +6,8 @@ from cases import case
 
 CASE = case()
 
-SECONDS = {"open": 0.01, "define": 0.01, "write": 0.5, "sync": 0.3, "close": 0.08, "total": 1.0}
+SECONDS = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "total": 1.0}
+SECONDS |= {"sync": 0.25, "unlink": 0.01}
 
 
 def make_result(
@@ -18,18 +19,19 @@ def make_result(
     directory="/dev/shm/iowatch/iowatch.abcdef",
     slowdown=None,
 ):
-    """All rounds take 1 s; `slowdown` gives a backend's factor on all of its times but sync: that
-    much longer than MPI-IO's it would be a signature of its own."""
+    """All rounds take 1 s, and their sync 0.25 s; `slowdown` gives a backend's factor on all of its
+    times."""
     size = 8 * prod(local_size) * writers
     return {
-        "schema": "benchio.result/1",
+        "schema": "benchio.result/2",
         "status": "ok",
         "error": None,
-        "started": "2026-01-31T01:02:03Z",
+        "started": "2026-01-31T01:02:03.004Z",
         "benchio": {"version": "stand-in", "compiler": "none", "compiler_options": ""},
-        "libraries": {"mpi": "none", "hdf5": None, "netcdf": None},
+        "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
         "environment": {},
         "run": {
+            "id": "0123456789abcdef",
             "writers": writers,
             "hosts": ["node1"],
             "directory": directory,
@@ -45,51 +47,50 @@ def make_result(
             "contiguous_bytes": 8 * prod(local_size),
             "halo": 1,
             "bytes": size,
-            "seed": 1,
+            "transfer": 2**30,
+            "flush": False,
+            "direct": False,
             "repeats": repeats,
             "warmup": 1,
-            "sync": "data",
-            "verify": "all",
+            "settle": 0,
             "phase_barrier": False,
             "phase_limit": 1800,
             "time_limit": 0,
             "alignment": 1,
             "chunk": [0, 0, 0],
-            "collective_metadata": True,
             "file_format": "earliest",
         },
         "memory": {"field_mib": 2.0, "peak_rss_mib": 50.0, "peak_rank": 0},
         "cases": [
-            make_case(backend, size / 2**20, repeats, (slowdown or {}).get(backend, 1.0))
+            make_case(backend, size, repeats, (slowdown or {}).get(backend, 1.0))
             for backend in backends
         ],
     }
 
 
-def make_case(backend, mib, repeats, factor):
+def make_case(backend, size, repeats, factor):
     """One backend: a slow warm-up, then `repeats` rounds that all take the same time."""
-    rounds = [make_repetition(number, mib, factor) for number in range(1, repeats + 2)]
-    rates = {name: statistics(rounds[-1]["rates"][name], repeats) for name in rounds[-1]["rates"]}
     return {
         "operation": "write",
         "backend": backend,
         "hints": {"requested": {}, "echoed": None, "observed": None},
         "collective": {"requested": True, "echoed": None, "observed": None},
+        "collective_metadata": {"requested": True, "echoed": None, "observed": None},
         "striping": {"requested": None, "echoed": None, "observed": None},
         "cache": None,
-        "repetitions": rounds,
-        "summary": rates,
+        "repetitions": [make_repetition(number, size, factor) for number in range(1, repeats + 2)],
     }
 
 
-def make_repetition(number, mib, factor):
+def make_repetition(number, size, factor):
     warmup = number == 1
-    factors = {phase: 1.0 if phase == "sync" else factor for phase in SECONDS}
-    seconds = {p: time * factors[p] * (10 if warmup else 1) for p, time in SECONDS.items()}
+    seconds = {p: time * factor * (10 if warmup else 1) for p, time in SECONDS.items()}
+    mib = size / 2**20
     return {
         "round": number,
         "position": 1,
         "warmup": warmup,
+        "started": f"2026-01-31T01:{number // 60:02}:{number % 60:02}.500Z",
         "phases": {
             phase: {
                 "min": time / 2,
@@ -97,22 +98,26 @@ def make_repetition(number, mib, factor):
                 "max": time,
                 "slowest_rank": 0,
                 "slowest_host": "node1",
+                "window": time,
+                "file_window": time,
             }
             for phase, time in seconds.items()
         },
+        "parts": {},
         "rates": {
             "data": mib / seconds["write"],
-            "stable": mib / (seconds["write"] + seconds["sync"]),
             "total": mib / seconds["total"],
+            "stable": mib / (seconds["total"] + seconds["sync"]),
         },
         "instances": None,
-        "verification": "passed",
+        "witness": {
+            "method": "pread",
+            "direct": True,
+            "bytes": size,
+            "page_cache_fraction": 0.0,
+            "other_node_fraction": 0.0,
+        },
     }
-
-
-def statistics(rate, count):
-    names = ("min", "q1", "median", "q3", "max", "mean")
-    return {"count": count, **dict.fromkeys(names, rate), "cov": 0.0}
 
 
 def turn_into_read(result, suspect):
@@ -121,13 +126,13 @@ def turn_into_read(result, suspect):
     for one in result["cases"]:
         one["operation"] = "read"
         one["cache"] = {
-            "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": suspect,
+            "other_node_fraction": 0.0, "page_cache_fraction": 0.0, "suspect": suspect,
         }  # fmt: skip
-        del one["summary"]["stable"]
         for rep in one["repetitions"]:
             del rep["rates"]["stable"]
             rep["phases"]["read"] = rep["phases"].pop("write")
-            del rep["phases"]["define"], rep["phases"]["sync"]
+            for phase in ("define", "sync", "unlink"):
+                del rep["phases"][phase]
 
 
 def timed(result, backend=1):

@@ -1,6 +1,7 @@
 """Every figure can be computed again from the times, of writes and of reads, in every layout."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,27 @@ RANKS, ROUNDS = 3, 6
 # Of a rank's block in each layout. Rank 0 gathers more than the 8 MiB that it moves at a time.
 SIZES = {"shared": (32, 32, 32), "process": (32, 32, 32), "gather": (64, 64, 96)}
 LAYOUTS = tuple(SIZES)
+FLUSHED = "process"  # the layout whose run flushes
 SLACK = 1 + 1e-6  # of what is said in decimal digits
 
-Results = dict[str, dict[str, Any]]
+PHASES = {
+    "write": ("open", "define", "write", "close", "total", "sync", "unlink"),
+    "read": ("open", "read", "close", "total"),
+}
+APART = {"total", "sync", "unlink"}  # from the phases that total is the sum of
+
+Outcome = tuple[dict[str, Any], str]  # the result file, and the table
 
 
 @pytest.fixture(scope="module")
-def results(
+def outcomes(
     mpirun: Callable[..., Run],
     read_result: Callable[[Path], dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Results:
+) -> dict[str, Outcome]:
     """Of a run in each layout, on this disk."""
     folder = tmp_path_factory.mktemp("figures")
+    tables = {}
 
     def start(files: str) -> None:
         directory = folder / files
@@ -35,95 +44,156 @@ def results(
         done = mpirun(
             RANKS, "--backend", ",".join(BACKENDS), "--operation", "write,read", "--files", files,
             "--local-size", format_size(SIZES[files]), "--warmup", 1, "--repeats", ROUNDS - 1,
+            *(["--flush"] if files == FLUSHED else []),
             "--dir", directory, "--json", folder / f"{files}.json",
         )  # fmt: skip
         assert done.code == 0, done.err
         assert list(directory.iterdir()) == [], "a file outlives the run"
+        tables[files] = done.out
 
     each(LAYOUTS, start)
-    return {files: read_result(folder / f"{files}.json") for files in LAYOUTS}
+    return {files: (read_result(folder / f"{files}.json"), tables[files]) for files in LAYOUTS}
 
 
-def seconds_of(repetition: dict[str, Any], *names: str) -> list[float]:
-    """The slowest rank's of these phases; 0 of one that this run does not have."""
-    return [repetition["phases"].get(name, {"max": 0})["max"] for name in names]
+def repetitions(result: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each with its case."""
+    for case in result["cases"]:
+        for repetition in case["repetitions"]:
+            yield case, repetition
+
+
+def median_of(values: list[float | None]) -> float | None:
+    """Of a case that does not have this value none."""
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if len(known) == len(values) else None
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_rounds_rotate(results: Results, files: str) -> None:
-    cases = results[files]["cases"]
+def test_rounds_rotate(outcomes: dict[str, Outcome], files: str) -> None:
+    """Each has its start and its witness, who is of the write and of its reading alike."""
+    result, _ = outcomes[files]
     asked = [(operation, name) for operation in ("write", "read") for name in BACKENDS]
-    assert [(case["operation"], case["backend"]) for case in cases] == asked
-    places = set()
-    for case in cases:
-        repetitions = case["repetitions"]
-        assert [r["round"] for r in repetitions] == list(range(1, ROUNDS + 1))
-        assert [r["warmup"] for r in repetitions] == [True] + [False] * (ROUNDS - 1)
-        assert {r["verification"] for r in repetitions} == {"passed"}
-        positions = {r["position"] for r in repetitions}
-        assert len(positions) == len(BACKENDS), "the order does not rotate"
-        places |= {(case["operation"], r["round"], r["position"]) for r in repetitions}
-    assert places == {
-        (operation, round_, place)
-        for operation in ("write", "read")
+    assert [(case["operation"], case["backend"]) for case in result["cases"]] == asked
+    starts = {}
+    witnesses: dict[Any, list[Any]] = {}
+    for case in result["cases"]:
+        of_case = case["repetitions"]
+        assert [r["round"] for r in of_case] == list(range(1, ROUNDS + 1))
+        assert [r["warmup"] for r in of_case] == [True] + [False] * (ROUNDS - 1)
+        assert len({r["position"] for r in of_case}) == len(BACKENDS), "the order does not rotate"
+        for r in of_case:
+            starts[r["round"], r["position"], case["operation"] == "read"] = r["started"]
+            witnesses.setdefault((r["round"], case["backend"]), []).append(r["witness"])
+            assert r["witness"]["bytes"] == result["run"]["bytes"]
+    assert sorted(starts) == [
+        (round_, place, reads)
         for round_ in range(1, ROUNDS + 1)
         for place in range(1, len(BACKENDS) + 1)
-    }
+        for reads in (False, True)
+    ]
+    in_order = [result["started"]] + [starts[at] for at in sorted(starts)]
+    assert in_order == sorted(in_order)
+    assert len(set(in_order)) > len(in_order) / 2
+    assert all(of_write == of_read for of_write, of_read in witnesses.values())
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_rates_follow_from_times(results: Results, files: str) -> None:
-    """Gathering is inside the clock of the data rate and apart from the time of the write."""
-    result = results[files]
+def test_rates_follow_from_windows(outcomes: dict[str, Outcome], files: str) -> None:
+    result, _ = outcomes[files]
     mebibytes = result["run"]["bytes"] / 2**20
     assert mebibytes == RANKS * prod(SIZES[files]) / 2**17
+    assert result["run"]["flush"] == (files == FLUSHED)
+    for case, repetition in repetitions(result):
+        windows = {name: phase["window"] for name, phase in repetition["phases"].items()}
+        seconds = {"data": windows[case["operation"]], "total": windows["total"]}
+        if case["operation"] == "write":
+            seconds["stable"] = windows["total"] + windows["sync"]
+        rates = {name: mebibytes / of_rate for name, of_rate in seconds.items()}
+        assert repetition["rates"] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("files", LAYOUTS)
+def test_phases_fit_into_each_other(outcomes: dict[str, Outcome], files: str) -> None:
+    """Ranks in their file's window, files in that of all, parts in their phase, phases in total."""
+    result, _ = outcomes[files]
+    for case, repetition in repetitions(result):
+        operation, phases = case["operation"], repetition["phases"]
+        expected = {*PHASES[operation]}
+        if files == FLUSHED and operation == "write":
+            expected.add("flush")
+        assert set(phases) == expected
+        parts = repetition["parts"]
+        # From a block with its halo NetCDF takes only a copy; what was gathered has none.
+        packs = case["backend"] == "netcdf" and files != "gather"
+        assert set(parts) == ({"pack"} if packs else {"gather"} if files == "gather" else set())
+        for times in (*phases.values(), *parts.values()):
+            assert 0 <= times["min"] <= times["mean"] * SLACK
+            assert times["mean"] <= times["max"] * SLACK
+            assert 0 <= times["slowest_rank"] < RANKS
+            assert times["slowest_host"] in result["run"]["hosts"]
+        for phase in phases.values():
+            assert 0 < phase["max"] <= phase["file_window"] * SLACK
+            assert phase["file_window"] <= phase["window"] * SLACK
+            if files != "process":  # there is one file
+                assert phase["window"] == pytest.approx(phase["file_window"])
+        for part in parts.values():
+            assert part["max"] <= phases[operation]["max"] * SLACK
+        means = sum(phase["mean"] for name, phase in phases.items() if name not in APART)
+        assert means <= phases["total"]["mean"] * SLACK
+        # Not their sum: ranks leave the barrier that is their common 0 at slightly different times.
+        assert all(phase["window"] <= phases["total"]["window"] * SLACK
+                   for name, phase in phases.items() if name not in APART)  # fmt: skip
+
+
+@pytest.mark.parametrize("files", LAYOUTS)
+def test_table_says_the_same(outcomes: dict[str, Outcome], files: str) -> None:
+    """As the rounds of the result file that count, in fewer digits; and what the witness was able
+    to do."""
+    result, table = outcomes[files]
+    assert f"run {result['run']['id']}: {result['run']['directory']}" in table
+    header = re.search(r"^case +min +median +max +mean +median +(open .*)$", table, re.MULTILINE)
+    assert header, table
+    phases = header[1].split()
+    expected = {*PHASES["write"], "read"} | ({"flush"} if files == FLUSHED else set())
+    assert set(phases) == expected
     for case in result["cases"]:
-        moving = ("gather", "pack", case["operation"])
-        rates = {"data": moving, "stable": (*moving, "sync")}
-        if case["operation"] == "read":
-            del rates["stable"]
-        for repetition in case["repetitions"]:
-            (total,) = seconds_of(repetition, "total")
-            assert repetition["rates"]["total"] == pytest.approx(mebibytes / total)
-            # The slowest rank of a sum is not slower than the sum of the slowest ranks.
-            for rate, phases in rates.items():
-                parts = seconds_of(repetition, *phases)
-                seconds = mebibytes / repetition["rates"][rate]
-                assert max(parts) <= seconds * SLACK
-                assert seconds <= sum(parts) * SLACK
-            assert (seconds_of(repetition, "gather") > [0]) == (files == "gather")
-            means = {name: phase["mean"] for name, phase in repetition["phases"].items()}
-            # From the start of open to the end of close.
-            assert sum(means.values()) - means["total"] <= means["total"] * SLACK
-            for phase in repetition["phases"].values():
-                assert phase["min"] <= phase["mean"] * SLACK
-                assert phase["mean"] <= phase["max"] * SLACK
+        row = re.search(rf"^{case['operation']} +{case['backend']} +(.+)$", table, re.MULTILINE)
+        assert row, table
+        counted = [r for r in case["repetitions"] if not r["warmup"]]
+        total = [r["rates"]["total"] for r in counted]
+        rates = [min(total), np.median(total), max(total), np.mean(total)]
+        rates.append(median_of([r["rates"].get("stable") for r in counted]))
+        seconds = [
+            median_of([r["phases"].get(name, {}).get("window") for r in counted]) for name in phases
+        ]
+        said = [None if word == "-" else float(word) for word in row[1].split()]
+        for values, digits in ((rates, 1), (seconds, 4)):
+            of_row, said = said[: len(values)], said[len(values) :]
+            assert of_row == [
+                None if value is None else pytest.approx(value, abs=0.51 * 10**-digits)
+                for value in values
+            ]
+        assert said == []
+    for backend in BACKENDS:
+        line = re.search(rf"^{backend}: every byte of every round .*$", table, re.MULTILINE)
+        assert line, table
+        is_direct = {
+            repetition["witness"]["direct"]
+            for case, repetition in repetitions(result)
+            if case["backend"] == backend
+        }
+        assert ("past the page cache" in line[0]) == (is_direct == {True})
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_summaries_follow_from_repetitions(results: Results, files: str) -> None:
-    for case in results[files]["cases"]:
-        assert set(case["summary"]) == set(case["repetitions"][0]["rates"])
-        for rate, summary in case["summary"].items():
-            kept = np.array([r["rates"][rate] for r in case["repetitions"] if not r["warmup"]])
-            q1, median, q3 = np.percentile(kept, [25, 50, 75])
-            assert summary == pytest.approx(
-                {
-                    "count": ROUNDS - 1, "min": kept.min(), "q1": q1, "median": median, "q3": q3,
-                    "max": kept.max(), "mean": kept.mean(), "cov": kept.std(ddof=1) / kept.mean(),
-                }
-            )  # fmt: skip
-
-
-@pytest.mark.parametrize("files", LAYOUTS)
-def test_what_is_resident_is_suspect(results: Results, files: str) -> None:
+def test_what_is_in_memory_is_suspect(outcomes: dict[str, Outcome], files: str) -> None:
     """Whether this disk's filesystem drops its pages or not: the result says so."""
+    result, _ = outcomes[files]
     # Others may have caches beside the kernel's.
-    on_disk = results[files]["run"]["filesystem"]["type"] in ("ext4", "xfs", "btrfs")
-    for case in results[files]["cases"]:
+    on_disk = result["run"]["filesystem"]["type"] in ("ext4", "xfs", "btrfs")
+    for case in result["cases"]:
         if case["operation"] == "write":
             continue
         cache = case["cache"]
-        assert cache["suspect"] == (cache["resident_fraction"] > 0.01 or not on_disk), case
+        assert cache["suspect"] == (cache["page_cache_fraction"] > 0.01 or not on_disk), case
         assert cache["other_node_fraction"] == 0
-        assert 0 <= cache["shift"] < RANKS

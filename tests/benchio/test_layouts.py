@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import reference_data
-from conftest import BACKENDS, MPI_IO, Run, each, files_of
+from conftest import BACKENDS, MPI_IO, RUN_ID, Run, each, files_of, run_directory
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +43,9 @@ class Example:
     grid: Size | None
     halo: int
     operations: str
-    seed: int
+    run_id: str
+    transfer: str
+    flush: bool
     warmup: int
     repeats: int
     collective: str
@@ -67,8 +69,9 @@ class Example:
             "--files", self.files, "--instances", self.instances,
             "--local-size" if self.weak else "--global-size", format_size(self.size),
             *(["--grid", format_size(self.grid)] if self.grid else []), "--halo", self.halo,
-            "--operation", self.operations, "--seed", self.seed, "--warmup", self.warmup,
+            "--operation", self.operations, "--run-id", self.run_id, "--warmup", self.warmup,
             "--repeats", self.repeats, "--collective", self.collective,
+            "--transfer", self.transfer, *(["--flush"] if self.flush else []),
         ]  # fmt: skip
 
     def size_of(self, file: int, grid: Size) -> Size:
@@ -109,7 +112,9 @@ def examples(draw: Callable[..., Any]) -> Example:
         grid=draw(st.none() | st.sampled_from(grids)),
         halo=draw(st.integers(0, 3)),
         operations=draw(st.sampled_from(OPERATIONS)),
-        seed=draw(st.sampled_from([0, 1, 1009, 2**31 - 2])),
+        run_id=draw(st.sampled_from(["0", "night_2026-11-22", "Z" * 64])),
+        transfer=draw(st.sampled_from(["1GiB", "4KiB", "200", "24"])),
+        flush=draw(st.booleans()),
         warmup=draw(st.integers(0, 1)),
         repeats=draw(st.integers(1, 2)),
         collective=draw(st.sampled_from(["yes", "no"])),
@@ -151,12 +156,14 @@ def check_all(
 
 def check_files(example: Example, result: dict[str, Any], files: Path) -> None:
     names = [(backend, files_of(backend, example.file_count)) for backend in BACKENDS]
-    assert {file.name for file in files.iterdir()} == {name for _, all_ in names for name in all_}
+    of_run = run_directory(files, example.run_id)
+    assert list(files.iterdir()) == [of_run]
+    assert {file.name for file in of_run.iterdir()} == {name for _, all_ in names for name in all_}
     last_round = example.warmup + example.repeats
     for backend, of_backend in names:
         for index, name in enumerate(of_backend):
             size = example.size_of(index, result["run"]["grid"])
-            reference_data.check(backend, files / name, size, example.seed, last_round, index)
+            reference_data.check(backend, of_run / name, size, example.run_id, last_round, index)
 
 
 def check_result(example: Example, result: dict[str, Any]) -> None:
@@ -177,8 +184,10 @@ def check_result(example: Example, result: dict[str, Any]) -> None:
     for case in result["cases"]:
         assert len(case["repetitions"]) == example.warmup + example.repeats
         for repetition in case["repetitions"]:
-            assert repetition["verification"] == "passed"
-            assert ("gather" in repetition["phases"]) == (example.files == "gather")
+            assert repetition["witness"]["bytes"] == ran["bytes"]
+            assert ("gather" in repetition["parts"]) == (example.files == "gather")
+            flushes = example.flush and case["operation"] == "write"
+            assert ("flush" in repetition["phases"]) == flushes
             instances = repetition["instances"]
             if example.instances == 1:
                 assert instances is None
@@ -210,14 +219,14 @@ LARGE = [
 ]
 
 
-def test_more_than_a_slab(
+def test_more_than_a_piece(
     mpirun: Callable[..., Run],
     read_result: Callable[[Path], dict[str, Any]],
     new_directory: Callable[[], Path],
 ) -> None:
-    """Blocks that exceed the slabs in which stream, netcdf and gather move them; a halo."""
+    """Blocks that exceed what a call may move, and what is gathered at a time; a halo."""
     size = (129, 97, 47)
-    assert prod(size) * 8 > 4 * 2**20, "what stream and netcdf move at a time"
+    assert 4 * prod(size) * 8 > 8 * 2**20, "what is gathered at a time"
 
     def check(case: tuple[int, str, str]) -> None:
         ranks, files, grid = case
@@ -226,14 +235,17 @@ def test_more_than_a_slab(
         done = mpirun(
             ranks, "--backend", ",".join(BACKENDS), "--files", files, "--local-size",
             format_size(size), "--grid", grid, "--halo", 2, "--operation", "write,read",
-            "--warmup", 0, "--repeats", 1, "--keep", "--dir", directory, "--json", json,
+            "--transfer", "1MiB", "--run-id", RUN_ID, "--warmup", 0, "--repeats", 1, "--keep",
+            "--dir", directory, "--json", json,
         )  # fmt: skip
         assert done.code == 0, done.err
         ran = read_result(json)["run"]
+        assert ran["transfer"] == 2**20
         for backend in BACKENDS:
             for index, name in enumerate(files_of(backend, ran["file_count"])):
                 whole = tuple(n * of_grid for n, of_grid in zip(size, ran["grid"], strict=True))
-                reference_data.check(backend, directory / name, whole, 1, 1, index)
+                file = run_directory(directory) / name
+                reference_data.check(backend, file, whole, RUN_ID, 1, index)
 
     each(LARGE, check)
 

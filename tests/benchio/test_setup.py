@@ -41,7 +41,7 @@ def test_running_benchio_maps_only_the_parallel_libraries(benchio: Path, tmp_pat
         while not seen >= set(FILES.values()):
             assert time.monotonic() < deadline, f"no rank wrote all of {FILES}"
             assert process.poll() is None, process.stderr and process.stderr.read()
-            seen |= {file.name for file in tmp_path.iterdir()}
+            seen |= {file.name for file in tmp_path.glob("benchio.*/*")}
         ranks = [
             Path(f"/proc/{member}")
             for member in session_of(process)

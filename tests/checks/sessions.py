@@ -29,7 +29,7 @@ def store(database, days, speed=1.0, environs=None, night=None, **changes):
         for test in run["testcases"]:
             test["job_completion_time_unix"] = then
             for name, entry in test["perfvalues"].items():
-                if name.endswith((":ratio", ":total_max")) and entry[0]:
+                if name.endswith((":ratio", ":total_max", ":stable_max")) and entry[0]:
                     entry[0] *= speed
             test.update(changes)
         name = str(uuid.uuid4())

@@ -108,8 +108,10 @@ def test_dossier_holds_verdicts_conditions_and_checksums(accepted):
     assert [path.name for path in accepted.folder.glob("*.pdf")] == []
 
 
-def changed_verification(path):
-    path.write_text(path.read_text().replace('"passed"', '"skipped"', 2))
+def changed_witness(path):
+    result = json.loads(path.read_text())
+    result["cases"][0]["repetitions"][-1]["witness"]["bytes"] -= 8
+    path.write_text(json.dumps(result))
 
 
 def doubled_rates(path):
@@ -130,7 +132,7 @@ def lost_folder(path):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (changed_verification, r"unverified repetitions"),
+        (changed_witness, r"repetitions of mpiio of which a witness confirmed more or less: 1"),
         (doubled_rates, r"total_max of its results is \S+, and \S+ is on record: changed, or"),
         (written_by_another, r"another session wrote it"),
         (Path.unlink, r"0 result files, where 1 were written"),

@@ -2,6 +2,7 @@
 raw results."""
 
 import re
+from pathlib import Path
 
 import pytest
 from conftest import compiled
@@ -42,6 +43,7 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     """Those of a night that follows are kept beside them, a job that never ended among them."""
     site.faults = {name: fault for name, (fault, *_) in FAULTS.items()}
     site.write["backend"] = ["hdf5"]
+    site.extras["settle"] = 7
     site.references = REFERENCES
     done = site.reframe("-r")
     assert done.returncode == 1, done.stdout
@@ -59,6 +61,8 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
         kept = folders[test["case_id"]]
         assert kept >= EVERY_JOB | files, name
         assert ("result.json" in kept) == bool(files), name
+    job = Path(found["none"]["kept"], "rfm_job.sh").read_text()
+    assert '--settle 7 --dir "$RUNDIR" ' in job
     assert found["slow_hdf5"]["metrics"]["ratio"] == [
         pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",
     ]  # fmt: skip
@@ -91,7 +95,7 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
 # sentence then says after the case.
 INJECTED = {
     "flipped": ("flip FAULT_BYTES=4194304", "verification_error"),
-    "halved": ("truncate FAULT_BYTES=4194304", "bytes of data were written"),
+    "halved": ("truncate FAULT_BYTES=4194304", "io_error"),
     "closed": ("open FAULT_ERRNO=13 FAULT_RANK=all", "io_error"),
     "failing": ("write FAULT_ERRNO=5 FAULT_RANK=all", "io_error"),
     "full": ("write FAULT_ERRNO=28 FAULT_RANK=0", "io_error"),

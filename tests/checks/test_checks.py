@@ -105,7 +105,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "memory": {
             "sweep": {
                 "SharedFileRead": common,
-                "FilePerProcess": {**common, "backend": ["stream"], "files": ["process", "gather"]},
+                "FilePerProcess": {**common, "backend": ["posix"], "files": ["process", "gather"]},
                 "FilePerProcessRead": {**common, "files": ["process"]},
                 "SystemLoad": {**common, "instances": [1, 2]},
             }
@@ -168,8 +168,8 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     read = f"SharedFileRead/backend=hdf5/{size}"
     assert set(found) == {
         read,
-        f"FilePerProcess/backend=stream/{size}/files=process",
-        f"FilePerProcess/backend=stream/{size}/files=gather",
+        f"FilePerProcess/backend=posix/{size}/files=process",
+        f"FilePerProcess/backend=posix/{size}/files=gather",
         f"FilePerProcessRead/backend=hdf5/{size}/files=process",
         f"{load}1",
         f"{load}2",

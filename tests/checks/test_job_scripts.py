@@ -102,6 +102,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert directive.format(**size) in script, case
         assert command(script).startswith(launch.format(**size) + str(ROOT)), case
         assert f"--fs-type {','.join(filesystem.types)} " in command(script), case
+        assert "--settle" not in script, "no site asks for it"
         assert f'mktemp -d "{filesystem.path}/iowatch.XXXXXX"' in script, case
         if filesystem.osts is None:
             assert "--stripe" not in script, case

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import BACKENDS, THROUGH_MPIIO, Run
+from conftest import BACKENDS, FILES, RUN_ID, THROUGH_MPIIO, Run, run_directory
 
 RANKS = 3
 SIZE = (64, 64, 96)  # of each rank's block
-BYTES = RANKS * 64 * 64 * 96 * 8
 IO, VERIFICATION, TIME_LIMIT = 3, 4, 5
 STATUS = {IO: "io_error", VERIFICATION: "verification_error"}
 KILLED = 137
@@ -58,8 +57,13 @@ def few_mib(backend: str, directory: Path, result: Path) -> list[object]:
     """Options."""
     return [
         "--backend", backend, "--local-size", "x".join(map(str, SIZE)), "--warmup", 0,
-        "--repeats", 2, "--dir", directory, "--json", result,
+        "--repeats", 2, "--run-id", RUN_ID, "--dir", directory, "--json", result,
     ]  # fmt: skip
+
+
+def file_of(way: Way, directory: Path, name: str = "") -> Path:
+    """The file that such a run writes in this directory, or another of its files."""
+    return run_directory(directory) / (name or FILES[way.backend])
 
 
 def result_of(directory: Path) -> Path:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import FILES, Run, injected
-from faults.attempts import BYTES, RANKS, STATUS, Attempt, Way, few_mib, no_rate, result_of
+from conftest import Run, compiled, injected
+from faults.attempts import RANKS, STATUS, Attempt, Way, few_mib, file_of, no_rate, result_of
 
 CLONE_NEWNS = 0x20000
 
@@ -42,12 +42,17 @@ def tmpfs(own_mounts: None, new_directory: Callable[[], Path]) -> Iterator[Calla
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
+@pytest.fixture(scope="session")
+def library_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fault injector of library_shim.c."""
+    return compiled("library_shim.c", tmp_path_factory.mktemp("shim"))
+
+
 class Failure:
     """A run that had to fail, checked for what every failed run must show."""
 
     def __init__(self, done: Run, result: dict[str, Any], directory: Path) -> None:
         self.code, self.directory = done.code, directory
-        assert done.code in STATUS, f"exit code {done.code}\n{done.out}\n{done.err}"
         assert len(done.errors) == 1, done.err
         found = re.fullmatch(r"rank (\d+): (\w+): (/[^:]*): (.+)", done.errors[0])
         assert found, done.errors[0]
@@ -77,6 +82,7 @@ def attempt(mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, 
         file = result_of(directory)
         env = {**way.env, **(env or {})}
         done = mpirun(RANKS, *few_mib(way.backend, directory, file), *options, env=env, **how)
+        assert done.code in STATUS, f"exit code {done.code}\n{done.out}\n{done.err}"
         result = read_result(file)
         assert result["environment"]["OMPI_MCA_io"] == (way.component or "romio321")
         return Failure(done, result, directory)
@@ -91,7 +97,7 @@ def inject(attempt: Attempt, shim: Path) -> Attempt:
     def start(
         way: Way, fault: str, directory: Path, options: Sequence[str] = (), **more: object
     ) -> Failure:
-        how = injected(shim, fault, directory / FILES[way.backend], BYTES, **more)
+        how = injected(shim, fault, file_of(way, directory), **more)
         return attempt(way, directory, *options, **how)
 
     return start
@@ -107,7 +113,7 @@ def survive(
     def start(way: Way, fault: str, *options: object, file: str = "", **more: object) -> Run:
         directory = new_directory()
         result = result_of(directory)
-        how = injected(shim, fault, directory / (file or FILES[way.backend]), BYTES, **more)
+        how = injected(shim, fault, file_of(way, directory, file), **more)
         how["env"].update(way.env)
         done = mpirun(
             RANKS, *few_mib(way.backend, directory, result), "--phase-limit", 3, *options, **how

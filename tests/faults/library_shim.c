@@ -3,7 +3,12 @@
  *
  *   H5Dcreate2, nc_def_var_fill, nc_enddef, nc_var_par_access, ncmpi_enddef
  *              is made, and on rank 1 then reports an error
- *   H5Dread    reports success on every rank, and has read nothing */
+ *   H5Dread    reports success on every rank, and has read nothing
+ *   mirror     every rank's block lies where the mirror image of its place is, whether written or
+ *              read: MPI_Type_create_subarray and H5Sselect_hyperslab count from the other end of
+ *              what has room for two blocks or more, as the file has and memory with a halo has not
+ *
+ * Both names of an MPI call are here: C libraries call MPI_X, the Fortran bindings PMPI_X. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -14,7 +19,7 @@
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-enum { NC_EPERM = -37 };
+enum { NC_EPERM = -37, DIMENSIONS = 3 };
 
 static int asked(const char *call)
 {
@@ -61,4 +66,58 @@ int nc_var_par_access(int file, int variable, int access)
 int ncmpi_enddef(int file)
 {
     return (int)spoil("ncmpi_enddef", NEXT(ncmpi_enddef)(file), NC_EPERM);
+}
+
+/* Where a part of the whole begins, or its mirror image. */
+static uint64_t mirrored(uint64_t whole, uint64_t part, uint64_t before)
+{
+    return whole < 2 * part ? before : whole - part - before;
+}
+
+static int subarray(
+    __typeof__(&MPI_Type_create_subarray) next, int dimensions, const int whole[], const int part[], const int before[],
+    int order, MPI_Datatype old, MPI_Datatype *new)
+{
+    int starts[DIMENSIONS];
+
+    if (!asked("mirror") || dimensions != DIMENSIONS)
+        return next(dimensions, whole, part, before, order, old, new);
+    for (int i = 0; i < DIMENSIONS; i++)
+        starts[i] = (int)mirrored((uint64_t)whole[i], (uint64_t)part[i], (uint64_t)before[i]);
+    return next(dimensions, whole, part, starts, order, old, new);
+}
+
+int MPI_Type_create_subarray(
+    int dimensions, const int whole[], const int part[], const int before[], int order, MPI_Datatype old,
+    MPI_Datatype *new)
+{
+    return subarray(NEXT(MPI_Type_create_subarray), dimensions, whole, part, before, order, old, new);
+}
+
+int PMPI_Type_create_subarray(
+    int dimensions, const int whole[], const int part[], const int before[], int order, MPI_Datatype old,
+    MPI_Datatype *new)
+{
+    return subarray(NEXT(PMPI_Type_create_subarray), dimensions, whole, part, before, order, old, new);
+}
+
+/* HDF5's own. */
+int H5Sget_simple_extent_ndims(int64_t space);
+int H5Sget_simple_extent_dims(int64_t space, uint64_t *extents, uint64_t *limits);
+
+int H5Sselect_hyperslab(
+    int64_t space, int how, const uint64_t start[], const uint64_t stride[], const uint64_t count[],
+    const uint64_t block[])
+{
+    uint64_t whole[DIMENSIONS], starts[DIMENSIONS];
+
+    if (!asked("mirror") || NEXT(H5Sget_simple_extent_ndims)(space) != DIMENSIONS
+        || NEXT(H5Sget_simple_extent_dims)(space, whole, NULL) < 0)
+        return NEXT(H5Sselect_hyperslab)(space, how, start, stride, count, block);
+    for (int i = 0; i < DIMENSIONS; i++) {
+        uint64_t step = stride == NULL ? 1 : stride[i], size = block == NULL ? 1 : block[i];
+
+        starts[i] = mirrored(whole[i], (count[i] - 1) * step + size, start[i]);
+    }
+    return NEXT(H5Sselect_hyperslab)(space, how, starts, stride, count, block);
 }

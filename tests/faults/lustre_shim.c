@@ -5,8 +5,8 @@
  * the striping "count size offset" of
  *   LUSTRE_STRIPING      if set: what the filesystem does, whatever was asked for; else of the file
  *   LUSTRE_STATE         which the stand-in for lfs beside this file writes; if empty: no layout
- * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite, or garbage. If its offset is LUSTRE_SLOW,
- * every fsync takes a second longer: a slow OST. */
+ * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite (the last component that has objects),
+ * or garbage. If its offset is LUSTRE_SLOW, every fsync takes a second longer: a slow OST. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -58,6 +58,42 @@ static void put(unsigned char *at, uint32_t number, int bytes)
         at[i] = (unsigned char)(number >> 8 * i);
 }
 
+/* A layout of one component and one object; a pool's name is before the object of version 3. */
+static size_t put_plain(unsigned char *at, uint32_t magic, unsigned count, unsigned size,
+                        unsigned offset)
+{
+    size_t object = magic == 0x0BD30BD0 ? 48 : 32;
+
+    put(at, magic, 4);
+    put(at + 4, 1, 4); /* RAID 0 */
+    put(at + 24, size, 4);
+    put(at + 28, count, 2);
+    put(at + object + 20, offset, 4);
+    return object + 24;
+}
+
+/* A progressive layout of three components: one stripe, the striping, and on all OSTs one that has
+ * no objects yet. */
+static size_t put_composite(unsigned char *bytes, unsigned count, unsigned size, unsigned offset)
+{
+    enum { components = 3, header = 32, entry = 48, has_objects = 16 };
+    size_t at = header + components * entry;
+
+    put(bytes, 0x0BD60BD0, 4);
+    put(bytes + 14, components, 2);
+    for (int i = 0; i < components; i++) {
+        unsigned char *described = bytes + header + i * entry;
+        size_t length = put_plain(bytes + at, 0x0BD10BD0, i == 0 ? 1 : i == 1 ? count : 0xffff,
+                                  i == 1 ? size : 1 << 16, i == 1 ? offset : 0);
+
+        put(described + 4, i == 2 ? 0 : has_objects, 4);
+        put(described + 24, (uint32_t)at, 4);
+        put(described + 28, (uint32_t)length, 4);
+        at += length;
+    }
+    return at;
+}
+
 int fsync(int descriptor)
 {
     int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
@@ -74,10 +110,10 @@ ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
     ssize_t (*next)(const char *, const char *, void *, size_t) =
         (ssize_t(*)(const char *, const char *, void *, size_t))dlsym(RTLD_NEXT, "lgetxattr");
     const char *layout = getenv("LUSTRE_LAYOUT");
-    unsigned char bytes[72] = {0};
+    const int is_v3 = layout != NULL && strcmp(layout, "v3") == 0;
+    unsigned char bytes[512] = {0};
     unsigned count, stripe_size, offset;
-    uint32_t magic = 0x0BD10BD0;
-    size_t stripes = 32; /* bytes before the first */
+    size_t length;
 
     if (strcmp(name, "lustre.lov") != 0)
         return next(path, name, value, size);
@@ -87,23 +123,16 @@ ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
         errno = ENODATA;
         return -1;
     }
-    if (layout != NULL && strcmp(layout, "v3") == 0) {
-        magic = 0x0BD30BD0;
-        stripes = 48; /* a pool's name lies between */
-    } else if (layout != NULL && strcmp(layout, "composite") == 0) {
-        magic = 0x0BD60BD0;
-    } else if (layout != NULL && strcmp(layout, "garbage") == 0) {
-        magic = 0x12345678;
-    }
-    put(bytes, magic, 4);
-    put(bytes + 4, 1, 4); /* RAID 0 */
-    put(bytes + 24, stripe_size, 4);
-    put(bytes + 28, count, 2);
-    put(bytes + stripes + 20, offset, 4);
-    if (size < stripes + 24) {
+    if (layout != NULL && strcmp(layout, "composite") == 0)
+        length = put_composite(bytes, count, stripe_size, offset);
+    else
+        length = put_plain(bytes, is_v3 ? 0x0BD30BD0 : 0x0BD10BD0, count, stripe_size, offset);
+    if (layout != NULL && strcmp(layout, "garbage") == 0)
+        put(bytes, 0x12345678, 4);
+    if (size < length) {
         errno = ERANGE;
         return -1;
     }
-    memcpy(value, bytes, stripes + 24);
-    return (ssize_t)(stripes + 24);
+    memcpy(value, bytes, length);
+    return (ssize_t)length;
 }

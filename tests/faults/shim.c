@@ -1,12 +1,13 @@
 /* A fault injector for tests, loaded with LD_PRELOAD; never part of benchio.
  *
- * FAULT_FILE is the file that is hit, FAULT_RANK the rank: a number (0) or "all". FAULT is
+ * FAULT_FILE is the file that is hit, a shell pattern of its whole path; FAULT_RANK the rank: a
+ * number (0) or "all". FAULT is
  *
- * between the write and the read, when benchio first asks for the size of a file that has
- * FAULT_BYTES; with FAULT_CALL=n, when it asks for the n-th time:
+ * after benchio's own sync of FAULT_FILE, which comes when every library has closed it; with
+ * FAULT_CALL=n after this process's n-th:
  *   flip       inverts the middle byte of FAULT_FILE
- *   truncate   halves FAULT_FILE
- *   appear     makes a FAULT_FILE of somebody else's; the size may be another file's
+ *   truncate   halves it
+ *   command    runs FAULT_COMMAND, which finds the file's path in FAULT_PATH
  *
  * in a call on FAULT_FILE; of writes in the one that brings this process beyond FAULT_THROUGH
  * bytes (1 MiB: more than the metadata of HDF5 and NetCDF) and all after it:
@@ -16,6 +17,11 @@
  *   kill       writes half of what it was given and kills the process
  *   sleep      never returns; sleep-in-sync: of syncs
  *
+ * on every rank:
+ *   swap       FAULT_FILE's second FAULT_SWAP bytes are written where its third belong and the
+ *              reverse, as by two aggregators that have each other's buffer; the libraries read them
+ *              so, too, and find all well
+ *
  * anywhere:
  *   space      statfs reports free space that is not there */
 #define _GNU_SOURCE
@@ -23,6 +29,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -75,13 +83,38 @@ static int is_through(void)
     return written <= (size_t)number("FAULT_THROUGH", 1 << 20);
 }
 
+/* The path of an open file; empty: it has none. */
+static void path_of(int fd, char path[PATH_MAX])
+{
+    char link[40];
+    ssize_t length;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    length = readlink(link, path, PATH_MAX - 1);
+    path[length < 0 ? 0 : length] = '\0';
+}
+
+static int is_fault_path(const char *path)
+{
+    const char *pattern = getenv("FAULT_FILE");
+
+    return pattern != NULL && fnmatch(pattern, path, FNM_PATHNAME) == 0;
+}
+
 static int is_fault_file(int fd)
 {
-    const char *path = getenv("FAULT_FILE");
-    struct stat wanted, open_file;
+    char path[PATH_MAX];
 
-    return path != NULL && NEXT(stat)(path, &wanted) == 0 && fstat(fd, &open_file) == 0
-        && wanted.st_dev == open_file.st_dev && wanted.st_ino == open_file.st_ino;
+    path_of(fd, path);
+    return is_fault_path(path);
+}
+
+/* Whether a call comes from benchio itself and not from a library below it. */
+static int by_benchio(const void *caller)
+{
+    Dl_info info;
+
+    return dladdr(caller, &info) != 0 && strcmp(info.dli_fname, program_invocation_name) == 0;
 }
 
 /* Whether the named call is to fail; errno is then set. */
@@ -102,15 +135,6 @@ static void need(int success, const char *what)
     }
 }
 
-static void appear(const char *path)
-{
-    static const char text[] = "somebody's";
-    int fd = NEXT(open)(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-
-    need(fd >= 0 && NEXT(write)(fd, text, sizeof text - 1) == sizeof text - 1, "shim: appear");
-    NEXT(close)(fd);
-}
-
 static void damage(const char *path)
 {
     int fd = NEXT(open)(path, O_RDWR);
@@ -121,31 +145,30 @@ static void damage(const char *path)
     if (fault_is("truncate")) {
         need(ftruncate(fd, file.st_size / 2) == 0, "shim: ftruncate");
     } else {
-        need(pread(fd, &byte, 1, file.st_size / 2) == 1, "shim: pread");
+        need(NEXT(pread)(fd, &byte, 1, file.st_size / 2) == 1, "shim: pread");
         byte = (unsigned char)~byte;
         need(NEXT(pwrite)(fd, &byte, 1, file.st_size / 2) == 1, "shim: pwrite");
     }
     NEXT(close)(fd);
 }
 
-/* benchio asks for the size before it reads, when all have closed the file. */
-int stat(const char *path, struct stat *file)
+/* benchio has made the file stable; what becomes of it now, only a witness can tell. */
+static void after_sync(int fd)
 {
-    static int asked;
-    const char *target = getenv("FAULT_FILE");
-    int code = NEXT(stat)(path, file);
+    static int synced;
+    char path[PATH_MAX];
 
-    if (code != 0 || target == NULL || file->st_size < number("FAULT_BYTES", 0))
-        return code;
-    if (fault_is("appear")) {
-        if (S_ISREG(file->st_mode) && hit() && ++asked == number("FAULT_CALL", 1))
-            appear(target);
-    } else if ((fault_is("flip") || fault_is("truncate")) && strcmp(path, target) == 0 && hit()
-               && ++asked == number("FAULT_CALL", 1)) {
-        damage(target);
-        code = NEXT(stat)(path, file);
+    if (!fault_is("flip") && !fault_is("truncate") && !fault_is("command"))
+        return;
+    if (!is_fault_file(fd) || !hit() || ++synced != number("FAULT_CALL", 1))
+        return;
+    path_of(fd, path);
+    if (fault_is("command")) {
+        need(setenv("FAULT_PATH", path, 1) == 0 && unsetenv("LD_PRELOAD") == 0, "shim: setenv");
+        need(system(getenv("FAULT_COMMAND")) == 0, "shim: FAULT_COMMAND");
+    } else {
+        damage(path);
     }
-    return code;
 }
 
 int statfs(const char *path, struct statfs *filesystem)
@@ -159,7 +182,6 @@ int statfs(const char *path, struct statfs *filesystem)
 
 int open(const char *path, int flags, ...)
 {
-    const char *target = getenv("FAULT_FILE");
     va_list more;
     int mode = 0;
 
@@ -168,8 +190,7 @@ int open(const char *path, int flags, ...)
         mode = va_arg(more, int);
         va_end(more);
     }
-    if (fault_is("open") && (flags & O_ACCMODE) != O_RDONLY && target != NULL && strcmp(path, target) == 0
-        && hit()) {
+    if (fault_is("open") && (flags & O_ACCMODE) != O_RDONLY && is_fault_path(path) && hit()) {
         errno = number("FAULT_ERRNO", EIO);
         return -1;
     }
@@ -178,10 +199,17 @@ int open(const char *path, int flags, ...)
 
 int fsync(int fd)
 {
+    int code;
+
     if (fault_is("sleep-in-sync") && is_fault_file(fd) && hit())
         for (;;)
             pause();
-    return fails("sync", fd) ? -1 : NEXT(fsync)(fd);
+    if (fails("sync", fd))
+        return -1;
+    code = NEXT(fsync)(fd);
+    if (code == 0 && by_benchio(__builtin_return_address(0)))
+        after_sync(fd);
+    return code;
 }
 
 int fdatasync(int fd)
@@ -258,10 +286,74 @@ static int shorten(const struct iovec *vectors, ssize_t bytes, struct iovec *sho
     return count;
 }
 
+/* Moves bytes to or from a file whose second and third FAULT_SWAP bytes have changed places. */
+static ssize_t swapped(int fd, int writes, char *data, size_t bytes, off_t offset)
+{
+    off_t part = number("FAULT_SWAP", 1 << 16);
+    size_t moved = 0;
+
+    while (moved < bytes) {
+        off_t place = offset + (off_t)moved, number_of_part = place / part;
+        size_t count = (size_t)((number_of_part + 1) * part - place);
+        ssize_t one;
+
+        if (number_of_part == 1 || number_of_part == 2)
+            place += number_of_part == 1 ? part : -part;
+        if (count > bytes - moved)
+            count = bytes - moved;
+        one = writes ? NEXT(pwrite)(fd, data + moved, count, place) : NEXT(pread)(fd, data + moved, count, place);
+        if (one <= 0)
+            return moved > 0 ? (ssize_t)moved : one;
+        moved += (size_t)one;
+    }
+    return (ssize_t)moved;
+}
+
+enum { AT_POSITION = -1 }; /* an offset: where the file stands, which moves on */
+
+static ssize_t all_swapped(int fd, int writes, const struct iovec *vectors, int count, off_t at)
+{
+    off_t offset = at == AT_POSITION ? lseek(fd, 0, SEEK_CUR) : at;
+    ssize_t moved = 0;
+
+    for (int i = 0; i < count; i++) {
+        ssize_t one = swapped(fd, writes, vectors[i].iov_base, vectors[i].iov_len, offset + moved);
+
+        if (one < 0 && moved == 0)
+            return one;
+        if (one > 0)
+            moved += one;
+        if (one < (ssize_t)vectors[i].iov_len)
+            break;
+    }
+    if (at == AT_POSITION)
+        lseek(fd, moved, SEEK_CUR);
+    return moved;
+}
+
+static ssize_t one_swapped(int fd, int writes, const void *data, size_t bytes, off_t at)
+{
+    struct iovec vector = {(void *)data, bytes};
+
+    return all_swapped(fd, writes, &vector, 1, at);
+}
+
+static int swaps(int fd)
+{
+    return fault_is("swap") && is_fault_file(fd);
+}
+
+static int swaps_read_of(int fd, const void *caller)
+{
+    return swaps(fd) && !by_benchio(caller);
+}
+
 ssize_t write(int fd, const void *data, size_t bytes)
 {
     ssize_t part = allowed(fd, bytes);
 
+    if (swaps(fd))
+        return one_swapped(fd, 1, data, bytes, AT_POSITION);
     return part < 0 ? part : done(NEXT(write)(fd, data, (size_t)part), (ssize_t)bytes);
 }
 
@@ -269,6 +361,8 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
     ssize_t part = allowed(fd, bytes);
 
+    if (swaps(fd))
+        return one_swapped(fd, 1, data, bytes, offset);
     return part < 0 ? part : done(NEXT(pwrite)(fd, data, (size_t)part, offset), (ssize_t)bytes);
 }
 
@@ -277,6 +371,8 @@ ssize_t writev(int fd, const struct iovec *vectors, int count)
     struct iovec shorter[VECTORS];
     ssize_t whole = length(vectors, count), part = allowed(fd, (size_t)whole);
 
+    if (swaps(fd))
+        return all_swapped(fd, 1, vectors, count, AT_POSITION);
     if (part < 0)
         return part;
     return done(NEXT(writev)(fd, shorter, shorten(vectors, part, shorter)), whole);
@@ -287,7 +383,37 @@ ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t offset)
     struct iovec shorter[VECTORS];
     ssize_t whole = length(vectors, count), part = allowed(fd, (size_t)whole);
 
+    if (swaps(fd))
+        return all_swapped(fd, 1, vectors, count, offset);
     if (part < 0)
         return part;
     return done(NEXT(pwritev)(fd, shorter, shorten(vectors, part, shorter), offset), whole);
+}
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+    if (swaps_read_of(fd, __builtin_return_address(0)))
+        return one_swapped(fd, 0, data, bytes, offset);
+    return NEXT(pread)(fd, data, bytes, offset);
+}
+
+ssize_t preadv(int fd, const struct iovec *vectors, int count, off_t offset)
+{
+    if (swaps_read_of(fd, __builtin_return_address(0)))
+        return all_swapped(fd, 0, vectors, count, offset);
+    return NEXT(preadv)(fd, vectors, count, offset);
+}
+
+ssize_t read(int fd, void *data, size_t bytes)
+{
+    if (swaps_read_of(fd, __builtin_return_address(0)))
+        return one_swapped(fd, 0, data, bytes, AT_POSITION);
+    return NEXT(read)(fd, data, bytes);
+}
+
+ssize_t readv(int fd, const struct iovec *vectors, int count)
+{
+    if (swaps_read_of(fd, __builtin_return_address(0)))
+        return all_swapped(fd, 0, vectors, count, AT_POSITION);
+    return NEXT(readv)(fd, vectors, count);
 }

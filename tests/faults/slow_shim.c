@@ -1,6 +1,7 @@
 /* Makes I/O slow, as faults of libraries and nodes do; for tests, loaded with LD_PRELOAD, never part
  * of benchio. All that is written stays right. SLOW is what is slow, by SLOW_S seconds:
  *
+ *   open                    each that makes a file; with SLOW_RANK=n on rank n only
  *   H5Fclose                each call on a file that was written
  *   MPI_File_set_size       each call. HDF5 once set the size of every file that it had written; now
  *                           only if the file is too short, so it is told that the last byte lacks
@@ -14,7 +15,9 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <mpi.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +42,35 @@ static void delay(double times)
     if (text == NULL)
         PMPI_Abort(MPI_COMM_WORLD, 99);
     nanosleep(&left, NULL);
+}
+
+/* Whether this rank is one of the slow; none is outside of MPI. */
+static int is_slow_rank(void)
+{
+    const char *which = getenv("SLOW_RANK");
+    int initialised, finalised, rank;
+
+    PMPI_Initialized(&initialised);
+    PMPI_Finalized(&finalised);
+    if (!initialised || finalised)
+        return 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return which == NULL || rank == atoi(which);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list more;
+    int mode = 0;
+
+    if (flags & (O_CREAT | O_TMPFILE)) {
+        va_start(more, flags);
+        mode = va_arg(more, int);
+        va_end(more);
+    }
+    if ((flags & O_CREAT) && strstr(path, "/benchio.") != NULL && slow("open") && is_slow_rank())
+        delay(1);
+    return NEXT(open)(path, flags, mode);
 }
 
 int H5Fget_intent(int64_t file, unsigned *flags); /* HDF5's own */
@@ -87,12 +119,10 @@ int MPI_File_get_size(MPI_File file, MPI_Offset *size)
 
 static void delay_write(int count, MPI_Datatype type)
 {
-    const char *which = getenv("SLOW_RANK");
-    int rank, bytes;
+    int bytes;
 
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Type_size(type, &bytes);
-    if (slow("MPI_File_write_at_all") && (which == NULL || rank == atoi(which)))
+    if (slow("MPI_File_write_at_all") && is_slow_rank())
         delay((double)count * bytes / (1 << 20));
 }
 

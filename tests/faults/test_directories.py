@@ -1,28 +1,23 @@
 """Where files and results cannot go: said once, with neither a figure nor a file left."""
 
 import re
-import signal
 import subprocess
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-from conftest import BACKENDS, FILES, Run, each, finish
+from conftest import BACKENDS, FILES, Run, each, finish, run_directory
 from faults.attempts import (
     EVERY_BACKEND,
     IO,
     RANKS,
-    TIME_LIMIT,
     VERIFICATION,
     WAYS,
     Attempt,
     Way,
     few_mib,
+    file_of,
     no_rate,
-    other_component_is_slow,
 )
 
 NewDirectory = Callable[[], Path]
@@ -53,15 +48,12 @@ def test_file_instead_of_a_directory(attempt: Attempt, new_directory: NewDirecto
 
 
 def test_read_only_filesystem(attempt: Attempt, tmpfs: Callable[[str], Path]) -> None:
-    def check(way: Way) -> None:
-        failure = attempt(way, tmpfs("ro"))
-        assert failure.code == IO
-        assert failure.path == failure.directory / FILES[way.backend]
-        assert list(failure.directory.iterdir()) == []
-        # NetCDF has only the latter for whatever MPI_File_open says
-        assert re.search("(?i)read.only|permission denied", failure.message), failure.message
-
-    each(WAYS, check)
+    """Before any backend has its turn."""
+    failure = attempt(Way("posix"), tmpfs("ro"))
+    assert failure.code == IO
+    assert (failure.call, failure.path) == ("mkdir", run_directory(failure.directory))
+    assert "Read-only file system" in failure.message
+    assert list(failure.directory.iterdir()) == []
 
 
 def test_too_little_space_is_seen_before_the_first_write(
@@ -83,7 +75,7 @@ def test_full_filesystem(inject: Attempt, tmpfs: Callable[[str], Path]) -> None:
         failure = inject(way, "space", tmpfs("size=4m"))
         silent = way.component != "romio321"
         assert failure.code == IO or (failure.code == VERIFICATION and silent)
-        assert failure.path == failure.directory / FILES[way.backend], "not even tried"
+        assert failure.path == file_of(way, failure.directory), "not even tried"
         assert list(failure.directory.iterdir()) == []
 
     each(WAYS, check)
@@ -137,47 +129,76 @@ def test_old_result_that_cannot_be_replaced(
     assert list(directory.iterdir()) == []
 
 
-@other_component_is_slow
-@pytest.mark.parametrize("files", ["shared", pytest.param("process", marks=pytest.mark.slow)])
 def test_two_runs_in_one_directory(
     launch: Callable[..., subprocess.Popen[str]],
     read_result: Callable[[Path], dict[str, Any]],
-    new_directory: NewDirectory,
-    ways: list[Way],
-    files: str,
+    directory: Path,
 ) -> None:
-    """Neither writes, reads or removes the other's file. Both would run for ever: one gives up
-    because they meet, and only then is the other told to end."""
+    """Neither writes, reads or removes the other's files: each has a run id of its own, which
+    nobody gave it."""
+    results = [directory.parent / f"{name}.json" for name in ("one", "other")]
+    started = [
+        launch(
+            RANKS, "--backend", ",".join(BACKENDS), "--local-size", 64, "--repeats", 3,
+            "--dir", directory, "--json", result,
+        )
+        for result in results
+    ]  # fmt: skip
+    done = [finish(process) for process in started]
+    assert [run.code for run in done] == [0, 0], done
+    one, other = (read_result(result)["run"]["id"] for result in results)
+    assert one != other
+    assert list(directory.iterdir()) == []
 
-    def outcome(process: subprocess.Popen[str], result: Path) -> tuple[Run, dict[str, Any]]:
-        return finish(process), read_result(result)
 
-    def check(way: Way) -> None:
+def somebodys_directory(path: Path) -> None:
+    path.mkdir()
+    (path / FILES["posix"]).write_text("somebody's")
+
+
+def somebodys_file(path: Path) -> None:
+    path.write_text("somebody's")
+
+
+def link_to_nothing(path: Path) -> None:
+    """A user's own, to a place that comes later."""
+    path.symlink_to("later")
+
+
+def test_run_directory_that_exists_is_left_alone(
+    attempt: Attempt, new_directory: NewDirectory
+) -> None:
+    """As that of another run with the same id."""
+
+    def state(path: Path) -> list[tuple[str, str]]:
+        if path.is_symlink():
+            return [("", str(path.readlink()))]
+        files = [path] if path.is_file() else list(path.iterdir())
+        return [(file.name, file.read_text()) for file in files]
+
+    def check(make: Callable[[Path], None]) -> None:
         directory = new_directory()
-        results = [directory.parent / f"{name}.json" for name in ("one", "other")]
-        started = [
-            launch(
-                RANKS, "--backend", way.backend, "--files", files, "--local-size", 64,
-                "--warmup", 0, "--repeats", 100_000, "--dir", directory, "--json", result,
-                env=way.env,
-            )
-            for result in results
-        ]  # fmt: skip
-        with ThreadPoolExecutor() as pool:
-            outcomes = as_completed(map(partial(pool.submit, outcome), started, results))
-            refused, without_cases = next(outcomes).result()
-            for process in started:
-                process.send_signal(signal.SIGUSR1)
-            other, with_cases = next(outcomes).result()
-        assert refused.code == IO, refused.err
-        assert without_cases["cases"] == []
-        assert no_rate(refused)
-        assert other.code == TIME_LIMIT, other.err
-        (case,) = with_cases["cases"]
-        assert {repetition["verification"] for repetition in case["repetitions"]} == {"passed"}
-        assert list(directory.iterdir()) == []
+        theirs = run_directory(directory)
+        make(theirs)
+        before = state(theirs)
+        failure = attempt(Way("posix"), directory)
+        assert failure.code == IO
+        assert (failure.call, failure.path) == ("mkdir", theirs)
+        assert "exists" in failure.message
+        assert state(theirs) == before
+        assert list(directory.iterdir()) == [theirs]
 
-    each(ways, check, at_once=1)
+    each([somebodys_directory, somebodys_file, link_to_nothing], check)
+
+
+def test_other_files_in_the_directory_are_nobodys_business(
+    mpirun: Callable[..., Run], directory: Path
+) -> None:
+    theirs = directory / FILES["posix"]
+    theirs.write_text("somebody's")
+    done = mpirun(RANKS, *few_mib("posix", directory, directory.parent / "result.json"))
+    assert done.code == 0, done.err
+    assert [file.read_text() for file in directory.iterdir()] == ["somebody's"]
 
 
 def test_wrong_filesystem(attempt: Attempt, new_directory: NewDirectory) -> None:
@@ -197,51 +218,3 @@ def test_right_filesystem(mpirun: Callable[..., Run], tmpfs: Callable[[str], Pat
         "--dir", tmpfs("size=64m"),
     )  # fmt: skip
     assert done.code == 0, done.err
-
-
-def test_existing_file_is_left_alone(attempt: Attempt, new_directory: NewDirectory) -> None:
-    def check(way: Way) -> None:
-        directory = new_directory()
-        precious = directory / FILES[way.backend]
-        precious.write_text("somebody's")
-        failure = attempt(way, directory)
-        assert failure.code == IO
-        assert failure.path == precious
-        assert "exists" in failure.message
-        assert precious.read_text() == "somebody's"
-        assert list(directory.iterdir()) == [precious]
-
-    each(EVERY_BACKEND, check)
-
-
-def test_link_to_nothing_is_left_alone(attempt: Attempt, new_directory: NewDirectory) -> None:
-    """A user's own, to a place that comes later."""
-
-    def check(way: Way) -> None:
-        directory = new_directory()
-        link = directory / FILES[way.backend]
-        link.symlink_to("later")
-        failure = attempt(way, directory)
-        assert failure.code == IO
-        assert failure.path == link
-        assert "exists" in failure.message
-        assert list(directory.iterdir()) == [link]
-        assert link.readlink() == Path("later")
-
-    each(EVERY_BACKEND, check)
-
-
-def test_file_that_appears_meanwhile_is_left_alone(
-    inject: Attempt, new_directory: NewDirectory
-) -> None:
-    """Not there when benchio looks first, but when it is this backend's turn."""
-
-    def check(way: Way) -> None:
-        other = next(name for name in BACKENDS if name != way.backend)
-        options = ["--backend", f"{other},{way.backend}"]
-        failure = inject(way, "appear", new_directory(), options)
-        assert failure.code == IO
-        assert failure.path == failure.directory / FILES[way.backend]
-        assert [file.read_text() for file in failure.directory.iterdir()] == ["somebody's"]
-
-    each(EVERY_BACKEND, check)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import FILES, Run, each, files_of, injected
+from conftest import Run, each, files_of, injected
 from faults.attempts import (
-    BYTES,
     IO,
     KILLED,
     RANKS,
@@ -19,6 +18,7 @@ from faults.attempts import (
     Attempt,
     Way,
     few_mib,
+    file_of,
     no_rate,
     other_component_is_slow,
     result_of,
@@ -32,17 +32,18 @@ WAITING = 4
 
 @other_component_is_slow
 @pytest.mark.parametrize(("fault", "code"), [("flip", VERIFICATION), ("truncate", IO)])
-def test_damage_between_write_and_read(
+def test_damage_after_the_sync(
     inject: Attempt, new_directory: Callable[[], Path], ways: list[Way], fault: str, code: int
 ) -> None:
-    """A read beyond the end reports success and touches nothing: the size is looked at first."""
+    """A library's read beyond the end reports success and touches nothing: the size is looked at
+    first."""
 
     def check(case: tuple[Way, str]) -> None:
         way, operations = case
-        # Whichever rank it is that looks at the size.
+        # Whichever rank it is that syncs.
         failure = inject(way, fault, new_directory(), ["--operation", operations], RANK="all")
         assert failure.code == code
-        assert failure.path == failure.directory / FILES[way.backend]
+        assert failure.path == file_of(way, failure.directory)
         assert list(failure.directory.iterdir()) == []
 
     each(itertools.product(ways, ["write", "read", "write,read"]), check)
@@ -140,12 +141,8 @@ def test_rank_that_never_returns(survive: Callable[..., Run], ways: list[Way]) -
 
     def check(case: tuple[Way, str, str]) -> None:
         way, files, fault = case
-        # Pages are dropped outside the clock, but not outside the watchdog's time.
-        options = ["--operation", "read", "--sync", "none"] if fault == "sleep-in-sync" else []
         file = files_of(way.backend, RANKS if files == "process" else 1)[0]
-        done = survive(
-            way, fault, "--files", files, "--phase-limit", 1, *options, file=file, RANK=0
-        )
+        done = survive(way, fault, "--files", files, "--phase-limit", 1, file=file, RANK=0)
         assert done.code == TIME_LIMIT, done.err
         assert "--phase-limit" in done.errors[0]
 
@@ -158,7 +155,7 @@ def test_io_error_in_other_layouts(survive: Callable[..., Run], ways: list[Way])
     """On the rank that alone writes the file."""
 
     def check(case: tuple[Way, str]) -> None:
-        (way, files), rank, file = case, 0, FILES[case[0].backend]
+        (way, files), rank, file = case, 0, ""
         if files == "process":
             rank, file = 1, files_of(way.backend, RANKS)[1]
         done = survive(way, "write", "--files", files, file=file, ERRNO=errno.EIO, RANK=rank)
@@ -175,7 +172,7 @@ def test_killed_rank(
 
     def check(way: Way) -> None:
         directory = new_directory()
-        how = injected(shim, "kill", directory / FILES[way.backend], BYTES)
+        how = injected(shim, "kill", file_of(way, directory))
         how["env"].update(way.env)
         done = mpirun(RANKS, *few_mib(way.backend, directory, result_of(directory)), **how)
         assert done.code == KILLED, done.err

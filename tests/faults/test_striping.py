@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Run, each
+from conftest import BACKENDS, ROOT, RUN_ID, Run, each, run_directory
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def ask(
             **lustre,
         }
         done = mpirun(
-            2, "--local-size", 8, "--repeats", 1, "--dir", directory, "--json", result,
+            2, "--backend", ",".join(BACKENDS), "--local-size", 8, "--repeats", 1,
+            "--run-id", RUN_ID, "--dir", directory, "--json", result,
             *options.split(), env=env, launcher=["-x", f"LD_PRELOAD={lustre_shim}"],
         )  # fmt: skip
         assert list(directory.iterdir()) == []
@@ -53,17 +54,15 @@ def ask(
 
 
 def test_what_was_asked_for_is_set_and_observed(ask: Ask) -> None:
+    """Set once, on the run's own directory, whatever the number of files; observed of each."""
+
     def check(layout: str) -> None:
         answer = ask("--stripe-count 4 --stripe-size 8 --stripe-offset 2", LUSTRE_LAYOUT=layout)
         assert answer.done.code == 0, answer.done.err
-        assert answer.calls[0] == f"setstripe -c 4 -S 8388608 -i 2 {answer.directory}"
-        assert len([call for call in answer.calls if call.startswith("setstripe")]) == 1
+        assert answer.calls == [f"setstripe -c 4 -S 8388608 -i 2 {run_directory(answer.directory)}"]
         stripes = {"count": 4, "size": 8388608, "offset": 2}
-        assert answer.result["cases"][0]["striping"] == {
-            "requested": stripes,
-            "echoed": None,
-            "observed": stripes,
-        }
+        striping = {"requested": stripes, "echoed": None, "observed": stripes}
+        assert [case["striping"] for case in answer.result["cases"]] == [striping] * len(BACKENDS)
 
     each(["v1", "v3", "composite"], check)
 

@@ -1,6 +1,7 @@
 """A real distributed filesystem: a GlusterFS volume of four bricks, through FUSE."""
 
 import shutil
+from pathlib import Path
 
 from conftest import Run
 from filesystems.machine import Unavailable
@@ -24,20 +25,29 @@ class Gluster:
                 "there is no glusterd here: tests/filesystems/packages.sh installs it"
             )
         self.slurm, self.path = slurm, slurm.folder / "pfs"
+        self.bricks = slurm.folder / "bricks"
         self.path.mkdir()
         self._start()
         mount = ["mount", "-t", "glusterfs", "-o", MOUNT_OPTIONS, "login:/pfs", self.path]
         for words in (mount, *(slurm.on_node(node, *mount) for node in NODES)):
             self._require(slurm.machine.run(*words))
 
+    def brick(self, file: Path) -> Path:
+        """The name outside of what a server has of a file of this filesystem: all of it."""
+        name = file.relative_to(self.path)
+        (found,) = (
+            path for path in self.slurm.machine.seen(self.bricks).glob(f"*/{name}")
+            if path.stat().st_size > 0
+        )  # fmt: skip
+        return found
+
     def _start(self) -> None:
-        bricks = self.slurm.folder / "bricks"
-        bricks.mkdir()
-        self.slurm.sh("mount", "-t", "tmpfs", "-o", "size=2g", "bricks", bricks)
+        self.bricks.mkdir()
+        self.slurm.sh("mount", "-t", "tmpfs", "-o", "size=2g", "bricks", self.bricks)
         self.slurm.machine.daemon(
             "glusterd", "glusterd", "--no-daemon", env=self.slurm.env
         ).wait_until(lambda: self._gluster("pool", "list").code == 0)
-        places = [f"login:{bricks}/{number}" for number in range(BRICKS)]
+        places = [f"login:{self.bricks}/{number}" for number in range(BRICKS)]
         self._require(self._gluster("volume", "create", "pfs", *places, "force"))
         for option in COHERENT:
             self._require(self._gluster("volume", "set", "pfs", f"performance.{option}", "off"))

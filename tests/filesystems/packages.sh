@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what tests/filesystems and tests/pages start; run again, it does only what is missing.
-# Where that cannot be, it says why and ends well: the tests then skip.
+# Installs what tests/filesystems and tests/pages start, and the second MPI of tests/benchio; run
+# again, it does only what is missing. Where that cannot be, it says why and ends well: the tests
+# then skip.
 set -euo pipefail
 
 packages=(
@@ -8,11 +9,13 @@ packages=(
     mariadb-server-core mariadb-client-core # without init scripts, unlike mariadb-server
     slurm-wlm-torque                        # qsub, qstat
     glusterfs-server glusterfs-client
+    ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common
     chromium # tests/pages opens the pages
+    mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
 )
 
 skip() {
-    echo "set-up: cluster packages: not installed, tests/filesystems and tests/pages will skip: $1"
+    echo "set-up: cluster packages: not installed, the tests that need them will skip: $1"
     exit 0
 }
 

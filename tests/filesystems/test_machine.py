@@ -13,9 +13,10 @@ from filesystems.machine import Machine, Unavailable, wait_until
 TESTS = """\
 import sys, time
 from pathlib import Path
-from filesystems.machine import Machine
+from filesystems.machine import Machine, wait_until
 machine = Machine(Path(sys.argv[1]))
 machine.daemon("escapes", "setsid", "sh", "-c", "sleep 1000 & sleep 1000", env={})
+wait_until(lambda: len(machine.processes()) >= 2, "the second process")
 print(*machine.processes(), flush=True)
 time.sleep(1000)
 """

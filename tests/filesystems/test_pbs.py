@@ -94,7 +94,7 @@ def check(suite: Suite, case: dict[str, Any]) -> None:
 
 
 def check_striping(directory: Path, key: Case, runs: int) -> None:
-    """Every run of benchio stripes its directory as its case says, once, and nothing else."""
+    """Every run of benchio stripes its own directory as its case says, once, and nothing else."""
     calls = (directory / "lustre.log").read_text().splitlines()
     wanted = []
     for number in range(runs):
@@ -102,7 +102,8 @@ def check_striping(directory: Path, key: Case, runs: int) -> None:
         wanted.append(f"setstripe -c {key.stripe_count} -S {key.stripe_size * MIB}{offset} ")
     assert len(calls) == len(wanted), calls
     for call, start in zip(calls, wanted, strict=True):
-        assert re.fullmatch(re.escape(start) + r"/\S+/iowatch/iowatch\.\w{6}", call), call
+        own = r"/\S+/iowatch/iowatch\.\w{6}/benchio\.\w{16}"
+        assert re.fullmatch(re.escape(start) + own, call), call
 
 
 EXCERPT = (

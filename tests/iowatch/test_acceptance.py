@@ -245,7 +245,7 @@ def test_other_cases_are_no_evidence():
         changed(MPIIO, check="IoProfile"),
         changed(MPIIO, check="SharedFileRead"),
         changed(MPIIO, check="FilePerProcess", files="process"),
-        changed(MPIIO, check="FilePerProcess", backend="stream", files="process"),
+        changed(MPIIO, check="FilePerProcess", backend="posix", files="process"),
         changed(MPIIO, place="archer:fs2/cray"),
         HDF5,
     ]

@@ -30,7 +30,10 @@ ROOT = Path(__file__).parents[2]
 HOSTILE = (
     'x\nimport os; os.abort()  # {{ 7 * 7 }} {% raise %} """ \' \u2028 \0 \033[2J ' + "y" * 200
 )
-BENCHIO = "benchio 0.1.0\nmpiio   CRAY MPICH 8\nhdf5    1.12\nnetcdf  not built in\nstream  Cray 15"
+BENCHIO = (
+    "benchio 0.1.0\ncompiler Cray 15\nmpiio   CRAY MPICH 8\nhdf5    1.12\nnetcdf  not built in\n"
+    "posix   Linux 5.14"
+)
 
 
 # Nodes, links and software
@@ -100,9 +103,10 @@ def test_other_schedulers(commands, said, expected):
 
 def test_what_benchio_says():
     text = (
-        "benchio 0.1.0\nmpiio   CRAY MPICH 8\nhdf5    not built in\nstream  Cray Fortran : 15.0\n"
+        "benchio 0.1.0\ncompiler Cray Fortran : 15.0\nmpiio   CRAY MPICH 8\n"
+        "hdf5    not built in\nposix   Linux 5.14\n"
     )
-    assert machine.parse_benchio_version(text) == machine.Benchio("", ("mpiio", "stream"), "cray")
+    assert machine.parse_benchio_version(text) == machine.Benchio("", ("mpiio", "posix"), "cray")
     assert machine.parse_benchio_version("") == machine.Benchio()
 
 

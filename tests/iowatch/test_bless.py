@@ -15,7 +15,7 @@ from nights import HDF5, ran
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.bless import bless, read, spans, write
+from iowatch.bless import bless, read, sample_of, spans, write
 from iowatch.files import UserError
 from iowatch.run import by_case, night_id
 
@@ -71,9 +71,16 @@ def test_baseline_says_what_who_when_and_why(folder):
 
 def test_what_was_not_known_of_the_nights_is_not_judged(folder):
     entry = blessing(folder, nights()).blessed[HDF5]
-    assert entry.judged == {"total_max", "ratio", "close_fraction", "finish_fraction"}
-    assert replace(entry, ratio=None, finish_fraction=None).judged == {"total_max"}
-    assert replace(entry, ratio=None).judged == {"total_max", "close_fraction", "finish_fraction"}
+    rates, fractions = {"total_max", "stable_max"}, {"close_fraction", "finish_fraction"}
+    assert entry.judged == {*rates, "ratio", *fractions}
+    assert replace(entry, ratio=None, finish_fraction=None).judged == rates
+    assert replace(entry, ratio=None).judged == rates | fractions
+
+
+def test_writes_are_judged_with_their_sync_and_others_as_they_are():
+    found = {"total_max": 3000.0, "total_median": 2000.0, "ratio": 0.5}
+    assert sample_of(FIRST, found).best == 3000.0, "a read, or imported"
+    assert sample_of(FIRST, found | {"stable_max": 1000.0}).best == 1000.0
 
 
 def test_blessing_again_replaces_and_keeps_the_others(folder):

@@ -22,8 +22,8 @@ EVERY = {
         local_size=(8, 8, 8),
         writers=3072,
     ),
-    "local:tmpfs/gnu/FilePerProcess/backend=stream/local_size=64x64x64/writers=4/files=process": (
-        case("FilePerProcess", backend="stream", files="process")
+    "local:tmpfs/gnu/FilePerProcess/backend=posix/local_size=64x64x64/writers=4/files=process": (
+        case("FilePerProcess", backend="posix", files="process")
     ),
     "local:tmpfs/gnu/FilePerProcessRead/backend=hdf5/local_size=64x64x64/writers=4/files=2": case(
         "FilePerProcessRead", files="2"
@@ -71,7 +71,7 @@ NO_CASES = {
     str(WRITE).replace("=4", "=0"): ": a value of it is not a positive integer: 0",
     str(WRITE).replace("=4", "=4.0"): ": a value of it invalid literal",
     str(WRITE).replace("=4", "=04"): f": its form is {WRITE}$",
-    str(WRITE).replace("=hdf5", "=posix"): ": a value of it is not mpiio, hdf5,",
+    str(WRITE).replace("=hdf5", "=stream"): ": a value of it is not mpiio, hdf5,",
     str(WRITE).replace("128x128x256", "128"): ": its form is local:tmpfs/gnu/.*=128x128x128",
     str(WRITE).replace("/writers=4", ""): ": it has no writers$",
     f"{WRITE}/writers=4": f": its form is {WRITE}$",

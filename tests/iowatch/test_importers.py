@@ -271,7 +271,7 @@ def kind(name, folder):
     """The case of what the program writes by this name into a folder, without its place."""
     name = re.sub(r"\d{6}$", "", name)
     files = {"serial": "gather", "proc": "process", "node": "node"}.get(name)
-    check, backend = ("FilePerProcess", "stream") if files else ("SharedFileWrite", name)
+    check, backend = ("FilePerProcess", "posix") if files else ("SharedFileWrite", name)
     end = "/local_size=32x32x32/writers=2" + (f"/files={files}" if files else "")
     return f"{check}/backend={backend}{STRIPES[folder]}{end}"
 

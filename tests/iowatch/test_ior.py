@@ -24,7 +24,7 @@ GOOD = [  # the rate is that of the last iteration: the first write warms up
     ("mpiio-read-3.3", READ, 97.6682),
     ("hdf5-4.0", changed(CASE, backend="hdf5", files="process"), 11.4279),
     ("pnetcdf-4.0", changed(CASE, backend="pnetcdf"), 27.9531),
-    ("stream-4.0", changed(CASE, backend="stream", files="process"), 97.1984),
+    ("posix-4.0", changed(CASE, backend="posix", files="process"), 97.1984),
 ]
 
 
@@ -61,7 +61,7 @@ def test_wrong_data_give_no_rate(read):
     said = "IOR: WARNING: Incorrect data on"
     for status in ("8", "0"):
         with pytest.raises(InvalidResult, match=rf"{said} write \(2 errors"):
-            read("wrong-data-4.0", changed(CASE, backend="stream"), status)
+            read("wrong-data-4.0", changed(CASE, backend="posix"), status)
         with pytest.raises(InvalidResult, match=rf"{said} read \(1 errors"):
             read("wrong-read-4.0", READ, status)
 

@@ -318,7 +318,8 @@ def night(row, rate, close):
     own = case("SharedFileWrite", f"{row['system']}:{row['filesystem'] or 'work'}/gnu", **known)
     ratio = rate / MPIIO[setting(row)]
     metrics = dict.fromkeys(own.metrics, 1.0)
-    metrics |= {"total_max": rate, "ratio": ratio, "close_fraction": close}
+    metrics |= {"total_max": rate, "stable_max": rate, "ratio": ratio}
+    metrics |= {"close_fraction": close, "finish_fraction": close}
     references = read_references(own, GENERAL_BOUNDS[row["backend"]])
     times = (NIGHT, NIGHT + NORMAL.rerun_after)
     runs = [Sample(time, rate, ratio, close) for time in times]

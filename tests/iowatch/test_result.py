@@ -38,16 +38,6 @@ def filesystem(*types, cached_reads=False):
     )
 
 
-def test_last_verified_is_enough_if_it_is_the_last(spoil):
-    def change(result):
-        result["run"]["verify"] = "last"
-        for backend in (0, 1):
-            for rep in timed(result, backend)[:-1]:
-                rep["verification"] = "skipped"
-
-    require(spoil(change), CASE, 10, filesystem("tmpfs"))
-
-
 def set_run(**values):
     return lambda result: result["run"].update(values)
 
@@ -56,13 +46,12 @@ def drop_last_round(result):
     del result["cases"][1]["repetitions"][-1]
 
 
-def skip_one_verification(result):
-    timed(result)[3]["verification"] = "skipped"
+def confirm_a_part(result):
+    timed(result)[3]["witness"]["bytes"] -= 8
 
 
-def skip_last_verification(result):
-    result["run"]["verify"] = "last"
-    timed(result)[-1]["verification"] = "skipped"
+def keep_the_last_files(result):
+    del timed(result)[-1]["phases"]["unlink"]
 
 
 def repeat_a_round(result):
@@ -79,7 +68,7 @@ def lose_control(result):
 
 
 def take_no_time(result):
-    timed(result)[0]["phases"]["total"]["max"] = 0
+    timed(result)[0]["phases"]["total"]["window"] = 0
 
 
 def collective_became_independent(result):
@@ -94,7 +83,6 @@ LAW = [
     (set_run(operations=["write", "read"]), r"operations: \['write', 'read'\]"),
     (set_run(files="process"), "files: process, where shared"),
     (set_run(instances=2), "instances: 2, where 1"),
-    (set_run(sync="none"), "sync: none, where data"),
     (
         lambda result: result["run"]["filesystem"].update(type="ext4"),
         "filesystem: ext4, where tmpfs or lustre",
@@ -103,8 +91,8 @@ LAW = [
     (drop_last_round, "repetitions of hdf5: 9, where 10"),
     (repeat_a_round, "repetitions of hdf5: 9, where 10"),
     (shift_rounds, "rounds of hdf5"),
-    (skip_one_verification, "unverified repetitions of hdf5: 1"),
-    (skip_last_verification, "unverified repetitions of hdf5: 1"),
+    (confirm_a_part, "repetitions of hdf5 of which a witness confirmed more or less: 1, where 0"),
+    (keep_the_last_files, "repetitions of hdf5 whose files were kept: 1, where 0"),
     (take_no_time, "repetitions of hdf5 with a rate or time that is no number: 1"),
     (collective_became_independent, "collective transfer of hdf5: independent, datatype"),
 ]
@@ -180,14 +168,6 @@ def fail(status, **error):
     return change
 
 
-def unverified(result):
-    result["status"], result["run"]["verify"] = "unverified", "none"
-    for one in result["cases"]:
-        one["summary"] = None
-        for rep in one["repetitions"]:
-            rep["rates"] = None
-
-
 def lose_rate(result):
     del timed(result)[0]["rates"]["total"]
 
@@ -198,9 +178,12 @@ def end_early(result):
     result["error"] = {"rank": 0, "call": "time limit", "path": "/x", "message": "3 of 11 rounds"}
 
 
-def end_early_unverified(result):
-    end_early(result)
-    timed(result)[0]["verification"] = "skipped"
+def without_witness(result):
+    del timed(result)[0]["witness"]
+
+
+def without_run_id(result):
+    del result["run"]["id"]
 
 
 def write_without_sync(result):
@@ -214,7 +197,7 @@ def write_that_reads(result):
 
 def write_from_a_cache(result):
     result["cases"][0]["cache"] = {
-        "shift": 1, "other_node_fraction": 0, "resident_fraction": 0, "suspect": False,
+        "other_node_fraction": 0, "page_cache_fraction": 0, "suspect": False,
     }  # fmt: skip
 
 
@@ -232,19 +215,21 @@ WITHOUT_METRICS = [
         fail("time_limit", rank=0, call="close", path="", message="60 s"),
         "benchio: time_limit: rank 0: close: 60 s",
     ),
-    (unverified, "benchio: the run is unverified"),
     (end_early, "benchio: time_limit: rank 0: time limit: /x: 3 of 11 rounds"),
-    (end_early_unverified, "result.json is not a benchio.result/1: .*verification"),
-    (write_without_sync, "result.json is not a benchio.result/1: .*'sync' is a required"),
-    (write_that_reads, "result.json is not a benchio.result/1: .*phases: False schema"),
-    (write_from_a_cache, "result.json is not a benchio.result/1: cases/0/cache"),
-    (read_without_cache, "result.json is not a benchio.result/1: cases/0/cache"),
-    (lose_rate, "result.json is not a benchio.result/1: .*'total' is a required property"),
-    (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/1"),
+    (without_witness, "result.json is not a benchio.result/2: .*'witness' is a required"),
+    (without_run_id, "result.json is not a benchio.result/2: run: 'id' is a required"),
+    (set_run(id="two words"), "result.json is not a benchio.result/2: run/id: 'two words' does"),
+    (lambda r: r.update(status="io_error"), "result.json is not a benchio.result/2"),
+    (write_without_sync, "result.json is not a benchio.result/2: .*'sync' is a required"),
+    (write_that_reads, "result.json is not a benchio.result/2: .*phases: False schema"),
+    (write_from_a_cache, "result.json is not a benchio.result/2: cases/0/cache"),
+    (read_without_cache, "result.json is not a benchio.result/2: cases/0/cache"),
+    (lose_rate, "result.json is not a benchio.result/2: .*'total' is a required property"),
+    (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/2"),
     (lambda r: timed(r)[0]["rates"].update(total=None), "result.json is not a benchio"),
-    (lambda r: timed(r)[0].update(rates=None), "result.json is not a benchio.result/1"),
-    (lambda r: r.update(cases=[]), "result.json is not a benchio.result/1"),
-    (lambda r: r.update(schema="benchio.result/2"), "result.json is not a benchio.result/1"),
+    (lambda r: timed(r)[0].update(rates=None), "result.json is not a benchio.result/2"),
+    (lambda r: r.update(cases=[]), "result.json is not a benchio.result/2"),
+    (lambda r: r.update(schema="benchio.result/1"), "result.json is not a benchio.result/2"),
     (
         lambda r: timed(r)[0]["rates"].update(total=float("nan")),
         "result.json is not readable JSON: NaN is not a number",
@@ -303,6 +288,8 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         measured["hints"]["echoed"] = {"cb_nodes": "4"}
         measured["collective"]["observed"] = "collective"
         measured["striping"]["observed"] = {"count": 4, "size": 2**20, "offset": 7}
+        for rep, part in zip(timed(result), (0.0, 0.5, 0.75), strict=False):
+            rep["witness"].update(direct=False, page_cache_fraction=part)
 
     assert conditions(spoil(change)) == {
         "benchio": "stand-in",
@@ -313,9 +300,39 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         "hint cb_nodes": "4",
         "striping": "count 4, size 1048576",
         "transfer": "collective",
+        "witness": "through a page cache",
         "hosts": "node1 node2",
         "free space": "3072 GiB",
     }
+
+
+def test_what_stood_between_the_witness_and_the_disk_is_said(spoil):
+    def said(**witness):
+        def change(result):
+            for rep in timed(result):
+                rep["witness"].update(witness)
+
+        return conditions(spoil(change)).get("witness")
+
+    library = {"method": "through the library", "direct": False}
+    for witness, words in (
+        ({}, None),
+        ({"page_cache_fraction": None}, None),  # O_DIRECT has passed any
+        ({"direct": False}, None),  # its pages had been dropped
+        ({"direct": False, "page_cache_fraction": 1.0}, "through a page cache"),
+        ({"direct": False, "page_cache_fraction": None}, "perhaps through a page cache"),
+        (library, "through the library"),
+        (library | {"page_cache_fraction": 0.1}, "through the library, through a page cache"),
+    ):
+        assert said(**witness) == words, witness
+
+
+def test_every_repetition_has_its_time_of_the_day(spoil):
+    (measured,) = spoil(backends=["mpiio"], repeats=2).measurements
+    assert [rep.started.isoformat(timespec="milliseconds") for rep in measured.repetitions] == [
+        "2026-01-31T01:00:02.500+00:00",
+        "2026-01-31T01:00:03.500+00:00",
+    ]
 
 
 # Versions
@@ -327,7 +344,7 @@ mpiio   Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4
 hdf5    1.10.8
 netcdf  not built in: CMake found no NetCDF-Fortran
 pnetcdf  1.12.3
-stream  GCC version 12.2.0
+posix   GCC version 12.2.0
 """
 
 

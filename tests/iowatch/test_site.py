@@ -44,6 +44,8 @@ def test_facts_and_cases_of_a_partition():
         False, "fs3", "/fs3/iowatch",
     )  # fmt: skip
 
+    assert (filesystem.settle, read(settle=30).settle) == (0, 30), "a site need not have it"
+
     cases = filesystem.cases("nightly")
     written = {one for one in cases if one.check.name == "SharedFileWrite"}
     # Environments, backends, counts, sizes of stripes, local sizes, nodes: the whole product.
@@ -76,6 +78,7 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
             "cached_reads": ["no", 1],
             "writers_per_node": [-1],
             "keep_days": [0, "60", 1.5, True],
+            "settle": [0, "30", 1.5, None],
             "sweeps": [{}, {"nightly": {}}],
         }.items()
         for value in values
@@ -164,8 +167,8 @@ WRONG_VALUES = [
     ((W, {"backend": "mpiio"}), "is not a list with at least one entry"),
     ((W, {"backend": []}), "is not a list with at least one entry"),
     ((W, {"backend": ["mpiio", "mpiio"]}), "has an entry twice"),
-    ((W, {"backend": ["posix"]}), "is not mpiio, hdf5, netcdf, pnetcdf or stream"),
-    ((W, {"backend": ["stream"]}), f"asks at nightly/{W}/backend for stream: there are mpiio, hd"),
+    ((W, {"backend": ["stream"]}), "is not mpiio, hdf5, netcdf, pnetcdf or posix"),
+    ((W, {"backend": ["posix"]}), f"asks at nightly/{W}/backend for posix: there are mpiio, hd"),
     ((W, {"local_size": [0]}), "is not a size"),
     ((W, {"nodes": [1.5]}), "is not a positive integer: 1.5"),
     ((W, {"nodes": [True]}), "is not a positive integer: True"),

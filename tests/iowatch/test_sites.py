@@ -206,7 +206,7 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
 
 def test_the_readme_explains_every_key_check_and_parameter():
     keys = ("filesystem", "path", "type", "peak", "osts", "cached_reads", "keep_days")
-    names = {*keys, "writers_per_node", "sweeps"}
+    names = {*keys, "writers_per_node", "sweeps", "settle"}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     swept = {p.name for check in checks for p in site.swept(check, True)[0]}

@@ -10,11 +10,13 @@ from iowatch.references import read_references
 from iowatch.verdict import EXCUSABLE, GOOD, RED, WORTHLESS, Kind, Verdict
 
 CASE = case()
+READ = case("SharedFileRead")
 FILE = "reference_values/local.yaml"
 CEILING = 2000.0
 METRICS = {
     **dict.fromkeys(CASE.metrics, 1.0),
     "total_max": 1000.0,
+    "stable_max": 900.0,
     "close_fraction": 0.1,
     "ratio": 0.9,
 }
@@ -73,8 +75,11 @@ def test_verdicts_by_references():
         (REFERENCES, {"total_max": 1501.0}, "improvement", ()),
         (REFERENCES, {"total_max": 2000.0}, "improvement", ()),
         (REFERENCES, {"total_max": 1501.0, "ratio": 0.1}, "regression", ("ratio",)),
-        (REFERENCES, {"total_max": 2001.0}, "too_fast", ("total_max",)),
-        ({}, {"total_max": 2001.0}, "too_fast", ("total_max",)),
+        # Without the sync a cache may be faster than that.
+        (REFERENCES, {"total_max": 2001.0}, "improvement", ()),
+        (REFERENCES, {"stable_max": 2000.0}, "ok", ()),
+        (REFERENCES, {"stable_max": 2001.0}, "too_fast", ("stable_max",)),
+        ({}, {"stable_max": 2001.0}, "too_fast", ("stable_max",)),
         # Seconds get worse upwards.
         (close, {"close_s": 1.6}, "regression", ("close_s",)),
         (close, {"close_s": 0.4}, "improvement", ()),
@@ -100,13 +105,19 @@ def test_sentence_names_case_metric_measured_bound_and_file():
             f"ratio is 0.1, below its bound 0.45 in {FILE}",
         ),
         (
-            {"total_max": 2001.0},
-            "total_max is 2001 MiB/s, above the physical ceiling of 2000 MiB/s in the site's "
+            {"stable_max": 2001.0},
+            "stable_max is 2001 MiB/s, above the physical ceiling of 2000 MiB/s in the site's "
             "configuration: a cache or a bug was measured",
         ),
     ):
         assert verdict(**changes).sentence == f"{CASE}: {sentence}"
     assert verdict({}).sentence == f"{CASE}: no reference value in {FILE}"
+
+
+def test_ceiling_of_a_read_is_of_what_was_read():
+    metrics = {name: value for name, value in METRICS.items() if not name.startswith("stable")}
+    found = by_references(READ, {**metrics, "total_max": 2001.0}, {}, FILE, CEILING)
+    assert (found.kind, found.failed) == ("too_fast", ("total_max",))
 
 
 def said(kind, rule=None):
@@ -136,16 +147,16 @@ def test_past_and_present_together():
         # With one, a night below a bound may be noise, and one above it an alarm.
         (low, said("suspect"), BLESSED, "suspect", ()),
         (low, said("regression", "R2"), BLESSED, "regression", ("ratio",)),
-        ({}, said("regression", "R1"), BLESSED, "regression", ("total_max",)),
-        ({}, said("severe", "R4"), BLESSED, "severe", ("total_max",)),
+        ({}, said("regression", "R1"), BLESSED, "regression", ("stable_max",)),
+        ({}, said("severe", "R4"), BLESSED, "severe", ("stable_max",)),
         ({}, said("noisy"), BLESSED, "noisy", ()),
         ({}, said("transient", "R1"), BLESSED, "transient", ()),
         # What the baseline does not know its references still bound.
         (low, said("ok"), ONLY_BANDWIDTH, "regression", ("ratio",)),
         ({"total_max": 500.0}, said("ok"), ONLY_BANDWIDTH, "ok", ()),
         # Nothing excuses what cannot be.
-        ({"total_max": 2001.0}, said("ok"), BLESSED, "too_fast", ("total_max",)),
-        ({"total_max": 2001.0}, said("severe", "R4"), BLESSED, "too_fast", ("total_max",)),
+        ({"stable_max": 2001.0}, said("ok"), BLESSED, "too_fast", ("stable_max",)),
+        ({"stable_max": 2001.0}, said("severe", "R4"), BLESSED, "too_fast", ("stable_max",)),
     ):
         found = together(changes, past, blessed)
         if (found.kind, found.failed) != (kind, failed):

@@ -15,7 +15,7 @@ from iowatch.site import CHECKS_FOLDER
 ENVIRONMENTS = ROOT / "spack-repo/environments"
 SYSTEMS = sorted({path.stem for path in (ROOT / "site_configs").glob("*.py")} - {"settings"})
 
-SCHEMA = "benchio.result-1.schema.json"
+SCHEMA = "benchio.result-2.schema.json"
 
 BENCHIO = (ROOT / PACKAGES / "benchio/package.py").read_text()
 IOWATCH = (ROOT / PACKAGES / "iowatch/package.py").read_text()

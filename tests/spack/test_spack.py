@@ -54,7 +54,7 @@ def test_installed_benchio_passes_its_own_tests(spack, local):
     spack("-e", local, "test", "run", "--alias", "good", "benchio")
     results = spack("-e", local, "test", "results", "--logs", "good")
     assert "FAILED" not in results
-    for name in ("mpiio", "stream", "hdf5", "netcdf", "pnetcdf"):
+    for name in ("mpiio", "posix", "hdf5", "netcdf", "pnetcdf"):
         assert f"PASSED: Benchio::test_verified_write_{name}\n" in results
     for name in ("usage", "io_error"):
         assert f"PASSED: Benchio::test_exit_codes_{name}\n" in results

@@ -1,0 +1,124 @@
+"""benchio built with other tools than set-up's: with MPICH, through a wrapper that knows every
+library, as `ftn` does on a Cray; and what is said of libraries that do not fit."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Run, run
+
+BUILDS = ROOT / "build/toolchains"
+BACKENDS = ["mpiio", "hdf5", "posix"]
+
+
+@pytest.fixture(scope="module")
+def libraries() -> Path:
+    """Where Debian has a serial HDF5 and one for each MPI."""
+    if shutil.which("gfortran") is None:
+        pytest.skip("there is no gfortran here: make setup installs it")
+    return Path("/usr/lib", run(["gfortran", "-print-multiarch"]).out.strip())
+
+
+@pytest.fixture(scope="module")
+def mpich() -> str:
+    """The compiler wrapper of MPICH, which is not the machine's mpif90."""
+    compiler = shutil.which("mpif90.mpich")
+    if compiler is None:
+        pytest.skip("there is no mpif90.mpich here: make cluster installs it")
+    return compiler
+
+
+def configure(name: str, compiler: str, *options: str) -> Run:
+    return run(["cmake", "-S", ROOT / "src/benchio", "-B", BUILDS / name, "-G", "Ninja",
+                f"-DCMAKE_Fortran_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Debug",
+                "-DBENCHIO_WERROR=ON", "-DBUILD_TESTING=OFF", *options])  # fmt: skip
+
+
+def test_a_wrapper_that_knows_every_library_needs_no_flags(
+    mpich: str, libraries: Path, directory: Path, read_result: Callable[[Path], dict[str, Any]]
+) -> None:
+    hdf5 = libraries / "hdf5/mpich"
+    BUILDS.mkdir(parents=True, exist_ok=True)
+    wrapper = BUILDS / "ftn"
+    wrapper.write_text(
+        f'#!/bin/sh\nexec {mpich} -I{hdf5}/include "$@" -L{hdf5} -lhdf5_fortran -lhdf5\n'
+    )
+    wrapper.chmod(0o755)
+    configured = configure("cray", str(wrapper), "-DBENCHIO_NETCDF=OFF")
+    assert configured.code == 0, configured.err
+    assert "Found HDF5: compiler" in configured.out
+    # Debian's is Open MPI's, and it may be left out.
+    assert "No PnetCDF in /usr: it is for another MPI" in configured.out
+    built = run(["cmake", "--build", BUILDS / "cray"], timeout=120)
+    assert built.code == 0, built.out
+
+    benchio = BUILDS / "cray/benchio"
+    loaded = run(["ldd", benchio]).out
+    assert "libmpich.so" in loaded
+    assert "libhdf5_mpich.so" in loaded
+    assert "libmpi.so" not in loaded
+    done = run(
+        ["mpiexec.mpich", "-iface", "lo", "-n", "4", benchio, "--backend", ",".join(BACKENDS),
+         "--local-size", "16", "--repeats", "1", "--warmup", "0", "--dir", directory,
+         "--json", directory.parent / "result.json"],
+        # What lies in shared memory needs no network
+        env={"UCX_TLS": "posix,self"},
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    result = read_result(directory.parent / "result.json")
+    assert result["status"] == "ok"
+    assert [case["backend"] for case in result["cases"]] == BACKENDS
+    assert "MPICH" in result["libraries"]["mpi"]
+
+
+def test_the_library_of_the_compilers_mpi_is_taken(mpich: str, libraries: Path) -> None:
+    """Debian has one for each MPI, and Open MPI's stands first."""
+    configured = configure("mpich", mpich, "-DBENCHIO_NETCDF=OFF", "-DBENCHIO_PNETCDF=OFF")
+    assert configured.code == 0, configured.err
+    assert f"Found HDF5: {libraries}/hdf5/mpich" in configured.out
+
+
+def test_global_symbols_are_benchios_own(benchio: Path, need: Callable[[str], str]) -> None:
+    """Another library may have a `visit` or a `watch`, too."""
+    assert benchio.exists()
+    listed = run(
+        [need("nm"), "--defined-only", "--extern-only", ROOT / "build/benchio/libbenchio_core.a"]
+    )
+    assert listed.code == 0, listed.err
+    symbols = re.findall(r"^[0-9a-f]+ [A-BD-Z] (\w+)$", listed.out, re.MULTILINE)
+    assert len(symbols) > 100
+    assert [name for name in symbols if not re.match(r"(__)?benchio_", name)] == []
+
+
+def test_a_library_that_does_not_fit_is_refused(libraries: Path) -> None:
+    """One folder for all: nothing that was found is remembered."""
+
+    def said(*options: str) -> str:
+        configured = configure("refused", "gfortran", *options)
+        assert configured.code != 0, configured.out
+        return " ".join(configured.err.split())
+
+    serial = libraries / "hdf5/serial"
+    other = libraries / "hdf5/mpich"
+    for folder in (serial, other):
+        if not folder.exists():
+            pytest.skip(f"there is no {folder} here: make cluster installs it")
+    advice = "give its prefix by -DHDF5_ROOT=DIR, or leave it out by -DBENCHIO_HDF5=OFF."
+
+    error = said("-DHDF5_ROOT=/nowhere")
+    assert "HDF5: no hdf5.mod with libhdf5_fortran and libhdf5 in /nowhere." in error
+    assert advice in error
+    error = said(f"-DHDF5_ROOT={serial}")
+    assert f"HDF5 in {serial}: it is not parallel." in error
+    assert advice in error
+    error = said(f"-DHDF5_ROOT={other}")
+    assert f"HDF5 in {other}: it is for another MPI" in error
+    assert "libmpich.so" in error
+    assert advice in error
+    # Debian's own, which set-up does not take: its interface is parallel, what is below is not.
+    error = said("-UHDF5_ROOT", "-DNetCDF_Fortran_ROOT=/usr")
+    assert "NetCDF_Fortran in /usr: it is not parallel" in error
+    assert "-DNetCDF_Fortran_ROOT=DIR" in error

@@ -1,0 +1,171 @@
+"""What no library can see, for it finds its own bytes where it left them, or in a cache: only a
+witness that shares nothing with it."""
+
+import itertools
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from conftest import ROOT, Run, each, files_of, injected, run_directory
+from faults.attempts import (
+    RANKS,
+    THROUGH_OMPIO,
+    THROUGH_ROMIO,
+    VERIFICATION,
+    WAYS,
+    Attempt,
+    Way,
+    few_mib,
+    file_of,
+    other_component_is_slow,
+    result_of,
+)
+
+OPERATIONS = ["write", "write,read"]
+
+
+def test_blocks_that_are_not_where_they_belong(
+    attempt: Attempt, library_shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """Nor where the library looks for them: it reads every rank's own block from there. Chunks,
+    which the witness has to read through the library, are read as other blocks."""
+
+    def check(case: tuple[Way, str]) -> None:
+        way, options = case
+        failure = attempt(
+            way, new_directory(), *options.split(),
+            env={"LIBRARY_FAULT": "mirror"}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+        )  # fmt: skip
+        assert failure.code == VERIFICATION
+        assert (failure.call, failure.path) == ("witness", file_of(way, failure.directory))
+        assert list(failure.directory.iterdir()) == []
+
+    ways = [*THROUGH_ROMIO, *THROUGH_OMPIO]
+    in_chunks = [(way, "--chunk 32x32x32") for way in ways if way.backend in ("hdf5", "netcdf")]
+    each([*((way, "") for way in ways), *in_chunks], check)
+
+
+def test_buffers_of_two_aggregators_exchanged(
+    inject: Attempt, new_directory: Callable[[], Path]
+) -> None:
+    def check(way: Way) -> None:
+        failure = inject(way, "swap", new_directory(), SWAP=2**20)
+        assert failure.code == VERIFICATION
+        assert (failure.call, failure.path) == ("witness", file_of(way, failure.directory))
+        assert list(failure.directory.iterdir()) == []
+
+    each(WAYS, check)
+
+
+class Disk(NamedTuple):
+    """A filesystem of its own, and the file that is its disk."""
+
+    mounted: Path
+    image: Path
+
+
+@pytest.fixture
+def disk(own_mounts: None, tmp_path: Path, need: Callable[[str], str]) -> Iterator[Disk]:
+    found = Disk(tmp_path / "mounted", tmp_path / "image")
+    found.mounted.mkdir()
+    with found.image.open("wb") as image:
+        image.truncate(2**26)
+    subprocess.run([need("mkfs.ext4"), "-q", found.image], check=True)
+    mount = ["mount", "-o", "loop", found.image, found.mounted]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"there is no loop device here: {done.stderr.strip()}")
+    yield found
+    subprocess.run(["umount", found.mounted], check=True)
+    found.image.unlink()
+
+
+@other_component_is_slow
+def test_byte_that_flips_on_the_disk(inject: Attempt, disk: Disk, ways: list[Way]) -> None:
+    """After the sync, and below the filesystem: every cache above still has what was written."""
+    below = shlex.join(map(str, [sys.executable, ROOT / "tests/faults/below.py", disk.image]))
+
+    def check(case: tuple[int, tuple[Way, str]]) -> None:
+        number, (way, operations) = case
+        directory = disk.mounted / str(number) / "files"
+        directory.mkdir(parents=True)
+        failure = inject(
+            way, "command", directory, ["--operation", operations], COMMAND=below, RANK="all"
+        )
+        assert failure.code == VERIFICATION
+        assert failure.path == file_of(way, directory)
+        assert "1 of " in failure.message
+        assert list(directory.iterdir()) == []
+
+    each(enumerate(itertools.product(ways, OPERATIONS)), check)
+
+
+class Write(NamedTuple):
+    """A run, its first or last file and the round that this was written in."""
+
+    run_id: str = "tonight"
+    backend: str = "posix"
+    files: str = "shared"
+    file: int = 0
+    round: int = 1
+
+    @property
+    def name(self) -> str:
+        return files_of(self.backend, RANKS if self.files == "process" else 1)[self.file]
+
+    def options(self, directory: Path) -> list[object]:
+        return [
+            *few_mib(self.backend, directory, result_of(directory)), "--run-id", self.run_id,
+            "--files", self.files, "--repeats", self.round,
+        ]  # fmt: skip
+
+
+# Another's file, and the file that it is in place of.
+STALE = {
+    "night": (Write("last-night"), Write()),
+    "backend": (Write(), Write(backend="mpiio")),
+    "night, by HDF5": (Write("last-night", "hdf5"), Write(backend="hdf5")),
+    "file": (Write(files="process", file=0), Write(files="process", file=1)),
+    "round": (Write(round=1), Write(round=2)),
+}
+
+
+def replaced(
+    mpirun: Callable[..., Run],
+    shim: Path,
+    new_directory: Callable[[], Path],
+    old: Write,
+    new: Write,
+) -> Run:
+    """A run whose file has, once it was synced, what another run has left."""
+    before, directory = new_directory(), new_directory()
+    done = mpirun(RANKS, *old.options(before), "--keep")
+    assert done.code == 0, done.err
+    kept = run_directory(before, old.run_id) / old.name
+    how = injected(
+        shim, "command", run_directory(directory, new.run_id) / new.name,
+        COMMAND=f'cp {shlex.quote(str(kept))} "$FAULT_PATH"', CALL=new.round, RANK="all",
+    )  # fmt: skip
+    return mpirun(RANKS, *new.options(directory), **how)
+
+
+@pytest.mark.parametrize("stale", STALE)
+def test_data_of_another(
+    mpirun: Callable[..., Run], shim: Path, new_directory: Callable[[], Path], stale: str
+) -> None:
+    """As large, and whole: last night's, another backend's, another file's, the last round's."""
+    done = replaced(mpirun, shim, new_directory, *STALE[stale])
+    assert done.code == VERIFICATION, done.err
+    assert len(done.errors) == 1
+
+
+def test_data_of_the_same(
+    mpirun: Callable[..., Run], shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """The other half of the test above: it is their values that tell them."""
+    done = replaced(mpirun, shim, new_directory, Write(), Write())
+    assert done.code == 0, done.err

@@ -1,0 +1,112 @@
+"""A server that loses or alters what it has acknowledged, while every client has it still."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from conftest import FILES, RUN_ID, Run, each, run_directory
+from filesystems.bench import Bench
+from filesystems.ceph import Ceph
+from filesystems.gluster import Gluster
+from filesystems.machine import wait_until
+
+VERIFICATION = 4
+RANKS, BLOCK = 4, "64x64x96"
+BACKENDS = ("mpiio", "hdf5", "pnetcdf", "posix")
+ZEROS = bytes(2**16)
+
+
+def run_with(
+    bench: Bench, shim: Path, nodes: int, backend: str, harm: Callable[[Path], None]
+) -> Run:
+    """A run whose file is harmed, by its path, after its sync. The rank that stops for that stops
+    long enough for the other node's sync."""
+    file = run_directory(bench.directory) / FILES[backend]
+    synced, harmed = (bench.slurm.folder / name for name in ("synced", "harmed"))
+    hold = f"sleep 0.5; touch {synced}; until [ -e {harmed} ]; do sleep 0.02; done"
+    fault = {"": "command", "_FILE": file, "_RANK": "0", "_COMMAND": hold}
+    below = ["env", *(f"FAULT{name}={value}" for name, value in fault.items())]
+    with ThreadPoolExecutor() as pool:
+        run = pool.submit(
+            bench.run, nodes, RANKS, "--backend", backend, "--local-size", BLOCK,
+            "--grid", f"1x1x{RANKS}", "--repeats", 1,
+            below=[*below, f"LD_PRELOAD={shim}"],
+        )  # fmt: skip
+        try:
+            wait_until(lambda: synced.exists() or run.done(), "the sync")
+            assert not run.done(), run.result()
+            harm(file)
+        finally:
+            harmed.touch()
+            done = run.result()
+            synced.unlink(missing_ok=True)
+            harmed.unlink()
+    return done
+
+
+def check_seen(
+    bench: Bench, shim: Path, nodes: int, backend: str, harm: Callable[[Path], None]
+) -> None:
+    done = run_with(bench, shim, nodes, backend, harm)
+    assert done.code == VERIFICATION, (done.out, done.err)
+    assert len(done.errors) == 1, done.err
+    assert "MiB/s" not in done.out
+    result = bench.result()
+    assert (result["status"], result["cases"]) == ("verification_error", [])
+    assert result["run"]["id"] == RUN_ID
+    assert bench.files == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("harm", ["alter", "lose"])
+def test_glusterfs_brick(
+    on: Callable[[str], Bench], gluster: Gluster, shim: Path, backend: str, harm: str
+) -> None:
+    """What the server has of the file, in the middle."""
+    bench = on(gluster.path.name)
+
+    def damage(file: Path) -> None:
+        brick = gluster.brick(file)
+        with brick.open("r+b") as below:
+            below.seek(brick.stat().st_size // 2)
+            below.write(b"altered" if harm == "alter" else ZEROS)
+
+    check_seen(bench, shim, 2, backend, damage)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("harm", ["alter", "lose"])
+def test_cephfs_object(
+    on: Callable[[str], Bench], ceph: Ceph, tmp_path: Path, shim: Path, backend: str, harm: str
+) -> None:
+    """One of the objects that a file is spread over; without it there is a hole. The only client
+    has all of the file in a cache of its own, which no kernel can drop."""
+    bench = on(ceph.path.name)
+
+    def damage(file: Path) -> None:
+        objects = ceph.objects(file)
+        assert len(objects) > 2, objects
+        if harm == "lose":
+            ceph.rados("rm", objects[1])
+        else:
+            ceph.rados("put", objects[1], altered, "--offset", 2**20)
+
+    altered = tmp_path / "altered"
+    altered.write_bytes(b"altered")
+    check_seen(bench, shim, 1, backend, damage)
+
+
+@pytest.mark.parametrize("filesystem", ["pfs", "cephfs"])
+def test_server_that_keeps_all(
+    on: Callable[[str], Bench], gluster: Gluster, ceph: Ceph, shim: Path, filesystem: str
+) -> None:
+    """The other half of the tests above, whose runs stop in their sync: that is no fault."""
+
+    bench = on(filesystem)
+
+    def check(backend: str) -> None:
+        done = run_with(bench, shim, 2, backend, lambda file: None)
+        assert done.code == 0, (done.out, done.err)
+
+    each(BACKENDS, check, at_once=1)
