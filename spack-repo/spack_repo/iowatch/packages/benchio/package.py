@@ -28,7 +28,7 @@ class Benchio(CMakePackage):
     # A release is a commit: it pins every byte, as the sha256 of an archive would. Add one in the
     # commit after its tag, here and in iowatch: version("X.Y.Z", tag="vX.Y.Z", commit="...") with
     # what `git rev-list -n 1 vX.Y.Z` says.
-    version("0.1.0", commit="adc1dd1f8073b8882d96ba1a6951b61c7e618c88")
+    version("0.1.0", commit="f57e0ae0e002db5a25eda6924af0be255fa25b7b")
 
     variant("hdf5", default=True, description="Build the parallel HDF5 backend")
     variant("netcdf", default=True, description="Build the parallel NetCDF-Fortran backend")

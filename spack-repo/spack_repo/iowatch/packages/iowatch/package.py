@@ -24,7 +24,7 @@ class Iowatch(Package):
     license("BSD-3-Clause")
 
     version("main", branch="main")
-    version("0.1.0", commit="adc1dd1f8073b8882d96ba1a6951b61c7e618c88")
+    version("0.1.0", commit="f57e0ae0e002db5a25eda6924af0be255fa25b7b")
 
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("reframe@4.10", type="run")
