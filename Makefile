@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly test test-all bench detector-bench lint clean
+.PHONY: setup cluster nightly test test-all mutants bench detector-bench lint clean
 
 setup:
 	scripts/setup.sh
@@ -22,6 +22,10 @@ test: setup cluster
 test-all: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
 	source env.sh && pytest
+
+# NAMES='witness' tries only the mutants with that in their names.
+mutants: setup
+	.venv/bin/python tests/mutants/run.py $(NAMES)
 
 bench: setup
 	.venv/bin/python tests/bench/bench.py

@@ -1,6 +1,7 @@
 """What all checks have in common: a case, the raw results that are kept, a verdict that ends it."""
 
 import os
+import secrets
 import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,11 +29,18 @@ from iowatch.files import UserError
 from iowatch.judge import by_past, in_force, judge
 from iowatch.metrics import measured, slow_phase, slow_rank
 from iowatch.references import excuse
-from iowatch.result import InvalidResult, read_result, require
+from iowatch.result import (
+    InvalidResult,
+    id_of_round,
+    read_result,
+    require,
+    require_built,
+    require_of_job,
+)
 from iowatch.site import JOB_TMPDIR, NIGHTLY, SWEEPS
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
-from . import past
+from . import past, run_directory
 from .benchio import BuiltBenchio
 from .parameters import (
     FILESYSTEMS,
@@ -43,8 +51,6 @@ from .parameters import (
     promised,
     setting_of,
 )
-
-MARK = ".iowatch"  # the file that says that a directory is one of ours
 
 # By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
 # its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
@@ -81,6 +87,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 
     #: Where the raw results are kept.
     kept = variable(str, value="", loggable=True)
+
+    #: What the job writes in its stage, which may hold an earlier job's; patterns of the shell.
+    outputs = ()
 
     #: Kind of verdict, such as ``ok`` or ``regression``.
     verdict = variable(str, value="", loggable=True)
@@ -128,8 +137,12 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
                 self.kept = str(raw_results.new_folder(prefix, past.KEPT_AS, self.case))
             except UserError as err:
                 raise SanityError(str(err)) from None
+        for name in (self.stdout, self.stderr):  # of an earlier job: this one may never start
+            Path(self.stagedir, str(name)).unlink(missing_ok=True)
         # The job itself does it, for ReFrame looks at no job that it has cancelled.
         keep = [
+            f'cd "{self.stagedir}" || exit 1',
+            *([f"rm -f {' '.join(self.outputs)}"] if self.outputs else []),
             f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{self.kept}" {{}} +; }}',
             "trap keep EXIT",
         ]
@@ -171,6 +184,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 class BenchioJob(CaseCheck):
     """One job of benchio; every backend but mpiio runs with mpiio as its control."""
 
+    outputs = ("result*.json", "exit_code")
+
     #: Number of OSTs to stripe over; -1: all of them; None: not striped.
     stripe_count = parameter(type=parse_stripe)
 
@@ -194,8 +209,14 @@ class BenchioJob(CaseCheck):
     #: :default: ``10``, as in the white paper
     repeats = variable(int, value=10)
 
+    #: The id that the job gives to benchio: a result without it is another job's.
+    run_id = variable(str, value="", loggable=True)
+
     #: The slowest rank of each phase, in words.
     slowest = variable(dict, value={}, loggable=True)
+
+    #: When the job was made; set with its id.
+    made = None
 
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
     measured = None
@@ -221,25 +242,12 @@ class BenchioJob(CaseCheck):
 
     @run_before("run")
     def set_run_directory(self):
-        path = self.filesystem.path
         kib = 8 * prod(self.case.local_size) * self.case.writers * len(self.case.backends) // 1024
-        self.prerun_cmds += [
-            # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
-            f'[ -d "{path}" ] || mkdir "{path}"',
-            # What a killed job left behind, by our mark; no job runs for two days.
-            f'find "{path}" -mindepth 2 -maxdepth 2 -path "{path}/iowatch.??????/{MARK}" '
-            "-user \"$(id -u)\" -mtime +1 -printf '%h\\0' | xargs -0 -r rm -rf",
-            f'RUNDIR=$(mktemp -d "{path}/iowatch.XXXXXX") || exit 1',
-            """trap 'rm -rf "$RUNDIR"; keep' EXIT""",
-            "trap 'exit 143' TERM",  # after the ranks have ended: they still write there
-            f': > "$RUNDIR/{MARK}"',
-            "FREE=$(df -Pk \"$RUNDIR\" | awk 'NR == 2 {print $4}')",
-            f'[ "${{FREE:=0}}" -ge {kib} ] || {{ echo "{path}: {kib} KiB will be written, but only'
-            ' $FREE KiB are free" >&2; exit 1; }',
-        ]
+        self.prerun_cmds += run_directory.commands(self.filesystem.path, kib)
 
     @run_before("run")
     def set_command(self):
+        self.run_id, self.made = secrets.token_hex(8), datetime.now(UTC)
         self.executable_opts = self.benchio_options(self.repeats, "result.json")
         self.postrun_cmds = ["echo $? > exit_code"]
 
@@ -252,6 +260,7 @@ class BenchioJob(CaseCheck):
             *([f"--settle {settle}"] if settle else []),
             '--dir "$RUNDIR"',
             f"--fs-type {','.join(self.filesystem.types)}",
+            f"--run-id {id_of_round(self.run_id, result)}",
             f"--json {result}",
         ]
 
@@ -280,7 +289,9 @@ class BenchioJob(CaseCheck):
         if not file.exists():
             raise InvalidResult(self.last_error())
         result = read_result(file)
+        require_of_job(result, name, self.run_id, self.made)
         require(result, self.case, repeats, self.filesystem, offset)
+        require_built(result.versions, self.benchio.concrete_spec)
         if not code.exists() or code.read_text().strip() != "0":
             raise InvalidResult(f"benchio reported success but failed: {self.last_error()}")
         return result
@@ -332,7 +343,7 @@ class BenchioCheck(BenchioJob):
         """What the past says of this run; UserError if it cannot be read."""
         earlier, tonight = past.nights_of(self.case)
         now = datetime.now(UTC)
-        entry = past.blessed().get(self.case)
+        entry = past.baseline_of(self.case)
         return by_past(earlier, tonight, entry, now, self.measured.metrics)
 
     @run_after("performance")
@@ -341,7 +352,7 @@ class BenchioCheck(BenchioJob):
             return
         try:
             self.case_past = self.case_past or self.look_back()
-            blessed = past.blessed().get(self.case)
+            blessed = past.baseline_of(self.case)
         except UserError as err:
             raise PerformanceError(str(err)) from None
         verdict = judge(

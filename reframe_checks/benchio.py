@@ -1,20 +1,24 @@
 """The benchmark that all checks run."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import reframe as rfm
+import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 import yaml
-from reframe.core.builtins import run_after, sanity_function, variable
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import ReframeError, SanityError
 
-from iowatch.site import BENCHIO, ROOT
+from iowatch.files import UserError
+from iowatch.site import BENCHIO, ROOT, require_for_jobs
 
+SOURCE = ROOT / "src" / "benchio"
 BUILD = ROOT / "build" / "benchio"
 SPACK_REPO = ROOT / "spack-repo"
 
@@ -52,6 +56,18 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
     #: What Spack has built, with what it is linked to.
     concrete_spec = variable(str, value="", loggable=True)
 
+    #: Is it taken as it was built, in a checkout that is read-only or somebody else's?
+    is_borrowed = variable(bool, value=False)
+
+    @run_before("setup")
+    def require_places_for_jobs(self):
+        here = rt.runtime()
+        try:
+            require_for_jobs("RFM_PREFIX or --prefix", Path(here.prefix))
+            require_for_jobs("RFM_STAGE_DIR or --stage", Path(here.stage_prefix))
+        except UserError as err:
+            raise ReframeError(str(err)) from None
+
     @run_after("setup")
     def set_commands(self):
         self.prerun_cmds = ["set -e"]
@@ -60,9 +76,13 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             self.build_with_spack(self.spack_spec or extras.get(SPACK) or committed_spec())
         elif self.build is None and BENCHIO in extras:
             self.program = extras[BENCHIO]
-        else:
+        elif may_build():
             # The build tree is persistent and shared: one session at a time brings it up to date.
-            self.prerun_cmds += [f"flock {BUILD}/.lock cmake --build {BUILD}"]
+            # Touched, it is as new as what it was built of, whatever had to be linked anew.
+            built = shlex.quote(f"cmake --build {BUILD} && touch -c {ROOT}/build/bin/benchio")
+            self.prerun_cmds += [f"flock {BUILD}/.lock sh -c {built}"]
+        else:
+            self.is_borrowed = True
         self.executable = self.program
         self.executable_opts = ["--version"]
 
@@ -96,19 +116,28 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             ". ./load.sh",
         ]
         self.program = "$program"  # until it has been built
-        self.load_cmds = [f". {self.stagedir}/load.sh"]
+        self.load_cmds = [f". {shlex.quote(self.stagedir)}/load.sh"]
         self.keep_files = [f"{environment}/spack.yaml", f"{environment}/spack.lock"]
 
     @sanity_function
     def assert_it_runs(self):
         if self.build == "spack":
             return self.assert_spack_built_it()
+        if self.is_borrowed and (newer := newer_than(self.program)):
+            raise SanityError(f"{self.program} is older than {newer}: {self.advice}")
         return sn.assert_eq(
             self.job.exitcode,
             0,
-            f"{self.program} does not build or run: run `make setup`, or name a prebuilt one as "
-            f"{BENCHIO!r} in the extras of environment {self.current_environ.name!r}; see "
-            f"{self.stagedir}",
+            f"{self.program} does not build or run: {self.advice}; see {self.stagedir}",
+        )
+
+    @property
+    def advice(self):
+        """What to do if there is no benchio that can be used."""
+        own = "ask whoever owns this checkout to run `make setup`"
+        return (
+            f"{own if self.is_borrowed else 'run `make setup`'}, or name a prebuilt one as "
+            f"{BENCHIO!r} in the extras of environment {self.current_environ.name!r}"
         )
 
     def assert_spack_built_it(self):
@@ -120,6 +149,21 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
         lock = Path("environments", self.current_system.name, "spack.lock")
         self.concrete_spec = concrete_spec(json.loads(lock.read_text()))
         return True
+
+
+def may_build():
+    """May this user write where benchio is built?"""
+    there = next(folder for folder in (BUILD, *BUILD.parents) if folder.exists())
+    return os.access(there, os.W_OK)
+
+
+def newer_than(program):
+    """A source of benchio that has changed since the program was built; None: there is none."""
+    if not Path(program).exists():
+        return None
+    built = Path(program).stat().st_mtime
+    sources = (file for folder in ("app", "lib") for file in sorted((SOURCE / folder).iterdir()))
+    return next((file for file in sources if file.stat().st_mtime > built), None)
 
 
 def committed_spec():

@@ -6,7 +6,7 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from iowatch.result import known_faults, read_versions
+from iowatch.result import InvalidResult, known_faults, read_versions, require_built
 from iowatch.verdict import Kind, Verdict
 
 from .base import CaseCheck
@@ -34,6 +34,11 @@ class LibraryVersions(CaseCheck):
         self.versions = read_versions(Path(str(self.stdout)).read_text(errors="replace"))
         if "mpiio" not in self.versions:
             self.end_invalid(f"{self.executable} --version names no MPI: see {self.kept}")
+        try:
+            asked = self.benchio.concrete_spec
+            require_built({**self.versions, "mpi": self.versions["mpiio"]}, asked)
+        except InvalidResult as err:
+            self.end_invalid(err)
         self.conditions = dict(self.versions)
         faults = known_faults(self.versions, self.filesystem.types)
         kind = Kind.DEFECT if faults else Kind.OK

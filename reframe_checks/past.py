@@ -8,6 +8,7 @@ from pathlib import Path
 import reframe.core.runtime as rt
 
 from iowatch import bless, history, references
+from iowatch.files import UserError
 from iowatch.run import by_case, night_id
 from iowatch.site import NIGHT, ROOT
 
@@ -33,9 +34,20 @@ def reference_file():
 
 
 @cache
-def blessed():
+def _blessed():
     """The baseline of each case that has one; UserError."""
     return bless.read(SYSTEM.name, reference_folder())
+
+
+def baseline_of(case):
+    """What was blessed of a case; None if nothing was. UserError if the record contradicts it."""
+    entry = _blessed().get(case)
+    if entry is None:
+        return None
+    nights = _nights().get(case, {})
+    if why := bless.objection(SYSTEM.name, reference_folder(), case, entry, nights):
+        raise UserError(why)
+    return entry
 
 
 @cache
@@ -51,7 +63,7 @@ def _nights():
     if not file.exists():
         return {}
     now = datetime.now(UTC)
-    runs = history.read([file], now - history.YEAR, bless.spans(blessed().values()))
+    runs = history.read([file], now - history.YEAR, bless.spans(_blessed().values()))
     # What a wrong clock has dated later than now is no past.
     return by_case(run for run in runs if not run.is_after(now))
 

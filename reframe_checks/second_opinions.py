@@ -28,7 +28,8 @@ from .parameters import swept
 #: Optional, in the extras of an environment: the path of IOR.
 IOR = "ior"
 
-IOR_FILE = '"$RUNDIR"/ior'
+IOR_NAME = "ior"
+IOR_FILE = f'"$RUNDIR"/{IOR_NAME}'
 DARSHAN_LOG, DARSHAN_SUMMARY = "benchio.darshan", "benchio.darshan.html"
 NO_DARSHAN = Path("no_darshan")  # the job found none, and nothing says where it is
 DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
@@ -61,6 +62,8 @@ class FoundIor(rfm.RunOnlyRegressionTest):
 
 class IorCheck(BenchioCheck):
     """benchio and IOR in turn, with the same bytes: a contiguous block of each writer."""
+
+    outputs = (*BenchioJob.outputs, "ior.*", "read.*")
 
     #: Who has a file: all of them (shared), or each process.
     files = parameter(type=str)
@@ -112,12 +115,13 @@ class IorCheck(BenchioCheck):
         rounds, rates, here = [], [], Path(self.kept)
         for round_ in range(1, self.repeats + 1):
             rounds.append(self.verified_result(f"result.{round_}.json", 1))
-            rate = ior.rate(here, f"ior.{round_}", self.case, "write")
+            file = f"{rounds[-1].run['directory']}/{IOR_NAME}"
+            rate = ior.rate(here, f"ior.{round_}", self.case, "write", file)
             if self.case.stripe_count is not None:
                 stripes = here / f"ior.{round_}.stripes"
                 ior.require_stripes(stripes, self.case, self.filesystem.osts)
             if self.case.operation == "read":
-                rate = ior.rate(here, f"read.{round_}", self.case, "read")
+                rate = ior.rate(here, f"read.{round_}", self.case, "read", file)
             rates.append(rate)
         return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
 
@@ -148,6 +152,7 @@ class IoProfile(BenchioJob):
 
     descr = "Collective and independent writes of each library"
 
+    outputs = (*BenchioJob.outputs, DARSHAN_LOG, str(NO_DARSHAN))
     repeats = 1  # of one repetition, every independent write is seen
 
     @run_after("setup")

@@ -115,10 +115,11 @@ python_environment() {
 }
 
 configure() { cmake --fresh -S src/benchio -B build/benchio "${options[@]}"; }
-build() { cmake --build build/benchio; }
+build() { cmake --build build/benchio && touch -c build/bin/benchio; } # as new as its sources
 
-mkdir -p build/logs
-exec 9>build/setup.lock
+mkdir -p build/logs 2>/dev/null && [[ -w build && -w build/logs ]] ||
+    die "$PWD/build cannot be written: use what is set up there (source env.sh) or a clone of your own"
+exec 9>>build/setup.lock
 flock 9 # one set-up at a time in this clone
 
 options=(-DCMAKE_BUILD_TYPE=Release "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=$PWD/build/bin")

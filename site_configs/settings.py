@@ -7,7 +7,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PREFIX = Path(os.environ.get("RFM_PREFIX", ROOT / "results"))
 if not PREFIX.is_absolute():  # ReFrame is somewhere else while it reads this, and so are jobs
     raise SystemExit(f"error: RFM_PREFIX is {str(PREFIX)!r}: it must be an absolute path")
-PREFIX.mkdir(parents=True, exist_ok=True)  # ReFrame does not make the log file's directory
+try:
+    PREFIX.mkdir(parents=True, exist_ok=True)  # ReFrame does not make the log file's directory
+except OSError as err:  # such as of a checkout that is somebody else's
+    raise SystemExit(
+        f"error: {PREFIX} cannot be made ({err.strerror}): set RFM_PREFIX to a folder of your own"
+    ) from None
 
 site_configuration = {
     "general": [{"report_file": str(PREFIX / "reports" / "run-report-{sessionid}.json")}],

@@ -1,6 +1,7 @@
 """Fixtures that run the real benchio under the real mpirun."""
 
 import contextlib
+import ctypes
 import itertools
 import json
 import os
@@ -30,6 +31,7 @@ FILES = {
     "pnetcdf": "pnetcdf.nc",
     "posix": "posix.dat",
 }
+CLONE_NEWNS = 0x20000
 RUN_ID = "test"  # where a test has to know it
 BACKENDS = tuple(FILES)
 THROUGH_MPIIO = BACKENDS[:-1]
@@ -190,6 +192,32 @@ def new_directory(tmp_path: Path) -> Callable[[], Path]:
         return files
 
     return make
+
+
+@pytest.fixture(scope="session")
+def own_mounts() -> None:
+    """Moves this process to a mount namespace of its own: whatever happens to it, nobody else sees
+    its mounts, and none outlives it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        pytest.skip(f"mounting needs root: unshare: {os.strerror(ctypes.get_errno())}")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+@pytest.fixture
+def tmpfs(own_mounts: None, new_directory: Callable[[], Path]) -> Iterator[Callable[[str], Path]]:
+    """tmpfs("size=4m"): a new directory of its own filesystem, mounted with these options."""
+    mounted = []
+
+    def mount(options: str) -> Path:
+        directory = new_directory()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory], check=True)
+        mounted.append(directory)
+        return directory
+
+    yield mount
+    for directory in mounted:
+        subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 @pytest.fixture

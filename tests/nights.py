@@ -36,7 +36,7 @@ def night_id(ago=0):
 
 BLESSED = Blessed(
     bandwidth=USUAL, spread=0.05, ratio=1.0, ratio_spread=0.05, finish_fraction=0.02, nights=30,
-    first=night_id(40), last=night_id(10), settings=settings_hash(NORMAL),
+    first=night_id(40), last=night_id(10), runs="0123456789abcdef", settings=settings_hash(NORMAL),
     blessed=NIGHT - timedelta(days=9), who="ops", why="quiet",
 )  # fmt: skip
 

@@ -57,11 +57,10 @@ FIXTURE = {
 }
 
 
-def session(*tests, uuid="1", began=BEGAN, night="", **changes):
-    """A session of ReFrame; `night` is the id that it was given."""
+def session(*tests, uuid="1", began=BEGAN, night="", promise="", **changes):
+    """A session of ReFrame; `night` is the id that it was given, `promise` what is said of it."""
     info = {"uuid": uuid, "time_start_unix": began.timestamp()}
-    if night:
-        info["night"] = night
+    info |= {key: text for key, text in (("night", night), ("promise", promise)) if text}
     run = {"testcases": list(tests), "num_skipped": 0, "num_aborted": 0, **changes}
     return {"session_info": info, "runs": [run]}
 

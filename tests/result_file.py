@@ -18,6 +18,8 @@ def make_result(
     filesystem="tmpfs",
     directory="/dev/shm/iowatch/iowatch.abcdef",
     slowdown=None,
+    run_id="0123456789abcdef",
+    started="2026-01-31T01:02:03.004Z",
 ):
     """All rounds take 1 s, and their sync 0.25 s; `slowdown` gives a backend's factor on all of its
     times."""
@@ -26,12 +28,12 @@ def make_result(
         "schema": "benchio.result/2",
         "status": "ok",
         "error": None,
-        "started": "2026-01-31T01:02:03.004Z",
+        "started": started,
         "benchio": {"version": "stand-in", "compiler": "none", "compiler_options": ""},
         "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
         "environment": {},
         "run": {
-            "id": "0123456789abcdef",
+            "id": run_id,
             "writers": writers,
             "hosts": ["node1"],
             "directory": directory,

@@ -21,19 +21,38 @@ from fasteners import InterProcessLock  # type: ignore[import-untyped]
 
 from iowatch.case import Case
 from iowatch.checks import rate_name
-from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, baseline_of
+from iowatch.detector.baseline import (
+    Baseline,
+    BaselineRefused,
+    Sample,
+    baseline_of,
+    estimate,
+    largest_spread,
+)
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import BadYaml, UserError, load_yaml, text_of, whole
 from iowatch.metrics import finish_fraction
-from iowatch.run import Nights, Run, day_of
+from iowatch.run import Nights, Run, day_of, night_id
 
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
 # nights' best, MiB/s, of writes with their sync; ratio: to MPI-IO in the same jobs; spread,
 # ratio_spread: standard deviations of their logarithms; finish_fraction: median part of the time
-# that finishes the file; first, last: the ids of the first and the last of the nights.
+# that finishes the file; first, last: the ids of the first and the last of the nights; runs: a
+# digest of the runs that all this was computed from; digest: one of the entry itself.
 """
+DIGEST = "digest"  # the key of an entry's own
+_SPREAD = (NORMAL.min_spread, largest_spread())  # that the detector's thresholds can come to
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "finish_fraction": (0, 1),
+    "nights": (NORMAL.min_nights, math.inf),
+    "spread": _SPREAD,
+    "ratio_spread": _SPREAD,
+}
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
+
+#: What is measured of a case, by night, oldest first; no night is without.
+Samples = Mapping[str, Sequence[Sample]]
 
 
 @dataclass(frozen=True)
@@ -48,15 +67,14 @@ class Blessed:
     nights: int
     first: str  # ids of nights
     last: str
+    runs: str  # digest of the runs that it was computed from
     settings: str  # hash of the detector's thresholds that accepted the nights
     blessed: date
     who: str
     why: str
 
     @classmethod
-    def of(
-        cls, baseline: Baseline, nights: Sequence[str], today: date, who: str, why: str
-    ) -> Blessed:
+    def of(cls, baseline: Baseline, nights: Samples, today: date, who: str, why: str) -> Blessed:
         """A baseline of these nights, rounded to what a diff should show."""
         finish = baseline.finish_fraction
         return cls(
@@ -66,8 +84,9 @@ class Blessed:
             ratio_spread=None if baseline.s_r is None else round(baseline.s_r, 4),
             finish_fraction=None if finish is None else round(finish, 4),
             nights=baseline.nights,
-            first=nights[0],
-            last=nights[-1],
+            first=min(nights),
+            last=max(nights),
+            runs=_runs_digest(nights),
             settings=settings_hash(NORMAL),
             blessed=today,
             who=who,
@@ -76,15 +95,15 @@ class Blessed:
 
     @property
     def judged(self) -> set[str]:
-        """The metrics that it can judge: of imported nights only the bandwidth may be known.
+        """The metrics whose bounds it takes the place of; of imported nights none may be known.
 
-        What is slower from opening to closing is slower with its sync as well.
+        A bound on bandwidth is never among them: it finds the baseline that is itself too low.
         """
         ratio = {"ratio"} if self.ratio is not None else set()
         finish = (
             {"close_fraction", "finish_fraction"} if self.finish_fraction is not None else set()
         )
-        return {"total_max", "stable_max"} | ratio | finish
+        return ratio | finish
 
     @property
     def baseline(self) -> Baseline:
@@ -109,7 +128,21 @@ class Blessed:
 
 def settings_hash(settings: Settings) -> str:
     """Eight hexadecimal digits that change when a threshold does."""
-    return hashlib.sha256(repr(settings).encode()).hexdigest()[:8]
+    return _digest(repr(settings))[:8]
+
+
+def _runs_digest(nights: Samples) -> str:
+    """Of the first run of each night, which a baseline is computed from."""
+    first = [(night, samples[0]) for night, samples in nights.items()]
+    return _digest(repr([(night, s.best, s.ratio, s.finish_fraction) for night, s in first]))
+
+
+def _entry_digest(case: Case, entry: Blessed) -> str:
+    return _digest(repr((str(case), entry)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def spans(blessed: Iterable[Blessed]) -> list[tuple[datetime, datetime]]:
@@ -150,6 +183,41 @@ def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
     return Sample(time, best, metrics.get("ratio"), finish_fraction(metrics))
 
 
+def _contradiction(entry: Blessed, nights: Nights) -> str:
+    """What a baseline says of its nights that these, on record, do not; empty if they agree, or if
+    they are not all on record."""
+    found = {
+        night: samples
+        for night, runs in nights.items()
+        if entry.first <= night <= entry.last and (samples := samples_of(runs))
+    }
+    if len(found) < entry.nights:
+        return ""
+    if len(found) > entry.nights:
+        return f"it is of {entry.nights} nights, and {len(found)} are on record"
+    baseline = estimate([*found.values()])
+    computed = Blessed.of(baseline, found, entry.blessed, entry.who, entry.why)
+    names = ["bandwidth", "ratio", "finish_fraction"]
+    if entry.settings == computed.settings:
+        names += ["spread", "ratio_spread"]
+    for name in names:
+        said, value = getattr(entry, name), getattr(computed, name)
+        if said != value:
+            return f"its {name} is {said}, and that of the nights on record is {value}"
+    return "" if entry.runs == computed.runs else "the runs on record are not those of its nights"
+
+
+def objection(system: str, folder: Path, case: Case, entry: Blessed, nights: Nights) -> str:
+    """Why the baseline of a case must not be judged by, and what to do; empty if it may."""
+    if why := _contradiction(entry, nights):
+        return (
+            f"{path_of(system, folder)}: the baseline of {case} does not follow from the nights of "
+            f"{entry.first} to {entry.last}: {why}: restore the file or the results database, or "
+            "bless again"
+        )
+    return ""
+
+
 @dataclass(frozen=True)
 class Blessing:
     """What came of it, case by case."""
@@ -181,7 +249,7 @@ def bless(
         try:
             chosen = window(nights, count, first, last)
             baseline = baseline_of([*chosen.values()])
-            blessed[case] = Blessed.of(baseline, [*chosen], date.today(), who, why)
+            blessed[case] = Blessed.of(baseline, chosen, datetime.now(UTC).date(), who, why)
         except BaselineRefused as err:
             refused[case] = str(err)
     if dry_run or not blessed:
@@ -218,7 +286,10 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
         entries = load_yaml(text_of(path))
         if not isinstance(entries, dict):
             raise ValueError("it has no cases")
-        return {Case.parse(str(case)): _entry(case, entry) for case, entry in entries.items()}
+        now = datetime.now(UTC)
+        return {
+            (of := Case.parse(str(case))): _entry(of, entry, now) for case, entry in entries.items()
+        }
     except FileNotFoundError:
         return {}
     except (ValueError, BadYaml) as err:
@@ -228,18 +299,24 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
         ) from None
 
 
-def _entry(case: str, entry: Any) -> Blessed:
+def _entry(case: Case, entry: Any, now: datetime) -> Blessed:
     """ValueError if it is none that could have been blessed: it would fail later, or never."""
     keys = [field.name for field in fields(Blessed)]
-    if not isinstance(entry, dict) or {*entry} != {*keys}:
-        raise ValueError(f"{case}: needs {', '.join(keys)}, and nothing else")
+    if not isinstance(entry, dict) or {*entry} != {*keys, DIGEST}:
+        raise ValueError(f"{case}: needs {', '.join([*keys, DIGEST])}, and nothing else")
     if wrong := [key for key in keys if not _is_valid(key, entry[key])]:
         raise ValueError(f"{case}: {wrong[0]} is {entry[wrong[0]]!r}")
     if (entry["ratio"] is None) != (entry["ratio_spread"] is None):
         raise ValueError(f"{case}: only one of ratio and ratio_spread is null")
     if entry["first"][: len(entry["last"])] > entry["last"]:
         raise ValueError(f"{case}: first is after last")
-    return Blessed(**entry)
+    for key, latest in (("last", night_id(now)), ("blessed", now.date())):
+        if entry[key] > latest:
+            raise ValueError(f"{case}: {key} is {entry[key]}, which is yet to come")
+    blessed = Blessed(**{key: entry[key] for key in keys})
+    if entry[DIGEST] != _entry_digest(case, blessed):
+        raise ValueError(f"{case}: was changed since it was blessed, by hand or in a merge")
+    return blessed
 
 
 def _is_valid(key: str, value: Any) -> bool:
@@ -247,18 +324,22 @@ def _is_valid(key: str, value: Any) -> bool:
         return type(value) is date  # a time of the day is none
     if key in ("first", "last"):
         return isinstance(value, str) and bool(_NIGHT.fullmatch(value))
-    if key in ("settings", "who", "why"):
+    if key in ("runs", "settings", "who", "why"):
         return isinstance(value, str)
     if key in ("ratio", "ratio_spread", "finish_fraction") and value is None:
         return True
     if isinstance(value, bool) or not isinstance(value, int if key == "nights" else int | float):
         return False
-    return 0 <= value <= 1 if key == "finish_fraction" else 0 < value < 1e300  # nor nan
+    least, largest = _RANGES.get(key, (math.ulp(0), 1e300))
+    return bool(least <= value <= largest)  # nor nan
 
 
 def write(system: str, folder: Path, blessed: Mapping[Case, Blessed]) -> None:
     """Write the baselines, whole or not at all; UserError."""
-    ordered = {str(case): asdict(blessed[case]) for case in sorted(blessed, key=str)}
+    ordered = {
+        str(case): asdict(blessed[case]) | {DIGEST: _entry_digest(case, blessed[case])}
+        for case in sorted(blessed, key=str)
+    }
     text = HEADER.format(system=system) + yaml.safe_dump(ordered, sort_keys=False, width=100)
     with whole(path_of(system, folder)) as temporary:
         temporary.write_text(text, "utf-8")

@@ -5,6 +5,7 @@ Whoever adds a check writes its class in reframe_checks, its object here, and a 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,14 +30,15 @@ _SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is recorded of a verified run."""
+    """A number that is recorded of a verified run; none is below 0."""
 
     unit: str  # MiB/s, s, or 1: a part or a ratio
     lower_is_better: bool = False
+    largest: float = math.inf
 
 
 _RATE, _SECONDS, _RATIO = Metric("MiB/s"), Metric("s", lower_is_better=True), Metric("1")
-_PART = Metric("1", lower_is_better=True)
+_PART = Metric("1", lower_is_better=True, largest=1)
 
 DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
 OST = "ost_"  # followed by its number: the rate of one OST, of which there may be any number

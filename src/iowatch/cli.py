@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 import io
+import os
 import re
 import socket
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +25,7 @@ from iowatch.files import UserError
 from iowatch.importers import database as old_data
 from iowatch.night import mail, session
 from iowatch.night import nightly as nights
+from iowatch.night.gate import Night
 from iowatch.paper import published
 from iowatch.run import Run, by_case, day_of
 from iowatch.site import ACCEPTANCE, NIGHTLY, ROOT, read_site, results_database
@@ -68,6 +71,11 @@ def iowatch() -> None:
     Exit code: 0 all is well, 1 something is red or refused, 2 a mistake in what was given; each
     command says what else.
     """
+    for number in range(3):  # one that is closed would be the next file that is opened
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 @contextmanager
@@ -100,16 +108,22 @@ def selected(db: list[Path] | None, case: str, since: datetime | None = None) ->
     return [run for run in runs if matches(str(run.case))]
 
 
+def is_of(system: str, run: Run) -> bool:
+    """Is a run one of a system, or of one of its partitions (`archer:fs3`)?"""
+    name, _, partition = system.partition(":")
+    return run.case.system == name and partition in ("", run.case.partition)
+
+
 def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
-    """The runs of a system or of one of its partitions (`archer:fs3`).
+    """The runs of a system or of one of its partitions.
 
     UserError if there are none: a name that is misspelt must not look like a system without
     results.
     """
-    name, _, partition = system.partition(":")
-    known = [run for run in runs if run.case.system == name]
-    found = [run for run in known if partition in ("", run.case.partition)]
+    found = [run for run in runs if is_of(system, run)]
     if not found:
+        name = system.partition(":")[0]
+        known = [run for run in runs if is_of(name, run)]
         other = {f"{name}:{run.case.partition}" for run in known}
         other |= set() if known else {run.case.system for run in runs}
         only = f", only of {', '.join(sorted(other))}" if other else ""
@@ -119,7 +133,9 @@ def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
 
 @app.command("nightly", rich_help_panel=EVERY_NIGHT)
 def nightly_command(
-    system: Annotated[str, typer.Option(help="System of site_configs/ to measure.")],
+    system: Annotated[
+        str, typer.Option(help="System of site_configs/ to measure, or SYSTEM:PARTITION.")
+    ],
     name: Annotated[
         list[str] | None,
         typer.Option("-n", "--name", help="Only checks that match (ReFrame's -n)."),
@@ -144,7 +160,7 @@ def nightly_command(
     """Run every check of a system and judge the night.
 
     Exit code: 0 green, 1 red, 2 not run (usage, site, or the last night is still at work), 3 green
-    but the mail failed, 130 or 143 interrupted.
+    but the mail or the summary did not get out, 130 or 143 interrupted.
     """
     with session.interruptible():
         with one_line_errors():
@@ -166,10 +182,10 @@ def nightly_command(
             typer.echo(f"iowatch: error: {err}", err=True)
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
-        tables.show_night(night, Console(width=100, highlight=False))
         posted = post(outbox, f"{title}: {tables.in_brief(night)}", tables.as_text(night))
+        shown = show(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
-    raise typer.Exit(code or (0 if posted else 3))
+    raise typer.Exit(code or (0 if posted and shown else 3))
 
 
 def read_time_limit(text: str) -> timedelta:
@@ -186,6 +202,21 @@ def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
             outbox.send(subject, text)
     except mail.MailError as err:
         typer.echo(f"iowatch: error: {err}", err=True)
+        return False
+    return True
+
+
+def show(night: Night) -> bool:
+    """Print the summary; False, and a line, if that failed, as on a full disk."""
+    try:
+        tables.show_night(night, Console(width=100, highlight=False))
+        if sys.stdout:  # not closed
+            sys.stdout.flush()
+    except (OSError, SystemExit) as err:  # rich exits when nobody reads it
+        why = err.strerror if isinstance(err, OSError) else "nobody reads it"
+        typer.echo(f"iowatch: error: the summary cannot be printed: {why}", err=True)
+        with suppress(OSError):  # else Python would try again at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return False
     return True
 
@@ -215,6 +246,9 @@ def report_command(
     """
     progress = Console(stderr=True)
     with one_line_errors():
+        name, _, partition = system.partition(":")
+        if partition:
+            raise UserError(f"--system {system}: a night is the whole system's: give {name}")
         if form not in report.FORMATS:
             raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
         try:
@@ -225,6 +259,12 @@ def report_command(
         databases = db or [results_database()]
         with progress.status("reading the results database"):
             found = report.read(system, databases, night)
+        if found.later:
+            typer.echo(
+                f"iowatch: a clock was wrong: night {found.later} is dated later than now: --night "
+                "shows it",
+                err=True,
+            )
         with progress.status(f"writing the report on {len(found.cases)} case(s)"):
             if form == "html" and output is None:
                 output = report.write_page(found, databases[0].parent)
@@ -293,7 +333,9 @@ def import_command(
 
 @app.command("bless", rich_help_panel=PAST)
 def bless_command(
-    system: Annotated[str, typer.Option(help="System whose cases are blessed.")],
+    system: Annotated[
+        str, typer.Option(help="System whose cases are blessed, or SYSTEM:PARTITION.")
+    ],
     why: Annotated[str, typer.Option(help="Why these nights are good, for readers of the diff.")],
     case: Matching = "",
     count: Annotated[int, typer.Option("--nights", min=1, help="Of the last so many nights.")] = 30,
@@ -317,9 +359,7 @@ def bless_command(
         runs = selected(db, case, since)
         # Of a check without metrics there is nothing to bless.
         cases = by_case(
-            run
-            for run in runs
-            if run.case.system == system and not run.is_after(now) and run.case.metrics
+            run for run in runs if is_of(system, run) and not run.is_after(now) and run.case.metrics
         )
         if not cases:
             raise UserError(
@@ -328,7 +368,8 @@ def bless_command(
             )
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"
         days = _day(first), _day(last)
-        blessing = bless.bless(system, folder, cases, count, *days, who, why, dry_run)
+        name = system.partition(":")[0]
+        blessing = bless.bless(name, folder, cases, count, *days, who, why, dry_run)
     tables.show_blessing(blessing, Console(highlight=False))
     raise typer.Exit(1 if blessing.refused else 0)
 
@@ -401,7 +442,10 @@ def accept_command(
 @app.command("figures", rich_help_panel=TESTS_AND_PAPER)
 def figures_command(
     system: Annotated[
-        str, typer.Option(help="Overlay this system's own results.", show_default="none")
+        str,
+        typer.Option(
+            help="Overlay the own results of this system, or SYSTEM:PARTITION.", show_default="none"
+        ),
     ] = "",
     table: Annotated[
         str, typer.Option(help="Print this table, 1 to 21, and draw nothing.", show_default="none")

@@ -23,6 +23,9 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         if target.exists() and not target.is_file():
             raise UserError(f"{path}: cannot be written: it is no regular file")
+        # Made here and now: what others have put in its place is not written through.
+        temporary.unlink(missing_ok=True)
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         yield temporary
         temporary.replace(target)
     except OSError as err:  # Pillow's have no number
@@ -37,6 +40,14 @@ class UserError(Exception):
 
     Not one of ReFrame's own exceptions: with those it would skip a check and exit with 0.
     """
+
+    def __str__(self) -> str:  # what was given may be anything
+        return one_line(super().__str__())
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks, and with a question mark for what does not print."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 def brief(value: float) -> str:

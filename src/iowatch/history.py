@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import shlex
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -21,7 +22,7 @@ from typing import Any
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
 from iowatch.references import Reference
-from iowatch.run import Run, is_night_id, night_id
+from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
 from iowatch.site import NIGHTLY
 from iowatch.verdict import EXCUSABLE, Kind
@@ -31,8 +32,14 @@ LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFram
 #: Nights that are looked back at. A loss that is older and still there is found anew in them.
 YEAR = timedelta(days=365)
 
+RECORDS = {"sessions", "testcases"}  # ReFrame's tables that every session adds to
+TABLES = RECORDS | {"metadata"}
+
 #: The key of a session's information that has the id of its night.
 NIGHT_KEY = "night"
+
+#: Likewise: how many cases the site's file promised it, and by what.
+PROMISE_KEY = "promise"
 
 #: ReFrame's results of a test that did not come to an end: its session was stopped.
 UNFINISHED = ("abort", "<unknown>")
@@ -59,21 +66,21 @@ def _runs_in(
     file: Path, since: datetime | None, spans: Sequence[tuple[datetime, datetime]]
 ) -> Iterator[Run]:
     """Of sessions that have been read before, in brief."""
-    starts = {
+    began = {
         uuid: start
-        for uuid, start in _starts(file)
+        for uuid, start in starts(file).items()
         if not since or start >= since.timestamp() or _is_in(spans, start)
     }
     brief = RunCache(file)
     try:
-        known = brief.sessions & set(starts)
-        runs_in_brief = brief.read(known, min(starts.values(), default=0.0))
+        known = brief.sessions & set(began)
+        runs_in_brief = brief.read(known, min(began.values(), default=0.0))
         yield from runs_in_brief or ()
-        new = set(starts) - (known if runs_in_brief is not None else set())
+        new = set(began) - (known if runs_in_brief is not None else set())
         for session in sessions(file, new) if new else ():
             runs = list(runs_of(session))
             uuid = session["session_info"]["uuid"]
-            brief.add(uuid, starts[uuid], runs)
+            brief.add(uuid, began[uuid], runs)
             yield from runs
     finally:
         brief.close()
@@ -134,6 +141,7 @@ def _run(case: Case, info: Mapping[str, Any], night: str, test: Mapping[str, Any
         conditions=test.get("conditions") or {},
         slowest=test.get("slowest") or {},
         references=_references(perfvalues),
+        promise=Promise.parse(info.get(PROMISE_KEY) or ""),
     )
 
 
@@ -208,6 +216,8 @@ def _name(key: str) -> str:
 def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """What ReFrame has stored of each session, or of these, as in its reports; UserError."""
     with _database(file) as connection:
+        if connection is None:
+            return
         for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
             if wanted is not None and session not in wanted:
                 continue
@@ -216,10 +226,25 @@ def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict
                 yield _decoded(file, session, text)
 
 
-def _starts(file: Path) -> list[tuple[str, float]]:
-    """The id of each session, and when it began, in seconds since 1970."""
+def starts(file: Path) -> dict[str, float]:
+    """The id of each session, and when it began, in seconds since 1970; UserError."""
     with _database(file) as connection:
-        return _fetch(connection, "SELECT uuid, session_start_unix FROM sessions")
+        if connection is None:
+            return {}
+        return dict(_fetch(connection, "SELECT uuid, session_start_unix FROM sessions"))
+
+
+def clear_empty(file: Path) -> bool:
+    """Remove a database without any session, as a full disk leaves it, for ReFrame makes one anew
+    only where there is none. False: it is no such one. UserError."""
+    with _database(file) as connection:
+        if connection is not None:
+            return False
+    try:
+        file.unlink()
+    except OSError as err:
+        raise UserError(f"{file}: is empty and cannot be removed: {err.strerror}") from None
+    return True
 
 
 def _decoded(file: Path, session: str, text: str) -> dict[str, Any]:
@@ -229,26 +254,30 @@ def _decoded(file: Path, session: str, text: str) -> dict[str, Any]:
         info["uuid"], _, _ = session, info["time_start_unix"], tests_of(stored)
     except (ValueError, TypeError, KeyError) as err:
         raise UserError(
-            f"{file}: session {session} is damaged ({err!r}): restore the database, or delete this "
-            "session from it"
+            f"{file}: session {session} is damaged ({err!r}): restore the database from a backup, "
+            f"or delete it: `reframe --delete-stored-sessions={session}`"
         ) from None
     return stored
 
 
 @contextmanager
-def _database(file: Path) -> Iterator[sqlite3.Connection]:
-    """The database to read from, if it is one of a known ReFrame; UserError."""
+def _database(file: Path) -> Iterator[sqlite3.Connection | None]:
+    """The database to read from, if it is one of a known ReFrame; None: no session was ever stored
+    in it. UserError."""
     if not file.is_file():
         raise UserError(f"{file}: there is no such results database: name one with --db")
     # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
     uri = f"{file.absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
+            if _is_empty(connection):
+                yield None
+                return
             version = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
             if version != [(SCHEMA_VERSION,)]:
                 raise UserError(
                     f"{file}: its schema is version {version[0][0]}, and {SCHEMA_VERSION} is known "
-                    "here: another ReFrame wrote it"
+                    f"here: another ReFrame wrote it: go on with that one, or {_aside(file)}"
                 )
             yield connection
     except sqlite3.OperationalError as err:
@@ -261,11 +290,30 @@ def _database(file: Path) -> Iterator[sqlite3.Connection]:
                 f"{file}: the storing of a session was cut off, and must be undone first: "
                 "read it once as the user who runs ReFrame"
             ) from None
-        raise UserError(f"{file}: not a results database of ReFrame: {err}") from None
+        raise UserError(
+            f"{file}: not a results database of ReFrame ({err}): restore it from a backup, or "
+            f"{_aside(file)}"
+        ) from None
     except sqlite3.DatabaseError as err:  # truncated, or no SQLite at all
         raise UserError(
-            f"{file}: damaged, or no SQLite database ({err}): restore it, or move it away"
+            f"{file}: damaged, or no SQLite database ({err}): restore it from a backup, or "
+            f"{_aside(file)}"
         ) from None
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Has ReFrame made its tables, or some of them or none, and never stored anything?"""
+    tables = {
+        name
+        for (name,) in _fetch(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    filled = (_fetch(connection, f"SELECT 1 FROM {table} LIMIT 1") for table in RECORDS & tables)
+    return tables <= TABLES and not any(filled)
+
+
+def _aside(file: Path) -> str:
+    """What begins history anew, and keeps what there is."""
+    return f"begin anew with `mv {shlex.quote(str(file))} {shlex.quote(f'{file}.damaged')}`"
 
 
 def _is_in(spans: Sequence[tuple[datetime, datetime]], start: float) -> bool:

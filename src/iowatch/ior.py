@@ -61,11 +61,12 @@ def _transfer(case: Case) -> int:
     return plane * next((n for n in planes if n * plane <= _LARGEST), 1)
 
 
-def rate(folder: Path, name: str, case: Case, access: str) -> float:
+def rate(folder: Path, name: str, case: Case, access: str, file: str) -> float:
     """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
 
     In the folder are its summary, its standard output and its exit status, as `name` with the
-    suffixes .json, .out and .code. InvalidResult says what differs or went wrong.
+    suffixes .json, .out and .code; `file` is what it wrote or read, in a directory that no other
+    job has. InvalidResult says what differs or went wrong.
     """
     output, code = folder / f"{name}.out", folder / f"{name}.code"
     said = output.read_text(errors="replace") if output.exists() else ""
@@ -78,7 +79,13 @@ def rate(folder: Path, name: str, case: Case, access: str) -> float:
         data = json.loads((folder / f"{name}.json").read_text())
         test = data["tests"][0]
         results, summary = _flat(test["Results"]), data["summary"]
-        _require(case, access, test["Parameters"], test["Options"]["tasks"], results, summary)
+        asked, tasks = test["Parameters"], test["Options"]["tasks"]
+        if asked["testFileName"] != file:
+            raise InvalidResult(
+                f"IOR: {name}.json is another job's: of {asked['testFileName']}, where {file} was "
+                "asked for"
+            )
+        _require(case, access, asked, tasks, results, summary)
         return float(results[-1]["bwMiB"])
     except (OSError, ValueError) as err:
         raise InvalidResult(f"IOR: {name}.json is not readable JSON: {err}") from None

@@ -59,7 +59,8 @@ def judge(
 def in_force(references: Mapping[str, Reference], blessed: Blessed | None) -> dict[str, Reference]:
     """The references that count for a case with this baseline.
 
-    The baseline knows which nights of the case are noise: it takes the place of their bounds.
+    The baseline knows which nights of the case are noise: it takes the place of their bounds, but
+    for those on bandwidth, which are the site's own word.
     """
     judged = blessed.judged if blessed else ()
     return {name: entry for name, entry in references.items() if name not in judged}

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import CHECKS, METRICS
-from iowatch.files import BadYaml, UserError, load_yaml, text_of
+from iowatch.checks import CHECKS, METRICS, Metric
+from iowatch.files import BadYaml, UserError, brief, load_yaml, text_of
 
 
 class BadReference(UserError):
@@ -59,6 +59,9 @@ class Reference:
             return None
         return threshold if self.is_absolute else self.value * (1 + threshold)
 
+
+#: For which a failure may be expected.
+YEAR = timedelta(days=366)
 
 #: The section for what no section of a check has.
 GENERAL = "general"
@@ -96,7 +99,7 @@ class ReferenceFile:
                     try:
                         return read_references(case, entries)
                     except BadReference as err:
-                        raise self._bad(str(err)) from None
+                        raise self._bad(f"{name}, {key}: {err}") from None
         return {}
 
     def _matches(self, key: Any, case: Case) -> bool:
@@ -112,8 +115,8 @@ class ReferenceFile:
 def read_references(case: Case, entries: Any) -> dict[str, Reference]:
     """The references of a case, from {metric: [value, lower, upper, unit]}.
 
-    BadReference if one is of no metric of the case, bounds nothing or has a wrong threshold or
-    unit: such a reference would never fail.
+    BadReference if one is of no metric of the case, or has a wrong threshold or unit, or bounds
+    nothing that the metric could come to: such a reference would never fail.
     """
     if not isinstance(entries, Mapping):
         raise BadReference(f"{case}: {entries!r} is no mapping of metrics to bounds")
@@ -139,7 +142,27 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
         if upper is not None and not (_is_number(upper) and upper >= 0):
             raise BadReference(f"{name}: {upper!r} is not an upper threshold of 0 or more")
         references[name] = Reference(value, lower, upper)
+        if why := _never_fails(METRICS[name], references[name]):
+            raise BadReference(f"{name}: {entry} can never fail: {why}")
     return references
+
+
+def _never_fails(metric: Metric, reference: Reference) -> str:
+    """Why no run could be worse than this reference; empty if one could."""
+    for number in (reference.value, reference.lower, reference.upper):
+        if number is not None and not 0 <= number <= metric.largest:
+            reach = "0 or more" if metric.largest == math.inf else f"0 to {metric.largest:g}"
+            return f"it comes to {brief(number)}, and the metric is a number of {reach}"
+    side, bound, worst = (
+        ("upper", reference.upper, metric.largest)
+        if metric.lower_is_better
+        else ("lower", reference.lower, 0)
+    )
+    if bound is None:
+        return f"worse is {'above' if side == 'upper' else 'below'}, and it has no {side} threshold"
+    if bound == worst:
+        return f"its {side} bound is {bound:g}, and the metric is never beyond that"
+    return ""
 
 
 def _is_number(value: Any) -> bool:
@@ -160,8 +183,27 @@ class ExpectedFailure:
     def excuses(self, case: str, today: date) -> bool:
         return today <= self.until and bool(self.case.fullmatch(case))
 
+    def excess(self, system: str, today: date) -> str:
+        """What it still excuses beyond a year and the cases that it names; empty if nothing."""
+        if today > self.until:
+            return ""
+        too_much = []
+        if self.until > today + YEAR:
+            too_much.append(f"until {self.until}, more than a year ahead")
+        if any(self.case.fullmatch(made_up) for made_up in _made_up(system)):
+            too_much.append("cases that it does not name")
+        return " and ".join(too_much)
+
     def __str__(self) -> str:
         return f"expected until {self.until}: {self.why}"
+
+
+def _made_up(system: str) -> Iterator[str]:
+    """Case ids whose parts no site has: what matches one of them names no part of a case."""
+    for check in CHECKS.values():
+        for striped in (True, False):
+            names = [parameter.name for parameter in check.parameters_where(striped)]
+            yield "/".join([f"{system}:0/0/0", *(f"{name}=0" for name in names)])
 
 
 def expected_path(system: str, folder: Path) -> Path:

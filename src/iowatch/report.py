@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from iowatch import bless, history, references
 from iowatch.checks import metric
-from iowatch.files import brief, whole
+from iowatch.files import UserError, brief, one_line, whole
 from iowatch.history import YEAR
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
@@ -23,7 +23,7 @@ from iowatch.night.gate import Known, Night, faults, on_record
 from iowatch.plots import Trends, phase_plot
 from iowatch.references import Reference
 from iowatch.run import day_of
-from iowatch.site import reference_folder
+from iowatch.site import read_site, reference_folder
 
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -122,7 +122,7 @@ def _clean(value: Any) -> Any:
     a piece with, stays."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return "".join(c if c.isprintable() else "?" for c in re.sub(r"\s+", " ", value))
+    return one_line(re.sub(r"\s+", " ", value))
 
 
 # Files
@@ -135,7 +135,8 @@ def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
     """
     folder, now = reference_folder(), datetime.now(UTC)
     blessed = bless.read(system, folder)
-    known = Known(blessed, references.read_expected(system, folder))
+    expected = references.read_expected(system, folder)
+    known = Known(blessed, expected, archived=_archived(system))
     until = datetime.combine(day_of(night), now.timetz()) if night else now
     runs = history.read(databases, min(until, now) - YEAR, bless.spans(blessed.values()))
     found = on_record(system, night, runs, known, now)
@@ -145,7 +146,18 @@ def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
         for session in history.sessions(database, found.sessions)
         for fault in faults(session)
     ]
-    return replace(found, problems=[*found.problems, *dict.fromkeys(said)])
+    for row in found.cases:
+        if row.blessed:
+            said.append(bless.objection(system, folder, row.case, row.blessed, row.earlier))
+    return replace(found, problems=[*found.problems, *filter(None, dict.fromkeys(said))])
+
+
+def _archived(system: str) -> Mapping[str, date]:
+    """What the site's file says; nothing where the system is not configured, as on another host."""
+    try:
+        return read_site(system).archived
+    except UserError:
+        return {}
 
 
 def write_page(night: Night, folder: Path) -> Path:

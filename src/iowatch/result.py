@@ -196,6 +196,68 @@ def _slowest(time: dict[str, Any]) -> Slowest:
     return Slowest(time["slowest_rank"], time["slowest_host"], to_mean)
 
 
+#: So far apart the clocks of a login node and a compute node may be, s.
+CLOCKS_APART_S = 300
+
+
+def id_of_round(run_id: str, file: str) -> str:
+    """The id that a run gives to the benchio that writes this file of its job.
+
+    A job may start it many times: `result.2.7.json` is of `ID-2-7`.
+    """
+    rounds = file.partition(".json")[0].split(".")[1:]
+    return "-".join([run_id, *rounds])
+
+
+def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> None:
+    """InvalidResult if the job of the run with this id, made at that time, did not write this file.
+
+    A stage that ReFrame keeps may hold what an earlier job has left there.
+    """
+    asked, found = id_of_round(run_id, file), result.run["id"]
+    if found != asked:
+        raise InvalidResult(
+            f"{file} is another job's: its run has the id {found}, where this one gave {asked}"
+        )
+    if (made - result.started).total_seconds() > CLOCKS_APART_S:
+        raise InvalidResult(
+            f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
+            f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}"
+        )
+
+
+#: What a package of Spack is in a result, and the words before its version there. Versions of
+#: other MPIs are not compared: nobody has seen what they say.
+_PACKAGES = {
+    "hdf5": ("hdf5", ""),
+    "netcdf-c": ("netcdf", ""),
+    "parallel-netcdf": ("pnetcdf", ""),
+    "openmpi": ("mpi", "Open MPI v"),
+    "mpich": ("mpi", "MPICH Version:"),
+}
+_PACKAGE = re.compile(r"\^([\w-]+)@(\S+)")
+
+
+def require_built(versions: Mapping[str, str | None], spec: str) -> None:
+    """InvalidResult if what ran is not linked to what Spack's concrete spec of benchio names.
+
+    An external may be another version than it says, and a module may put another in its place.
+    """
+    for package, asked in _PACKAGE.findall(spec):
+        library, words = _PACKAGES.get(package, ("", ""))
+        number = _NUMBER.search(asked)
+        if not library or not number:
+            continue
+        said = versions.get(library) or "not built in"
+        found = re.search(rf"{words}\s*({_NUMBER.pattern})", said)
+        pairs = zip(found[1].split("."), number[0].split("."), strict=False) if found else ()
+        if not found or any(int(one) != int(other) for one, other in pairs):
+            raise InvalidResult(
+                f"{library}: the library says {said}, where Spack was asked for {package}@{asked}: "
+                "mend the external's version or prefix in spack.yaml, or the modules of the job"
+            )
+
+
 def require(
     result: Result,
     case: Case,

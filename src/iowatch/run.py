@@ -21,6 +21,23 @@ from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
 
 
+@dataclass(frozen=True)
+class Promise:
+    """The cases that a sweep has by the site's file as it stands there, whatever was made of it."""
+
+    cases: int
+    source: str  # a digest of all in the file that says which
+
+    @classmethod
+    def parse(cls, text: str) -> Promise | None:
+        """From its string form; None if that is none."""
+        match = re.fullmatch(r"(\d+)-([0-9a-f]+)", text, re.ASCII)
+        return cls(int(match[1]), match[2]) if match else None
+
+    def __str__(self) -> str:
+        return f"{self.cases}-{self.source}"
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of one case."""
@@ -39,6 +56,7 @@ class Run:
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
+    promise: Promise | None = None  # to its night; None: to none, or none is on record
 
     @property
     def rate(self) -> float | None:

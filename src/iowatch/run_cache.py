@@ -23,7 +23,7 @@ from typing import Any
 from iowatch.case import Case, known_case
 from iowatch.checks import CHECKS
 from iowatch.references import Reference
-from iowatch.run import Run
+from iowatch.run import Promise, Run
 from iowatch.verdict import Kind
 
 SUFFIX = ".runs"
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL);
 CREATE TABLE IF NOT EXISTS runs (
     session TEXT, start REAL, case_id TEXT, time REAL, kind TEXT, sentence TEXT, night TEXT,
     test TEXT, result TEXT, filesystem TEXT, folder TEXT, names TEXT, metrics BLOB,
-    conditions TEXT, slowest TEXT, bounds TEXT
+    conditions TEXT, slowest TEXT, bounds TEXT, promise TEXT
 );
 CREATE INDEX IF NOT EXISTS runs_by_start ON runs (start);
 """
@@ -88,7 +88,7 @@ class RunCache:
         """Keep the runs of a session; kept for good when the cache is closed."""
         if self._connection:
             rows = [_row(start, run) for run in runs]
-            marks = ", ".join("?" * 16)
+            marks = ", ".join("?" * 17)
             try:
                 self._connection.execute(
                     "INSERT OR REPLACE INTO sessions VALUES (?, ?)", [session, start]
@@ -131,6 +131,7 @@ def _row(start: float, run: Run) -> tuple[Any, ...]:
         *(run.night, run.test, run.result, run.filesystem, run.folder),
         *(" ".join(run.metrics), array("d", run.metrics.values()).tobytes()),
         *(_text(run.conditions), _text(run.slowest), _text(bounds)),
+        str(run.promise or ""),
     )
 
 
@@ -154,6 +155,7 @@ def _run(case: Case, row: tuple[Any, ...]) -> Run:
         conditions=Later(row[13]) if row[13] else {},
         slowest=Later(row[14]) if row[14] else {},
         references=_bounds(row[15]) if row[15] else {},
+        promise=_promise(row[16]),
     )
 
 
@@ -165,6 +167,11 @@ def _names(text: str) -> list[str]:
 @cache  # the same few of thousands
 def _same(text: str) -> str:
     return text
+
+
+@cache  # likewise
+def _promise(text: str) -> Promise | None:
+    return Promise.parse(text)
 
 
 @cache  # the same every night

@@ -1,17 +1,22 @@
 """A site's filesystems and sweeps, as ReFrame's configuration has them.
 
 A partition is one node type seen with one filesystem, which its `extras` describe. All keys but
-`settle` are required, so a misspelt one cannot pass unnoticed. site_configs/README.md says what
-each key means.
+`archived` and `settle` are required, so a misspelt one cannot pass unnoticed. What each key means
+stands in site_configs/README.md.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
+import math
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,7 @@ from iowatch.checks import (
     read_text,
 )
 from iowatch.files import UserError
+from iowatch.run import Promise
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS_FOLDER = ROOT / "reframe_checks"
@@ -85,7 +91,7 @@ class Filesystem:
     partition: str
     environs: tuple[str, ...]
     name: str  # such as fs3
-    path: str  # directory to write under; made if only its last component is missing
+    path: str  # directory to write under; what if it is missing: reframe_checks/run_directory.py
     types: tuple[str, ...]  # statfs names that benchio may find there
     peak: float  # MiB/s that nothing can exceed: link or memory bandwidth
     osts: int | None  # None: not striped
@@ -93,6 +99,8 @@ class Filesystem:
     writers_per_node: int  # where a sweep does not say so itself
     keep_days: int  # that the raw results of a run are kept
     sweeps: Mapping[str, Sweep]
+    #: Up to this day nights may be missing from the results database: the site has moved them out.
+    archived: date | None = None
     settle: int = 0  # seconds to wait after a round's files are removed, before the next begins
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
@@ -130,9 +138,15 @@ class Site:
     is_whole: bool  # not only one partition
     prefix: Path  # of what ReFrame writes
     database: Path  # ReFrame's results
+    promises: Mapping[str, Promise]  # of each sweep
 
     def cases(self, sweep: str) -> set[Case]:
         return cases(self.filesystems, sweep)
+
+    @property
+    def archived(self) -> dict[str, date]:
+        """The partitions of which nights were archived, and up to which day."""
+        return {p.partition: p.archived for p in self.filesystems if p.archived}
 
 
 def read_site(system: str) -> Site:
@@ -156,9 +170,52 @@ def read_site(system: str) -> Site:
             for partition in partitions
         ),
         ":" not in system,
-        Path(os.environ.get("RFM_PREFIX") or config.get("systems/0/prefix")),
+        require_for_jobs("RFM_PREFIX, or 'prefix' of the system", _prefix(config)),
         _database(config),
+        {sweep: promise(partitions, sweep) for sweep in SWEEPS},
     )
+
+
+def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
+    """What ReFrame's configuration of these partitions, which is valid, promises of a sweep.
+
+    For the gate: it shares nothing with what makes the cases, so that none is lost there unseen.
+    """
+    everywhere = sum(check.is_everywhere for check in CHECKS.values())
+    count, source = 0, []
+    for partition in partitions:
+        environs, extras = partition["environs"], partition["extras"]
+        checks = extras["sweeps"][sweep]
+        products = [
+            math.prod(map(len, values.values()))
+            for given in checks.values()
+            for values in (given if isinstance(given, list) else [given])
+        ]
+        count += len(environs) * (sum(products) + (everywhere if checks else 0))
+        source.append((partition["name"], environs, checks, extras["writers_per_node"]))
+    text = json.dumps(source, sort_keys=True, default=str)
+    return Promise(count, hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def require_for_jobs(name: str, folder: Path) -> Path:
+    """This folder, if jobs can be started in it and can name it; else UserError.
+
+    ReFrame cuts the path of a job script into words, as a shell does.
+    """
+    if found := _UNFIT.search(str(folder.absolute())):
+        raise UserError(
+            f"{name}: {str(folder)!r} has {found[0]!r} in it, and no job can run there: name a "
+            "path without blanks, quotes, $ and backslashes"
+        )
+    return folder
+
+
+_UNFIT = re.compile(r"[\s'\"`$\\]")
+
+
+def _prefix(config: Any) -> Path:
+    given = os.environ.get("RFM_PREFIX") or config.get("systems/0/prefix")
+    return Path(os.path.expandvars(given))
 
 
 def results_database() -> Path:
@@ -253,6 +310,7 @@ def read_filesystem(
         writers_per_node=writers_per_node,
         keep_days=read("keep_days", read_count),
         sweeps=read("sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node)),
+        archived=read("archived", _past_day) if "archived" in extras else None,
         settle=read("settle", read_count) if "settle" in extras else 0,
     )
 
@@ -260,6 +318,8 @@ def read_filesystem(
 def _directory(value: Any) -> str:
     if not isinstance(value, str) or not value.startswith("/"):
         raise ValueError(f"is not an absolute path: {value!r}")
+    if found := _UNFIT.search(value):
+        raise ValueError(f"has {found[0]!r} in it, which no job can use: {value!r}")
     return value
 
 
@@ -277,6 +337,16 @@ def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"is neither True nor False: {value!r}")
     return value
+
+
+def _past_day(value: Any) -> date:
+    try:
+        day = date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"is no day such as '2026-10-31': {value!r}") from None
+    if day > datetime.now(UTC).date():  # nights to come would be missed by nobody
+        raise ValueError(f"is a day to come: {value!r}")
+    return day
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -80,7 +80,7 @@ from iowatch.night.nightly import look_back
 from iowatch.site import Site
 
 start()
-known, runs = look_back(Site("small", (), True, database.parent, database), now)
+known, runs = look_back(Site("small", (), True, database.parent, database, {}), now)
 lap("read")
 night = night_of("small", max(run.night for run in runs), runs, known, now)
 page = report.write_page(night, database.parent)
@@ -192,9 +192,11 @@ def bless_all(template: Template, nights: list[datetime], folder: Path) -> None:
             found = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
             sample = Sample(began, found["stable_max"], found["ratio"], found["finish_fraction"])
             samples[test["case_id"]].append([sample])
-    ids = [night_id(began) for began in nights]
+    ids, last = [night_id(began) for began in nights], nights[-1].date()
     blessed = {
-        Case.parse(case): bless.Blessed.of(estimate(own), ids, nights[-1].date(), "ops", "quiet")
+        Case.parse(case): bless.Blessed.of(
+            estimate(own), dict(zip(ids, own, strict=True)), last, "ops", "quiet"
+        )
         for case, own in samples.items()
     }
     bless.path_of("small", folder).parent.mkdir()

@@ -1,5 +1,6 @@
 """Options that change how a file is written: never what is in it, and what came of them is said."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from math import prod
@@ -11,7 +12,7 @@ import netCDF4
 import pytest
 import reference_data
 from benchio.traces import calls_on, watched
-from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, Run, each, run_directory
+from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, THROUGH_MPIIO, Run, each, run_directory
 
 from iowatch.checks import format_size
 
@@ -166,6 +167,34 @@ def test_collective_transfer_is_observed(outcomes: dict[str, Outcome]) -> None:
                 "echoed": None,
                 "observed": observed,
             }
+
+
+def test_collective_writes_are_not_every_ranks_own(
+    need: Callable[[str], str], mpirun: Callable[..., Run], new_directory: Callable[[], Path]
+) -> None:
+    """Whatever a library says of itself: where the ranks' rows alternate in the file, ROMIO has one
+    process of a node write what all have; independent transfers are each rank's own."""
+    ranks, extent = 3, 32
+
+    def check(collective: str) -> None:
+        directory = new_directory()
+        traces = directory.parent / "traces"
+        done = mpirun(
+            ranks, "--backend", ",".join(THROUGH_MPIIO), "--local-size", extent,
+            "--grid", f"{ranks}x1x1", "--collective", collective, "--warmup", 0, "--repeats", 1,
+            "--dir", directory, launcher=watched(need, traces), env={"OMPI_MCA_io": "romio321"},
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        for backend in THROUGH_MPIIO:
+            moved: Counter[str] = Counter()
+            for call in calls_on(traces, FILES[backend]):
+                if call.kind == "write":
+                    moved[call.process] += call.value
+            # Another one may write what is the library's own.
+            writers = [process for process, count in moved.items() if count >= 8 * extent**3]
+            assert (len(writers) == ranks) == (collective == "no"), (backend, moved)
+
+    each(["yes", "no"], check)
 
 
 def test_collective_metadata_is_echoed(outcomes: dict[str, Outcome]) -> None:

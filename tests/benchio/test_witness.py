@@ -132,6 +132,17 @@ def test_witness_in_memory_says_so(
         assert witness["page_cache_fraction"] > 0.99, backend
 
 
+def test_witness_in_memory_is_not_past_the_page_cache(
+    mpirun: Callable[..., Run], read_result: ReadResult, memory: Path
+) -> None:
+    """There O_DIRECT is refused, or taken in name alone."""
+    done = mpirun(RANKS, *options(memory, memory / "result.json"))
+    assert done.code == 0, done.err
+    for backend, witness in witnesses_of(read_result(memory / "result.json")):
+        assert witness["direct"] is False, backend
+    assert "past the page cache" not in done.out
+
+
 LAYOUTS = [
     "--files process --local-size 17",
     "--files 2 --local-size 8",

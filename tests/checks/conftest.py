@@ -33,7 +33,7 @@ exec {python} {program} "{fault}" "$@"
 REFERENCES = """\
 SharedFileWrite:
   small:.*:
-    close_fraction: [0, null, 1, '1']
+    close_fraction: [0, null, 0.999, '1']
 """
 
 
@@ -163,13 +163,14 @@ class Site:
             programs[name].write_text(
                 "#!/bin/bash\n"
                 "directory=$(sed -n 's/.*--dir \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
+                "run=$(sed -n 's/.*--run-id \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
                 'case "$*" in\n'  # the file of the case's backend, not of its control
                 "*netcdf*) file=netcdf.nc ;;\n"
                 "*hdf5*) file=hdf5.h5 ;;\n"
                 "*) file=mpiio.dat ;;\n"
                 "esac\n"
-                f"export {variables} FAULT_FILE=$directory/benchio.faulty/$file\n"
-                f'exec {self.benchio} "$@" ${{directory:+--run-id faulty}}\n'
+                f"export {variables} FAULT_FILE=$directory/benchio.$run/$file\n"
+                f'exec {self.benchio} "$@"\n'
             )
             programs[name].chmod(0o755)
         usual = [*self.faults, *self.injected] or ["real"]

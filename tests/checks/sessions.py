@@ -5,7 +5,7 @@ import sqlite3
 import time
 import uuid
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from iowatch.run import night_id
 
@@ -53,6 +53,6 @@ def bless_a_month(site):
     forget_first(site.database)
     done = site._run(
         "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
-        "--to", date.today() - timedelta(days=20),
+        "--to", datetime.now(UTC).date() - timedelta(days=20),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -28,7 +29,13 @@ result = make_result(
     filesystem=value["--fs-type"].split(",")[0],
     directory=value["--dir"],
     slowdown={"hdf5": 10.0} if fault == "slow hdf5" else None,
+    run_id=value["--run-id"],
+    started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
 )
+if fault == "another run":
+    result["run"]["id"] += "-2"
+elif fault == "early":
+    result["started"] = "2026-01-31T01:02:03.004Z"
 text = json.dumps(result)
 if fault == "cut off":
     text = text[: len(text) // 2]

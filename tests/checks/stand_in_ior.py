@@ -19,7 +19,7 @@ summary = next(word.split("=")[1] for word in words if word.startswith("summaryF
 
 tasks, block = int(os.environ["OMPI_COMM_WORLD_SIZE"]), int(value["-b"])
 mib = tasks * block / 2**20
-seconds = 1.0 if how in ("wrong data", "no sync") else float(how)
+seconds = 1.0 if how in ("wrong data", "no sync", "another run") else float(how)
 access = "write" if "-w" in words else "read"
 file = Path(value["-o"])
 files = [file] if "-F" not in words else [Path(f"{file}.{task:08}") for task in range(tasks)]
@@ -32,6 +32,7 @@ data = json.loads(RECORD.read_text())
 (test,) = data["tests"]
 test["Parameters"].update(
     api=value["-a"],
+    testFileName=value["-o"] if how != "another run" else "/elsewhere/ior",
     blockSize=block,
     fsync=int("-e" in words and how != "no sync"),
     checkWrite=int("-W" in words),

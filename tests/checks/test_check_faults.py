@@ -22,6 +22,8 @@ FAULTS = {
     "cut_off": ("cut off", "invalid", "result.json is not readable JSON", RESULT),
     "no_rate": ("no rate", "invalid", "'total' is a required property", RESULT),
     "no_result": ("no result", "invalid", "benchio: error: stand-in: wrote nothing", set()),
+    "another": ("another run", "invalid", "result.json is another job's: its run has", RESULT),
+    "early": ("early", "invalid", "result.json began at 2026-01-31 01:02:03 UTC, before", RESULT),
     "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its", RESULT),
     "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s", RESULT),
     "slow_hdf5": ("slow hdf5", "regression", "ratio is 0.1, below its bound 0.45", RESULT),
@@ -89,6 +91,31 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     listed = site._run("iowatch", "history", "--case", "/hangs/SharedFileWrite").stdout
     assert str(site.kept / last["hangs"].night) in listed
     assert str(last["hangs"].folder) in listed
+
+
+def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
+    """Of one that stops before it measures, and of one that never starts."""
+    path = site.scratch / "filesystem"
+    site.extras["path"] = str(path)
+    site.faults = {"gnu": "none"}
+    site.environment.update(RFM_CLEAN_STAGEDIR="0", RFM_KEEP_STAGE_FILES="1")
+    done = site.reframe("-r", "-n", "SharedFileWrite")
+    assert done.returncode == 0, done.stdout
+    path.rmdir()
+    path.touch()
+    done = site.reframe("-r", "-n", "SharedFileWrite")
+    assert done.returncode == 1, done.stdout
+    (test,) = site.report()
+    assert (test["verdict"], test["metrics"]) == ("invalid", {}), test["sentence"]
+    assert "Not a directory" in test["sentence"]
+    assert "result.json" not in {file.name for file in Path(test["kept"]).iterdir()}
+
+    path.unlink()
+    site.partition["prepare_cmds"] = ["exit 0"]
+    done = site.reframe("-r")
+    assert done.returncode == 1, done.stdout
+    tests = site.report("LibraryVersions")
+    assert {test["verdict"] for test in tests} <= {"invalid"}, tests
 
 
 # Of shim.c: what happens to the file of the case's backend, and a regular expression for what the

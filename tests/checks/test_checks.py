@@ -2,9 +2,10 @@
 
 import os
 import re
+import subprocess
 import time
 from collections import Counter
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,27 @@ def leave(scratch, name, mark, days):
     return folder
 
 
+def test_a_place_where_no_job_can_run_is_refused_by_name(site):
+    """ReFrame itself would look for a script by the first word of its path."""
+    site.faults = {"gnu": "none"}
+    for name, wanted in (
+        ("RFM_PREFIX", "Reason: reframe error: RFM_PREFIX or --prefix: '"),
+        ("RFM_STAGE_DIR", "Reason: reframe error: RFM_STAGE_DIR or --stage: '"),
+    ):
+        site.environment = {name: str(site.folder / "a place")}
+        done = site.reframe("-r")
+        assert done.returncode == 1, done.stdout
+        (said,) = [line for line in done.stdout.splitlines() if "Reason:" in line]
+        assert wanted in said
+        assert "has ' ' in it, and no job can run there: name a path without blanks" in said
+        assert "Traceback" not in done.stdout
+    site.environment = {"RFM_PREFIX": str(site.folder / "a place")}
+    done = site.iowatch()
+    assert done.returncode == 2, done.stdout
+    assert len(done.stdout.splitlines()) == 1, done.stdout
+    assert "RFM_PREFIX, or 'prefix' of the system: '" in done.stdout
+
+
 def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     """A partition for each place that a job may meet."""
     common = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
@@ -135,11 +157,11 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     site.references = (
         "SharedFileRead:\n"
         "  small:memory/.*: {ratio: [0.002, -0.5, null]}\n"
-        "  .*: {total_max: [1, -1, null]}\n"
+        "  .*: {total_max: [1, -0.999, null]}\n"
         "SystemLoad: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
         "FilePerProcess: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
-        "general: {'.*': {total_max: [1, -1, null]}}\n"
-        "SharedFileWrite: {'small:.*': {close_fraction: [0, null, 1, '1']}}\n"
+        "general: {'.*': {total_max: [1, -0.999, null]}}\n"
+        "SharedFileWrite: {'small:.*': {close_fraction: [0, null, 0.999, '1']}}\n"
     )
     done = site.reframe("-r", "-S", "repeats=3")
     assert done.returncode == 1, done.stdout
@@ -185,7 +207,7 @@ def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
         name: {"extras": {"type": ["tmpfs", *(["lustre"] if name != "memory" else [])]}}
         for name in ("memory", "lustre", "excused", "late")
     }
-    today = date.today()
+    today = datetime.now(UTC).date()
     why = "a new module is asked for"
     site.expect_failures(
         ("small:excused/old/LibraryVersions", today, why),
@@ -279,6 +301,51 @@ def test_checks_can_be_repeated(site):
     tests = site.report()
     assert [test["result"] for test in tests] == ["pass", "pass"]
     assert len({test["kept"] for test in tests}) == 2, "each has raw results of its own"
+
+
+READ_ONLY = ["unshare", "--mount", "--propagation", "private", "bash", "-euc"]
+MOUNTED = """
+    mount --bind {root} {root}
+    mount --bind {changed} {source}
+    mount -o remount,ro,bind {root}
+    exec {command}
+"""
+
+
+def test_benchio_of_a_read_only_checkout_is_taken_as_it_is(site, tmp_path):
+    """If it is up to date; nothing is built or locked there."""
+    tried = subprocess.run([*READ_ONLY, "mount -t tmpfs x /mnt"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"mounting needs root: {tried.stderr.strip()}")
+    site.faults = {"gnu": "none"}
+    source = ROOT / "src" / "benchio" / "lib" / "clock.f90"
+    changed = tmp_path / "clock.f90"
+    changed.write_text("")
+
+    def checked(file):
+        command = f"reframe -c {ROOT}/reframe_checks -r --system small -S BuiltBenchio.build=cmake"
+        script = MOUNTED.format(root=ROOT, source=source, changed=file, command=command)
+        return site._run(*READ_ONLY, script)
+
+    done = checked(source)
+    assert done.returncode == 0, done.stdout
+    done = checked(changed)
+    assert done.returncode == 1
+    assert (
+        f"{ROOT}/build/bin/benchio is older than {source}: ask whoever owns this checkout to run "
+        "`make setup`, or name a prebuilt one as 'benchio' in the extras of environment 'gnu'"
+    ) in " ".join(done.stdout.split())
+
+    setup = subprocess.run(
+        [*READ_ONLY, MOUNTED.format(
+            root=ROOT, source=source, changed=source, command=ROOT / "scripts" / "setup.sh"
+        )],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert setup.returncode == 1
+    (line,) = setup.stderr.splitlines()
+    assert line.startswith(f"set-up: {ROOT}/build cannot be written: use what is set up there")
 
 
 def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):

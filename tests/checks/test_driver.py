@@ -43,11 +43,20 @@ def processes_of(site):
     return found
 
 
+def staged(site):
+    """What jobs have said in the stage folders of the site."""
+    return set((site.folder / "run" / "stage").rglob("rfm_job.out"))
+
+
 def test_interrupted_night(hanging):
     process = hanging.start(*NIGHTLY)
     try:
         wait_for_job(hanging, process, "hangs")
         second = hanging.iowatch("--quiet")
+        during = staged(hanging)
+        by_hand = hanging.reframe("--dry-run")
+        assert by_hand.returncode == 0, by_hand.stdout
+        assert staged(hanging) == during != set(), "ReFrame by hand touches no job of the night"
         process.terminate()
         output, _ = process.communicate(timeout=60)
     finally:

@@ -4,7 +4,7 @@ import gc
 import re
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from checks.replay import sessions
 from checks.sessions import store
 
 from iowatch.files import UserError
-from iowatch.history import read
+from iowatch.history import clear_empty, read
 from iowatch.run import by_case, day_of
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
@@ -94,12 +94,19 @@ def execute(statement):
     return change
 
 
+def foreign(path):
+    """Somebody else's: not to be removed, though it has no session."""
+    path.unlink()
+    execute("CREATE TABLE mine (a)")(path)
+
+
 SPOILED = [
     (truncate, "damaged, or no SQLite database"),
     (lambda path: path.write_text("results\n" * 99), "damaged, or no SQLite database"),
     (Path.unlink, "there is no such results database: name one with --db"),
-    (lambda path: path.write_bytes(b""), "not a results database of ReFrame: no such table"),
-    (execute("DROP TABLE sessions"), "not a results database of ReFrame: no such table"),
+    (execute("DROP TABLE sessions"), r"not a results database of ReFrame \(no such table"),
+    (execute("DROP TABLE metadata"), r"not a results database of ReFrame \(no such table"),
+    (lambda path: foreign(path), r"not a results database of ReFrame \(no such table"),
     (execute("UPDATE metadata SET schema_version = '9.0'"), "its schema is version 9.0"),
     (execute("DELETE FROM metadata"), "its schema is version none"),
     (execute("UPDATE sessions SET json_blob = '{'"), "session [-0-9a-f]+ is damaged"),
@@ -112,9 +119,52 @@ def test_what_is_no_database_of_reframe_is_named(night, tmp_path):
     for number, (spoil, sentence) in enumerate(SPOILED):
         database = Path(shutil.copy(night, tmp_path / f"{number}.db"))
         spoil(database)
-        with pytest.raises(UserError, match=f"^{database}: {sentence}"):
+        with pytest.raises(UserError, match=f"^{database}: {sentence}") as told:
             read([database])
         assert gc.isenabled(), sentence
+        advice = ("--db", f"`mv {database} {database}.damaged`", "`reframe --delete-stored-session")
+        assert any(command in str(told.value) for command in advice), "what to do"
+        if database.exists():
+            with suppress(UserError):
+                clear_empty(database)
+            assert database.exists(), "what is there is kept"
+
+
+def test_session_that_is_damaged_goes_as_the_message_says(site, night, tmp_path):
+    database = Path(shutil.copy(night, tmp_path / "results.db"))
+    store(database, 1)
+    execute("UPDATE sessions SET json_blob = '{' WHERE rowid = 1")(database)
+    with pytest.raises(UserError) as told:
+        read([database])
+    (command,) = re.findall("`(.*)`", str(told.value))
+    site.environment["RFM_SQLITE_DB_FILE"] = str(database)
+    done = site._run(*command.split())
+    assert done.returncode == 0, done.stdout
+    assert len(read([database])) == 6
+
+
+def without_sessions(path):
+    execute("DELETE FROM testcases")(path)
+    execute("DELETE FROM sessions")(path)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_bytes(b""),
+        without_sessions,
+        lambda path: (without_sessions(path), execute("DROP TABLE metadata")(path)),
+        lambda path: (without_sessions(path), execute("DELETE FROM metadata")(path)),
+        lambda path: (path.unlink(), execute("CREATE TABLE sessions(uuid TEXT)")(path)),
+    ],
+)
+def test_database_in_which_nothing_was_ever_stored_is_no_past(database, spoil):
+    """A full disk cut ReFrame off while it made the tables."""
+    assert not clear_empty(database)
+    spoil(database)
+    assert read([database]) == []
+    assert clear_empty(database)
+    assert not database.exists()
 
 
 def test_runs_in_brief_may_be_damaged_old_or_of_sessions_that_are_gone(database):

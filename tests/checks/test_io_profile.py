@@ -2,7 +2,7 @@
 
 import os
 import sys
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -100,7 +100,7 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
     site.leave("module", darshan="no-such-module")
     site.leave("other", darshan="/etc/passwd")
     site.leave("without", darshan="")
-    today = date.today()
+    today = datetime.now(UTC).date()
     site.expect_failures((".*/excused/IoProfile/.*", today, "a new module is asked for"))
     done = site.reframe("-r", "-n", "IoProfile")
     assert done.returncode == 1, done.stdout

@@ -45,6 +45,7 @@ def stand_in(site, name, how):
 IORS = {
     "fast": ("1e-6", "fail", "regression", "below its bound 0.5 in "),
     "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
+    "another": ("another run", "fail", "invalid", "IOR: ior.1.json is another job's: of /else"),
     "unsynced": ("no sync", "fail", "invalid", "IOR: fsync: 0, where 1 was asked for"),
 }
 
@@ -76,7 +77,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     peer.injected["without"] = ""
     done = peer.reframe("-r", "-S", "repeats=3")
     assert done.returncode == 1, done.stdout
-    assert "4 failure(s), 0 expected failure(s), 1 skipped" in done.stdout
+    assert "5 failure(s), 0 expected failure(s), 1 skipped" in done.stdout
     assert "there is no ior on PATH or in Spack: name its path as 'ior'" in done.stdout
     tests = [test for test in peer.report() if test["result"] != "skip"]
     assert list(peer.scratch.iterdir()) == []

@@ -103,7 +103,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert command(script).startswith(launch.format(**size) + str(ROOT)), case
         assert f"--fs-type {','.join(filesystem.types)} " in command(script), case
         assert "--settle" not in script, "no site asks for it"
-        assert f'mktemp -d "{filesystem.path}/iowatch.XXXXXX"' in script, case
+        assert f'PLACE="{filesystem.path}"\n' in script, case
         if filesystem.osts is None:
             assert "--stripe" not in script, case
         else:
@@ -123,7 +123,7 @@ def test_jobs_of_archer_are_the_papers(dry_run):
         "/local_size=128x128x128/writers=48"
     )
     assert "--backend mpiio,hdf5 " in command(scripts[case])
-    assert 'mktemp -d "/fs3/z01/iowatch/iowatch.XXXXXX"' in scripts[case]
+    assert 'PLACE="/fs3/z01/iowatch"\n' in scripts[case]
 
 
 @pytest.mark.slow

@@ -1,45 +1,14 @@
 """Filesystems with faults, and runs that meet them."""
 
-import ctypes
 import json
-import os
 import re
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Run, compiled, injected
 from faults.attempts import RANKS, STATUS, Attempt, Way, few_mib, file_of, no_rate, result_of
-
-CLONE_NEWNS = 0x20000
-
-
-@pytest.fixture(scope="session")
-def own_mounts() -> None:
-    """Moves this process to a mount namespace of its own: whatever happens to it, nobody else sees
-    its mounts, and none outlives it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0:
-        pytest.skip(f"mounting needs root: unshare: {os.strerror(ctypes.get_errno())}")
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-
-
-@pytest.fixture
-def tmpfs(own_mounts: None, new_directory: Callable[[], Path]) -> Iterator[Callable[[str], Path]]:
-    """tmpfs("size=4m"): a new directory of its own filesystem, mounted with these options."""
-    mounted = []
-
-    def mount(options: str) -> Path:
-        directory = new_directory()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory], check=True)
-        mounted.append(directory)
-        return directory
-
-    yield mount
-    for directory in mounted:
-        subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Run, each
-from faults.attempts import IO, RANKS, VERIFICATION, few_mib, no_rate, result_of
+from faults.attempts import IO, RANKS, SIZE, VERIFICATION, few_mib, no_rate, result_of
 
 
 @pytest.fixture
@@ -20,11 +21,11 @@ def spoil(
     """spoil("nc_enddef", "netcdf", options...): such a run, long before --phase-limit ends it.
     Checked for what it must show."""
 
-    def start(call: str, backend: str, *options: object) -> Run:
+    def start(call: str, backend: str, *options: object, ranks: int = RANKS) -> Run:
         directory = new_directory()
         result = result_of(directory)
         done = mpirun(
-            RANKS, *few_mib(backend, directory, result), *options, timeout=30,
+            ranks, *few_mib(backend, directory, result), *options, timeout=30,
             env={"LIBRARY_FAULT": call}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
         )  # fmt: skip
         assert no_rate(done)
@@ -67,3 +68,25 @@ def test_read_that_reads_nothing(spoil: Callable[..., Run]) -> None:
         assert done.code == VERIFICATION, done.err
 
     each(["--operation read", "--chunk 32x32x32"], check)
+
+
+def test_read_that_reads_nothing_of_a_single_rank(spoil: Callable[..., Run]) -> None:
+    """It reads its own block, and would find it in memory where it was written from."""
+    for options in (["--operation", "read"], ["--chunk", "32x32x32"]):
+        done = spoil("H5Dread", "hdf5", *options, ranks=1)
+        assert done.code == VERIFICATION, done.err
+
+
+def test_transfer_that_is_short(spoil: Callable[..., Run]) -> None:
+    """MPI reports one as success, and only its status tells. The data here are whole."""
+
+    def check(case: tuple[str, str]) -> None:
+        operation, collective = case
+        done = spoil("short", "mpiio", "--operation", operation, "--collective", collective)
+        assert done.code == IO, done.err
+        elements = prod(SIZE)
+        said = f": short transfer: {elements // 2} of {elements} elements"
+        assert done.errors[0].startswith("rank 1: MPI_File_write_at"), done.errors
+        assert done.errors[0].endswith(said), done.errors
+
+    each(itertools.product(["write", "read"], ["yes", "no"]), check)

@@ -172,7 +172,8 @@ class Slurm:
         key.chmod(0o400)
         self.machine.sh("mount", "--bind", "hosts", "/etc/hosts")
         for name in FILESYSTEMS:
-            self.machine.sh("mount", "-t", "tmpfs", "-o", "size=2g", name, self.folder / name)
+            options = ["-t", "tmpfs", "-o", "size=2g,mode=755"]
+            self.machine.sh("mount", *options, name, self.folder / name)
 
     def _daemon(self, *words: object, name: str = "") -> Daemon:
         return self.machine.daemon(name or str(words[0]), *words, env=self.env)

@@ -102,7 +102,7 @@ def check_striping(directory: Path, key: Case, runs: int) -> None:
         wanted.append(f"setstripe -c {key.stripe_count} -S {key.stripe_size * MIB}{offset} ")
     assert len(calls) == len(wanted), calls
     for call, start in zip(calls, wanted, strict=True):
-        own = r"/\S+/iowatch/iowatch\.\w{6}/benchio\.\w{16}"
+        own = r"/\S+/iowatch/iowatch\.\w{6}/benchio\.[\w-]+"
         assert re.fullmatch(re.escape(start) + own, call), call
 
 

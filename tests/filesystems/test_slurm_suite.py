@@ -42,7 +42,7 @@ def test_night(suite: Suite) -> None:
     # on a node each, so that there is room for more than may run
     write = {"SharedFileWrite": {**WRITE["SharedFileWrite"], "nodes": [1]}}
     directories = [suite.add(name, {**write, **READ}) for name in ("fs2", "fs3")]
-    begin = datetime.now()
+    begin = datetime.now().astimezone()
     done = suite.run(suite.nightly())
     assert done.code == 0, done.out + done.err
     assert "green: 8 case(s) measured, 0 with a red verdict, 0 problem(s)" in done.out
@@ -59,7 +59,7 @@ def test_two_sessions_take_turns(suite: Suite) -> None:
     """On four nodes there is room for a job of each, but not on one filesystem."""
     suite.prepare = ["sleep 2"]
     suite.add("fs2", ONE)
-    begin = datetime.now()
+    begin = datetime.now().astimezone()
     sessions = []
     for name in ("first", "second"):
         suite.environment["RFM_PREFIX"] = str(suite.folder / name)
@@ -143,7 +143,7 @@ def test_killed_job(suite: Suite, endless: Endless) -> None:
     run_once(suite)
     assert left(suite, endless.directory) == sorted([dead, *others]), "a job may still use it"
 
-    old = datetime.now().timestamp() - 3 * 24 * 3600
+    old = datetime.now().astimezone().timestamp() - 3 * 24 * 3600
     for path in [*seen.glob("*"), *seen.glob("*/.iowatch")]:
         os.utime(path, (old, old))
     run_once(suite)

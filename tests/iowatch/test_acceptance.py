@@ -29,6 +29,7 @@ criteria:
 {LINE}"""
 WRONG = [  # what stands in the contract, what stands there instead, and what is said of it
     ("system: archer\n", "", "contract.yaml: needs system, title and criteria"),
+    ("system: archer", "system: archer:fs3", "system is 'archer:fs3': give the whole system, and"),
     ("title:", "titel:", "contract.yaml: needs system, title and criteria"),
     (CONTRACT, "[", "contract.yaml: cannot be read"),
     ("0.5", "0.5, at_least: 0.7", "cannot be read: line 4: key 'at_least' stands"),

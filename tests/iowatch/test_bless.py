@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from nights import HDF5, ran
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.bless import bless, read, sample_of, spans, write
+from iowatch.bless import bless, objection, read, sample_of, spans, write
 from iowatch.files import UserError
 from iowatch.run import by_case, night_id
 
@@ -63,7 +64,8 @@ def test_baseline_says_what_who_when_and_why(folder):
     entry = done.blessed[HDF5]
     assert (entry.bandwidth, entry.ratio, entry.finish_fraction) == (1000.0, 0.9, 0.02)
     assert (entry.nights, entry.first, entry.last) == (30, "2026-01-01T030000", "2026-01-30T030000")
-    assert (entry.who, entry.why, entry.blessed) == ("jane", "quiet weeks", date.today())
+    assert (entry.who, entry.why) == ("jane", "quiet weeks")
+    assert entry.blessed == datetime.now(UTC).date()
     assert read("archer", folder) == done.blessed
     assert blessing(folder, nights()).before == done.blessed
     assert (folder / "archer.yaml").read_text() == "SharedFileWrite: {}\n", "it is not touched"
@@ -71,10 +73,10 @@ def test_baseline_says_what_who_when_and_why(folder):
 
 def test_what_was_not_known_of_the_nights_is_not_judged(folder):
     entry = blessing(folder, nights()).blessed[HDF5]
-    rates, fractions = {"total_max", "stable_max"}, {"close_fraction", "finish_fraction"}
-    assert entry.judged == {*rates, "ratio", *fractions}
-    assert replace(entry, ratio=None, finish_fraction=None).judged == rates
-    assert replace(entry, ratio=None).judged == rates | fractions
+    fractions = {"close_fraction", "finish_fraction"}
+    assert entry.judged == {"ratio", *fractions}
+    assert replace(entry, ratio=None, finish_fraction=None).judged == set()
+    assert replace(entry, ratio=None).judged == fractions
 
 
 def test_writes_are_judged_with_their_sync_and_others_as_they_are():
@@ -196,9 +198,11 @@ def test_value_that_was_never_blessed_is_named(folder, baselines):
     text = baselines.read_text()
     for key, value in (
         ("bandwidth", "x"), ("bandwidth", 0), ("bandwidth", True), ("bandwidth", float("nan")),
-        ("bandwidth", 10**400), ("spread", 0), ("spread", None), ("ratio", -1), ("ratio", "1"),
+        ("bandwidth", 10**400), ("spread", 0), ("spread", None), ("spread", 5), ("spread", 0.04),
+        ("ratio_spread", 5), ("ratio", -1), ("ratio", "1"),
         ("ratio_spread", 0), ("ratio_spread", float("inf")), ("finish_fraction", "y"),
         ("finish_fraction", 2), ("finish_fraction", -0.1), ("nights", 1.5), ("nights", 0),
+        ("nights", 19),
         ("first", "yesterday"), ("first", date(2026, 1, 1)), ("last", datetime(2026, 1, 1)),
         ("last", "2026-01-01T03:00:00"), ("blessed", None), ("blessed", datetime(2026, 1, 1)),
         ("settings", 1), ("who", None), ("why", 5),
@@ -233,28 +237,115 @@ def test_damaged_entry_is_named(folder, baselines):
     refused(folder, f"{baselines}: ")
 
 
-def test_values_at_their_limits_are_read(folder, baselines):
-    entries = yaml.safe_load(baselines.read_text())
-    entries[str(READ)] |= {"ratio": None, "ratio_spread": None, "finish_fraction": None}
-    entries[str(HDF5)] |= {"finish_fraction": 0, "bandwidth": 1, "last": "2026-01-01T030000"}
-    baselines.write_text(yaml.safe_dump(entries))
-    found = read("archer", folder)
-    assert (found[READ].baseline.m_r, found[HDF5].baseline.finish_fraction) == (None, 0)
+def test_values_at_their_limits_are_read(folder):
+    entry = blessing(folder, nights()).blessed[HDF5]
+    bare = replace(entry, ratio=None, ratio_spread=None, finish_fraction=None)
+    least = replace(entry, finish_fraction=0, bandwidth=1, nights=20, last=entry.first)
+    now = datetime.now(UTC)
+    wide = replace(entry, spread=2.26, last=night_id(now), blessed=now.date())
+    for given in (bare, least, wide):
+        write("archer", folder, {READ: given})
+        assert read("archer", folder) == {READ: given}
 
 
-def test_days_may_stand_for_nights(folder, baselines):
-    entries = yaml.safe_load(baselines.read_text())
-    entries[str(HDF5)] |= {"first": "2026-01-01", "last": "2026-01-30"}
-    baselines.write_text(yaml.safe_dump(entries))
-    entries[str(READ)] |= {"last": "2026-01-01"}  # of one night
-    baselines.write_text(yaml.safe_dump(entries))
+def test_days_may_stand_for_nights(folder):
+    """Those of imported data."""
+    days = {night[:10]: runs for night, runs in nights()[HDF5].items()}
+    done = blessing(folder, {HDF5: days})
     entry = read("archer", folder)[HDF5]
+    assert (entry, entry.last) == (done.blessed[HDF5], "2026-01-30")
     covered = [n for n in nights()[HDF5] if entry.covers(n)]
     assert (len(covered), covered[0], covered[-1]) == (30, "2026-01-01T030000", "2026-01-30T030000")
 
 
+def test_entry_that_a_hand_or_a_merge_changed_is_refused(folder, baselines):
+    text = baselines.read_text()
+    for key, value, sentence in (
+        ("last", "2062-11-10T003000", "last is 2062-11-10T003000, which is yet to come"),
+        ("last", "2062-11-10", "last is 2062-11-10, which is yet to come"),
+        ("blessed", date(2062, 11, 10), "blessed is 2062-11-10, which is yet to come"),
+        ("bandwidth", 10.0, "was changed since it was blessed, by hand or in a merge"),
+        ("last", "2026-02-10T030000", "was changed since"),
+        ("nights", 31, "was changed since"),
+        ("runs", "0" * 16, "was changed since"),
+        ("digest", "0" * 16, "was changed since"),
+        ("why", "for no reason", "was changed since"),
+    ):
+        entries = yaml.safe_load(text)
+        entries[str(READ)][key] = value
+        baselines.write_text(yaml.safe_dump(entries))
+        refused(folder, f"{baselines}: ", f"{READ}: {sentence}")
+    entries = yaml.safe_load(text)
+    entries[str(READ)], entries[str(HDF5)] = entries[str(HDF5)], entries[str(READ)]
+    baselines.write_text(yaml.safe_dump(entries))
+    refused(folder, "was changed since")  # one is of another case
+    baselines.write_text(f"# from the archive\n{text}")
+    assert len(read("archer", folder)) == 2
+
+
+def test_nights_that_vary_beyond_all_use_are_no_baseline(folder):
+    few = [10.0, 1000.0, 900_000.0, 1000.0, 900_000.0]  # a fifth of them bad
+    done = blessing(folder, nights(bests=few * 6))
+    assert done.refused[HDF5].startswith("the spread of the nights is 6.8")
+    assert "and at most 2.261 is that of usual nights" in done.refused[HDF5]
+
+
+# Against the record
+
+
+def test_baseline_is_what_the_record_makes_of_its_nights(folder):
+    own = nights()[HDF5]
+    entry = blessing(folder, {HDF5: own}).blessed[HDF5]
+
+    def said(entry=entry, nights=own):
+        return objection("archer", folder, HDF5, entry, nights)
+
+    later = {**own, **nights(bests=[*MIXED, 10.0])[HDF5]}
+    again = {
+        night: [*runs, run_of(HDF5, number, 5000.0, hour=4)]
+        for number, (night, runs) in enumerate(own.items())
+    }
+    half = dict(list(own.items())[:15])
+    for record in (own, later, again, half, {}):
+        assert said(nights=record) == ""
+    assert said(replace(entry, settings="0" * 8, spread=0.1)) == "", "other thresholds made it"
+
+    other = nights(bests=[*MIXED[:-1], 981.0])[HDF5]
+    wrong = {
+        "bandwidth is 10.0, and that of the nights on record is 1000.0": (
+            replace(entry, bandwidth=10.0),
+        ),
+        "ratio is 9.0, and that": (replace(entry, ratio=9.0),),
+        "ratio is None, and that": (replace(entry, ratio=None, ratio_spread=None),),
+        "finish_fraction is 0.5, and": (replace(entry, finish_fraction=0.5),),
+        "spread is 0.1, and": (replace(entry, spread=0.1),),
+        "it is of 30 nights, and 31 are on record": (
+            replace(entry, last="2026-01-31T030000"),
+            later,
+        ),
+        "the runs on record are not those of its nights": (entry, other),
+    }
+    for sentence, given in wrong.items():
+        found = said(*given)
+        assert sentence in found
+        assert found.startswith(f"{folder}/baselines/archer.yaml: the baseline of {HDF5} does not")
+        assert found.endswith(": restore the file or the results database, or bless again")
+
+
 def test_system_without_any_bless_has_no_baselines(folder):
     assert read("archer", folder) == {}
+
+
+@pytest.mark.parametrize("zone", ["EAST-14", "WEST+12"])  # in one of them it is another day
+def test_day_of_a_bless_is_that_of_the_nights_in_utc(folder, monkeypatch, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        blessed = blessing(folder, nights()).blessed[HDF5].blessed
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert blessed == datetime.now(UTC).date()
 
 
 # The command
@@ -286,6 +377,18 @@ def test_command_prints_what_it_did_and_its_exit_code(command, folder):
     command.runs = runs_of(HDF5, bests=[500.0] * 30)
     code, output = command()
     assert (code, output.splitlines()[1].split()[:2]) == (0, ["500", "1000"])
+
+
+def test_one_partition_of_a_system_is_blessed(command, folder):
+    other = changed(HDF5, place="archer:fs2/cray")
+    command.runs += runs_of(other)
+    assert command(system="archer:fs2")[0] == 0
+    assert set(read("archer", folder)) == {other}
+    code, output = command(system="archer:fs4")
+    assert (code, output.count("\n")) == (2, 1)
+    assert output.startswith("iowatch: error: no case of archer:fs4 in the results database")
+    assert command()[0] == 0
+    assert set(read("archer", folder)) == {HDF5, other}
 
 
 def test_wrong_use_of_the_command_is_one_line(command, folder):

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import cycle
 
 import pytest
@@ -28,8 +28,17 @@ from reported import FIXTURE, HDF5, reported, session
 
 from iowatch.files import UserError
 from iowatch.history import runs_of
-from iowatch.night.gate import Night, faults, lost_baselines, problems_of
+from iowatch.night.gate import (
+    Known,
+    Night,
+    broken_promises,
+    faults,
+    lost_baselines,
+    night_of,
+    problems_of,
+)
 from iowatch.references import ExpectedFailure
+from iowatch.run import Promise
 
 OTHER = changed(HDF5, backend="mpiio")
 VERSIONS = case("LibraryVersions")
@@ -97,6 +106,43 @@ def test_incomplete_night_says_what_is_missing():
     ]
     for asked, found, said in expected:
         assert problems(asked, found) == said
+
+
+def test_case_that_is_promised_and_not_asked_for_is_a_problem():
+    other = "if its changes do not say why, install that of before"
+
+    def said(asked, count, *runs):
+        found = list(broken_promises(Promise(count, "5e"), asked, night_id(), runs))
+        assert all(problem.endswith(f": another iowatch is at work: {other}") for problem in found)
+        return [problem.partition(": another")[0] for problem in found]
+
+    def nights(*sources, of=(CASE, MPIIO), count=2):
+        """The last is tonight."""
+        return [
+            ran(one, len(sources) - 1 - number, promise=Promise(count, source) if source else None)
+            for number, source in enumerate(sources)
+            for one in of
+        ]
+
+    both, last = {CASE, MPIIO}, night_id(1)
+    same = f"the site's file is as it was in the night {last}, which promised 2 cases"
+    gone = [f"{same}, and not all are asked for now: {MPIIO}"]
+    unnamed = [f"{same}, and not all are asked for now"]
+    fewer = ["the site's file promises 2 cases, and 1 are asked for"]
+    assert said(both, 2) == said(both, 2, *nights("5e", "5e")) == []
+    assert said({CASE}, 2) == fewer
+    assert said(both, 1) == ["the site's file promises 1 case, and 2 are asked for"]
+    assert said({CASE}, 1, *nights("5e", "5e")) == gone
+    assert said({CASE}, 2, *nights("5e", "5e")) == fewer + gone
+    assert said({CASE}, 1, *nights("5e", "5e", of=[CASE])) == unnamed, "it was not measured then"
+    swapped = {CASE, changed(MPIIO, backend="posix")}
+    assert said(swapped, 2, *nights("5e", "5e")) == gone
+    assert said({CASE}, 1, *nights("7a", "5e")) == [], "the site's file is another"
+    assert said({CASE}, 1, *nights("", "5e")) == [], "nothing is known of the nights before"
+    assert said({CASE}, 1, *nights("5e")) == [], "tonight is not the past"
+    assert said({CASE}, 1, *nights("5e", "7a", "5e")) == [
+        g.replace(last, night_id(2)) for g in gone
+    ]
 
 
 def test_of_many_cases_a_few_are_named():
@@ -238,10 +284,44 @@ def test_baselines_that_are_not_what_the_detector_takes_them_for():
     (note,) = tonight(*MONTH, blessed={CASE: other}).notes
     assert note.startswith("1 case(s) blessed under other thresholds of the detector: ")
     assert tonight(*MONTH, blessed={MPIIO: other}).notes == [], "not measured tonight"
-    (note,) = tonight(*MONTH[-6:], blessed={CASE: BLESSED}).notes
-    assert note.startswith(f"1 case(s) without their blessed nights on record, such as {CASE}: ")
     later = replace(BLESSED, settings="0" * 8, blessed=NIGHT + timedelta(1))
     assert tonight(*MONTH, blessed={CASE: later}).notes == [], "not in force yet"
+
+
+def test_blessed_nights_that_are_not_on_record_are_a_problem():
+    """Unless the site said that they were archived."""
+    lost = f"the blessed nights of 1 case are not on record, nor perhaps slow nights since: {CASE}"
+    blessed = replace(BLESSED, nights=31)  # on record, of the last 40 nights
+
+    def said(runs, archived=None, blessed=blessed):
+        days = {CASE.partition: NIGHT - timedelta(archived)} if archived else {}
+        known = {"blessed": {CASE: blessed}, "archived": days}
+        ordered = sorted(runs, key=lambda run: run.time)
+        night = night_of("archer", night_id(), ordered, Known(**known), at(24))
+        assert list(recorded(*runs, **known).problems) == list(night.problems)
+        assert [problem[: len(lost)] for problem in night.problems] in ([], [lost])
+        return bool(night.problems)
+
+    complete, begun_anew, first = MONTH, MONTH[-6:], MONTH[-1:]
+    part, torn = MONTH[-20:], [run for run in MONTH if run.night != night_id(25)]
+    assert not said(complete)
+    for runs in (begun_anew, first, part, torn):
+        assert said(runs)
+    no_rate = [run if run.night != night_id(25) else invalid(ago=25) for run in MONTH]
+    assert said(no_rate), "another night than the one that was blessed"
+    # Up to which night they were archived: the last blessed one was the tenth before tonight.
+    assert not said(first, archived=10)
+    assert said(first, archived=11)
+    assert not said(part, archived=20)
+    assert not said(complete, archived=41)
+    assert said(begun_anew, archived=20)
+    assert said(torn, archived=41)
+    only_days = replace(blessed, first=night_id(40)[:10], last=night_id(10)[:10])
+    assert not said(complete, blessed=only_days)
+    assert not said(first, archived=10, blessed=only_days)
+    assert said(first, archived=11, blessed=only_days)
+    blessed_since = replace(BLESSED, last=night_id(), blessed=NIGHT)
+    assert not said(first, blessed=blessed_since), "by this night, too"
 
 
 def test_baseline_that_was_lost_is_a_problem():
@@ -264,8 +344,22 @@ def test_baseline_that_was_lost_is_a_problem():
     assert said(*runs)[0].startswith("the baseline of 2 cases is gone")
 
 
+def test_expected_failure_of_too_much_is_a_note_of_every_night():
+    forever = ExpectedFailure(re.compile("archer:.*"), date(9999, 12, 31), "ticket 4711")
+    for runs in ([red(result="xfail")], [red()], [invalid()], [red(result="xfail"), ran(MPIIO)]):
+        assert tonight(*runs, expected=[forever]).notes[-1] == (
+            "archer:.*: excuses until 9999-12-31, more than a year ahead and cases that it does "
+            "not name: give its entry in expected_failures/ a day within a year, and a case "
+            "that names a filesystem, environment, check or backend"
+        )
+    found = recorded(*well(), ran(), expected=[forever]).notes
+    assert any("excuses until 9999-12-31" in note for note in found)
+    one = ExpectedFailure(re.compile("archer:fs3/.*"), NIGHT, "ticket 4711")
+    assert tonight(red(result="xfail"), expected=[one]).notes == []
+
+
 def test_expected_failure_that_does_not_show():
-    def failure(pattern="archer:.*", until=NIGHT):
+    def failure(pattern="archer:fs3/.*", until=NIGHT):
         return ExpectedFailure(re.compile(pattern), until, "ticket 4711")
 
     def said(*runs, entry=None):
@@ -273,7 +367,7 @@ def test_expected_failure_that_does_not_show():
 
     two = [ran(CASES[0]), ran(CASES[1])]
     well = f"does not fail, though expected until {NIGHT}: ticket 4711: remove the entry?"
-    assert said(*two) == [f"archer:.*: {well}"]
+    assert said(*two) == [f"archer:fs3/.*: {well}"]
     assert said(*two, red(CASES[2], kind="defect", result="xfail")) == []
     assert said(invalid()) == [], "cannot tell"
     assert said(*two, entry=failure("cirrus:.*")) == []

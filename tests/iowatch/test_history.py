@@ -214,8 +214,10 @@ def test_clock_that_was_set_back():
         "1 run(s) on record are dated later than now: a clock was wrong; they count for nothing"
     ]
     assert night_of("local", ids(48)[0], runs, Known(), now).notes == found.notes
-    with pytest.raises(UserError, match=f"^no night of {ids(24 * 365)[0]} is on record"):
-        on_record("local", ids(24 * 365)[0], runs, Known(), now)
+    (ahead,) = ids(24 * 365)
+    assert (found.later, on_record("local", ahead, runs, Known(), now).id) == (ahead, ahead)
+    with pytest.raises(UserError, match=f"later than now: .*: name one, the last is {ahead}$"):
+        on_record("local", "", runs_in(future), Known(), now)
 
     set_back = nightly(24 * 200, -24 * 199, rate=100.0)  # while its first job ran
     runs = runs_in(*usual, set_back)

@@ -37,7 +37,7 @@ def read(tmp_path):
         (tmp_path / "ior.json").write_text(edit(text) if edit else text)
         (tmp_path / "ior.out").write_text((DATA / f"{name}.out").read_text() + said)
         (tmp_path / "ior.code").write_text(f"{status}\n")
-        return rate(tmp_path, "ior", case, case.operation)
+        return rate(tmp_path, "ior", case, case.operation, "scratch")
 
     return read
 
@@ -149,10 +149,10 @@ def test_failed_exit_and_missing_files(read, tmp_path):
     with pytest.raises(InvalidResult, match="its exit status is 255"):
         read("mpiio-4.0", CASE, status="255")
     with pytest.raises(InvalidResult, match="its exit status is missing"):
-        rate(tmp_path, "none", CASE, "write")
+        rate(tmp_path, "none", CASE, "write", "scratch")
     (tmp_path / "none.code").write_text("0")
     with pytest.raises(InvalidResult, match=r"none.json is not readable JSON: .*No such file"):
-        rate(tmp_path, "none", CASE, "write")
+        rate(tmp_path, "none", CASE, "write", "scratch")
 
 
 def test_each_task_reads_what_another_node_has_written():

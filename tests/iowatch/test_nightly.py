@@ -1,8 +1,15 @@
 """A night as a whole, with stand-ins for its sessions."""
 
+import shlex
 import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 
 import pytest
 from nights import BLESSED
@@ -17,10 +24,11 @@ from iowatch.night.gate import Night, night_of
 from iowatch.night.mail import MailError, Outbox
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
 from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
-from iowatch.run import day_of, night_id
-from iowatch.site import Filesystem, Site
+from iowatch.run import Promise, day_of, night_id
+from iowatch.site import SWEEPS, Filesystem, Site
 from iowatch.tables import as_text, in_brief
 
+HERE = Path(__file__).parent
 NOW = datetime.now(UTC)
 GREEN = session(reported(HDF5, NOW - timedelta(minutes=1), promised=1), uuid="now", began=NOW)
 
@@ -48,23 +56,25 @@ def database(tmp_path):
 @pytest.fixture
 def site(monkeypatch, tmp_path, database):
     """site(Session...): a site whose sessions end so, and store their reports unless `stores` is
-    false; gives what each is given."""
+    false, after what happens `meanwhile`; gives what each is given."""
     place = Filesystem(
         "local", "tmpfs", ("gnu",), "tmpfs", "/x", ("tmpfs",), 1e6, None, True, 4, 30, {}
     )
-    site = OneCase("local", (place,), True, tmp_path, database)
+    promises = dict.fromkeys(SWEEPS, Promise(1, "5e"))
+    site = OneCase("local", (place,), True, tmp_path, database, promises)
     monkeypatch.setattr(nightly, "read_site", lambda system: site)
     monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
 
-    def sessions(*ends, stores=True, says_night=True):
+    def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
         given, left = [], list(ends)
 
         def run_session(options, night, deadline, quiet, lock):
             *options, extras = options
-            assert extras == f"--session-extras=night={night}"
+            assert extras == f"--session-extras=night={night},promise=1-5e"
             given.append(Given(options, night))
             end = left.pop(0)
+            meanwhile()
             if end.report:
                 report = {**end.report, "session_info": {**end.report["session_info"]}}
                 if says_night:
@@ -83,9 +93,13 @@ def site(monkeypatch, tmp_path, database):
 def test_green_night(site, database):
     given = site(Session(GREEN))
     night = nightly.run(Wanted("local"))
-    assert (night.is_red, night.problems, night.notes, night.signal) == (False, [], [], 0)
+    anew = f"{database} was not there: history begins anew with this night"
+    assert (night.is_red, night.problems, night.notes, night.signal) == (False, [], [anew], 0)
+    assert "history begins anew" in night.page.read_text()
+    site(Session(replace_uuid("next")))
+    assert nightly.run(Wanted("local")).notes == []
     assert ([row.case for row in night.cases], night.id) == ([HDF5], given[0].night)
-    assert given[0].options == ["--system", "local"]
+    assert given[0].options == ["--system", "local", "--timestamp=nightly"]
     assert timedelta(0) <= NOW.date() - day_of(night.id) <= timedelta(days=1)
     assert night.page == database.parent / f"report-local-{night.id}.html"
     assert night.page.read_text().startswith("<!doctype html>")
@@ -95,9 +109,9 @@ def test_options_that_reframe_gets(site):
     """The site's own mode for a sweep: it may allow longer jobs, too."""
     for wanted, options in (
         ({"sweep": "acceptance"}, ["--mode=acceptance"]),
-        ({"record": True}, ["--setvar=record=1"]),
+        ({"record": True}, ["--timestamp=nightly", "--setvar=record=1"]),
         ({"sweep": "acceptance", "record": True}, ["--mode=acceptance", "--setvar=record=1"]),
-        ({"names": ["hdf5", "/a1"]}, ["--name=hdf5", "--name=/a1"]),
+        ({"names": ["hdf5", "/a1"]}, ["--name=hdf5", "--name=/a1", "--timestamp=nightly"]),
     ):
         given = site(Session(GREEN), stores=False)
         nightly.run(Wanted("local", **wanted))
@@ -134,11 +148,16 @@ def test_green_report_is_not_enough(site, database, tmp_path):
     site(Session(replace_uuid("gone")), stores=False)
     night = nightly.run(Wanted("local"))
     assert (night.problems, len(night.cases)) == ([lost], 1)
-    database.write_text("no database\n" * 99)
-    site(Session(GREEN), stores=False)
+    damage = partial(database.write_text, "no database\n" * 99)
+    site(Session(GREEN), stores=False, meanwhile=damage)
     night = nightly.run(Wanted("local"))
     assert "results.db: damaged, or no SQLite database" in night.problems[0]
     assert len(night.cases) == 1
+    given = site(Session(GREEN))
+    with pytest.raises(UserError, match=r"results.db: damaged, .* begin anew with `mv "):
+        nightly.run(Wanted("local"))
+    assert given == [], "what the checks cannot read need not be measured"
+    database.unlink()
     (tmp_path / "runs").write_text("")
     site(Session(GREEN), stores=False)
     assert nightly.run(Wanted("local")).is_red
@@ -146,6 +165,49 @@ def test_green_report_is_not_enough(site, database, tmp_path):
 
 def replace_uuid(name):
     return {**GREEN, "session_info": {**GREEN["session_info"], "uuid": name}}
+
+
+def test_case_that_the_site_promised_last_night_and_not_tonight_is_a_problem(site, database):
+    before = session(
+        reported(HDF5), reported(MPIIO), uuid="before", began=NOW - timedelta(1),
+        night=night_id(NOW - timedelta(1)), promise="2-5e",
+    )  # fmt: skip
+    database.parent.mkdir()
+    store(database, before)
+    for number in (1, 2):  # decoded, and in brief
+        site(Session(replace_uuid(f"{number}")))
+        (problem,) = nightly.run(Wanted("local")).problems
+        assert f"which promised 2 cases, and not all are asked for now: {MPIIO}: " in problem
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("DELETE FROM sessions WHERE uuid != 'before'")
+
+
+def test_empty_database_is_made_anew_and_said(site, database):
+    database.parent.mkdir()
+    database.write_bytes(b"")
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    assert night.problems == []
+    assert night.notes == [
+        f"{database} was empty, as a full disk leaves it: history begins anew with this night"
+    ]
+
+
+def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database):
+    """With no baseline either, which would say so."""
+    database.parent.mkdir()
+    before = [
+        session(reported(HDF5), uuid=f"{n}", began=NOW - timedelta(n), night=night_id(NOW))
+        for n in (1, 2)
+    ]
+    store(database, *before)
+    for last in (1, 2):
+        site(Session(replace_uuid(f"now {last}")), meanwhile=database.unlink)
+        (problem,) = nightly.run(Wanted("local")).problems
+        assert problem == (
+            f"{database}: {3 - last} of the {3 - last} session(s) on record when the night began "
+            "are gone: restore it from a backup"
+        )
 
 
 def test_page_that_cannot_be_written_is_a_problem(site, database, monkeypatch):
@@ -234,7 +296,10 @@ def test_rerun_is_a_part_of_its_night(site, database, tmp_path):
     given = site(Session(well))
     found = nightly.run(Wanted("local", again=True))
     assert [(each.options, each.night) for each in given] == [
-        (["--system", "local:tmpfs", "-p", "^gnu$", "--name=/a1"], night)
+        (
+            ["--system", "local:tmpfs", "-p", "^gnu$", "--name=/a1", "--timestamp=nightly"],
+            night,
+        )
     ]
     (row,) = found.cases
     assert (found.id, [run.metrics["total_max"] for run in row.runs]) == (night, [300, 300, 990])
@@ -259,6 +324,19 @@ def test_rerun_that_is_not_due_yet(site, database, tmp_path):
     sentence = rf"^local: no re-run is due: the next from {due:%Y-%m-%d %H:%M} UTC$"
     with pytest.raises(NothingDue, match=sentence):
         nightly.run(Wanted("local", again=True))
+
+
+def test_old_night_is_not_continued(site, database, tmp_path):
+    """Nor one that is the last only because the clock was set back."""
+    night = blessed_past(database, tmp_path, (60, 300.0, "suspect"))
+    ahead = NOW + timedelta(days=1)
+    later = reported(HDF5, ahead, 300.0, verdict="suspect", promised=1)
+    store(database, session(later, uuid="later", began=ahead, night=night_id(ahead)))
+    given = site()
+    said = rf"^local: no re-run is due: the last night, {night}, ended on .* more than 2 days ago$"
+    with pytest.raises(NothingDue, match=said):
+        nightly.run(Wanted("local", again=True))
+    assert given == []
 
 
 def test_suspect_says_the_command_that_runs_it_again(site, database, tmp_path):
@@ -289,7 +367,7 @@ def test_sessions_after_one_that_was_stopped_are_not_run(site, monkeypatch):
     stopped = Session(GREEN, stopped="interrupted by SIGTERM", signal=signal.SIGTERM)
     given = site(stopped)
     night = nightly.run(Wanted("local", again=True))
-    assert [each.options for each in given] == [["a"]]
+    assert [each.options for each in given] == [["a", "--timestamp=nightly"]]
     assert night.problems == ["interrupted by SIGTERM", f"1 of 1 cases not run: {MPIIO}"]
     assert night.signal == signal.SIGTERM
 
@@ -400,6 +478,80 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
             code, "iowatch: error: no mail to root: no such user\n",
         )  # fmt: skip
         assert f"{len(night.cases)} case(s) measured" in done.stdout
+
+
+@pytest.fixture
+def sendmail(monkeypatch, tmp_path):
+    """The file that a stand-in for sendmail, first on PATH, writes to."""
+    program = tmp_path / "sendmail"
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return tmp_path / "mail"
+
+
+ENDED_NIGHT = """\
+import sys
+sys.path[:0] = sys.argv[1].split(":")
+import test_nightly
+from iowatch.cli import app
+from iowatch.night import nightly
+nightly.run = lambda wanted: test_nightly.ALL_WELL
+app(["nightly", "--system", "local", "--mail", "root"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("into", "code", "said"),
+    [
+        (">/dev/full", 3, "the summary cannot be printed: No space left on device\n"),
+        ("| true", 3, "the summary cannot be printed: nobody reads it\n"),
+        (">&-", 0, ""),
+    ],
+)
+def test_output_that_goes_nowhere_loses_neither_mail_nor_verdict(
+    sendmail, tmp_path, into, code, said
+):
+    program = shlex.join([sys.executable, "-c", ENDED_NIGHT, f"{HERE}:{HERE.parent}"])
+    done = subprocess.run(
+        ["bash", "-c", f"{program} {into}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    mail = sendmail.read_text()
+    assert "\ngreen: 1 case(s) measured, 0 with a red verdict" in mail
+    assert done.returncode == code, done.stderr
+    assert done.stderr.endswith(said and f"iowatch: error: {said}")
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_output_is_not_the_next_file_that_is_opened(tmp_path):
+    """ReFrame would write there: to the lock file, or to the database."""
+    script = (
+        "import sys, os; from iowatch.cli import app; from iowatch.night import nightly\n"
+        "def run(wanted):\n"
+        "    os.set_inheritable(os.open('a file', os.O_RDWR | os.O_CREAT), True)\n"
+        "    os.system('echo what ReFrame says')\n"
+        "    raise nightly.NothingDue\n"
+        "nightly.run = run; app(['nightly', '--system', 'local'])\n"
+    )
+    command = f"{shlex.join([sys.executable, '-c', script])} >&-"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "a file").read_text() == ""
+
+
+@pytest.mark.parametrize(("system", "shown"), [("no\nsuch", "no such"), ("no\udcff", "no?")])
+def test_name_that_is_no_line_is_shown_as_one(sendmail, system, shown):
+    done = CliRunner().invoke(app, ["nightly", "--system", system, "--mail", "root"])
+    assert done.exit_code == 2
+    (line,) = done.output.splitlines()
+    assert line.startswith(f"iowatch: error: --system {shown}: could not find a configuration")
+    assert (
+        f"\nSubject: iowatch {shown} {datetime.now(UTC):%Y-%m-%d}: not run\n"
+        in sendmail.read_text()
+    )
 
 
 # The table

@@ -86,6 +86,13 @@ def test_what_its_partition_keeps_no_longer_is_removed(tmp_path):
     assert elsewhere.exists()
 
 
+def test_what_is_kept_for_so_many_days_is_there_on_the_last(tmp_path):
+    """Also where another partition keeps less."""
+    long, short = run(tmp_path), run(tmp_path, OTHER)
+    tidy(tmp_path, KEEP, DAY + timedelta(days=400))
+    assert (long.exists(), short.exists()) == (True, False)
+
+
 def test_what_is_of_this_day_is_left_alone(tmp_path):
     """It may still be written."""
     folder = run(tmp_path)

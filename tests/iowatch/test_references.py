@@ -122,8 +122,11 @@ def test_file_that_cannot_be_used_is_named(written, tmp_path):
         "SharedFileWrite: [1]": "section SharedFileWrite has no case ids",
         "SharedFileWrite: {'archer:[': {}}": r"'archer:\[' is no regular expression for case ids: ",
         "SharedFileWrite: {5: {}}": "5 is no regular expression for case ids: ",
-        f"{section}5": ".* 5 is no mapping of metrics to bounds",
-        f"{section}{{totl_max: [1, -0.1, null]}}": "totl_max: archer:.* has no such metric",
+        f"{section}5": r"SharedFileWrite, archer:\.\*: .* 5 is no mapping of metrics to bounds",
+        f"{section}{{totl_max: [1, -0.1, null]}}": r".*: totl_max: archer:.* has no such metric",
+        f"{section}{{close_fraction: [0, null, 25, '1']}}": r"SharedFileWrite, archer:\.\*: "
+        r"close_fraction: \[0, None, 25, '1'\] can never fail: it comes to 25, and the metric is "
+        "a number of 0 to 1",
     }
     assert_refused(
         BadReference,
@@ -141,6 +144,9 @@ def test_file_that_cannot_be_used_is_named(written, tmp_path):
 def test_reference_that_could_never_fail_is_refused():
     def entry(*bounds):
         return HDF5, {"total_max": list(bounds)}
+
+    def part(*bounds):
+        return HDF5, {"close_fraction": list(bounds)}
 
     nan, inf = float("nan"), float("inf")
     assert_refused(
@@ -165,8 +171,32 @@ def test_reference_that_could_never_fail_is_refused():
             (entry(nan, -0.1, None), "nan is not a reference value"),
             (entry(1, None, nan), "nan is not an upper threshold"),
             (entry(0, None, inf), "inf is not an upper threshold"),
+            # Bounds that no run could be worse than.
+            (entry(1, None, 0), "^total_max: .1, None, 0. can never fail: worse is below, and it"),
+            (entry(1, -1, 0.5), "its lower bound is 0, and the metric is never beyond that"),
+            (entry(0, 0, None), "its lower bound is 0, and the metric is never beyond that"),
+            (entry(0, -5, None), "it comes to -5, and the metric is a number of 0 or more"),
+            ((HDF5, {"close_s": [1, -0.5, None]}), "worse is above, and it has no upper threshold"),
+            ((HDF5, {"ratio": [0.9, None, 0.1]}), "worse is below, and it has no lower threshold"),
+            (part(0, None, 25), "it comes to 25, and the metric is a number of 0 to 1"),
+            (part(25, -0.5, 0.5), "it comes to 25, and the metric"),
+            (part(0.7, None, 0.5), "it comes to 1.05, and the metric"),
+            (part(0, None, 1), "its upper bound is 1, and the metric is never beyond that"),
+            (part(0.5, -0.5, None), "worse is above, and it has no upper threshold"),
         ],
     )
+
+
+def test_reference_at_the_edge_of_the_range_is_read():
+    for name, entry in (
+        ("total_max", [1, 0, None]),
+        ("total_max", [0, 1e-9, 9e9]),
+        ("ratio", [9, -0.99, None]),
+        ("close_fraction", [0, None, 0.999]),
+        ("close_fraction", [0, None, 0]),
+        ("sync_s", [0, None, 9e9]),
+    ):
+        assert read_references(HDF5, {name: entry})[name].value == entry[0]
 
 
 def test_thresholds_of_a_zero_reference_are_absolute():
@@ -207,6 +237,36 @@ def test_failure_is_excused_up_to_its_last_day(expected, tmp_path):
     failures = expected(ENTRY + longer)
     assert "4711" in str(excuse(failures, str(HDF5), LAST_DAY))
     assert "4712" in str(excuse(failures, str(HDF5), NEXT_DAY))
+
+
+def test_entry_that_excuses_too_much_says_so(expected):
+    today, year = date(2026, 7, 1), "until 9999-12-31, more than a year ahead"
+    unnamed = "cases that it does not name"
+    named = (
+        *("archer:fs3/.*", ".*/backend=hdf5/.*", "archer:.*/SlowOst/.*", "archer:fs3/[^/]+/.*"),
+        *(".*/gnu/.*", "archer:fs[23]/.*/backend=hdf5/.*", str(HDF5), "archer:fs3/gnu/.*Versions"),
+        *(".*/SystemLoad/.*/instances=.*", ".*/writers=96"),
+    )
+    everything = (
+        *(".*", "archer:.*", "archer:.*/.*/.*", r"archer:\w+/\w+/.*", "[^ ]*", ".*/backend=.*"),
+        *(r"archer:.*/writers=\d+", ".*/local_size=[^/]+/writers=.*/instances=.*", ".*size.*"),
+        "([^/]+/){3}backend=[^/]+/local_size=.*",
+    )
+    for patterns, day, said in (
+        (named, "2027-07-01", ""),
+        (named, "9999-12-31", year),
+        (everything, "2027-07-01", unnamed),
+        (everything, "9999-12-31", f"{year} and {unnamed}"),
+        (everything, "2026-07-01", unnamed),
+        (everything, "2026-06-30", ""),
+    ):
+        for pattern in patterns:
+            (entry,) = expected(f"- {{case: '{pattern}', until: {day}, why: '{WHY}'}}")
+            assert entry.excess("archer", today) == said, (pattern, day)
+    for day, said in ((date(2027, 7, 1), ""), (date(2027, 7, 3), "until 2027-07-03, more than")):
+        (entry,) = expected(f"- {{case: '{HDF5}', until: {day}, why: '{WHY}'}}")
+        assert entry.excess("archer", today).startswith(said)
+        assert bool(entry.excess("archer", today)) == bool(said)
 
 
 def test_entry_that_says_too_little_is_an_error(expected):

@@ -10,12 +10,13 @@ import sys
 import xml.etree.ElementTree as ET
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cases import case, changed
 from nights import HDF5, MPIIO, NIGHT, invalid, ran, recorded, red, slow, tonight, well
 from pages.simulated import Year
+from reported import reported, session, store
 from typer.testing import CliRunner
 
 from iowatch import history
@@ -23,6 +24,7 @@ from iowatch.cli import app
 from iowatch.files import UserError
 from iowatch.references import ExpectedFailure
 from iowatch.report import html, junit, markdown, write, write_page
+from iowatch.run import night_id
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 
@@ -57,6 +59,25 @@ def test_markdown_is_short_and_has_no_markup_of_others():
     assert "0 %" not in "".join(lines), "nothing was measured"
     assert lines[-1] == "1 invalid, 1 ok"
     assert "fs3" not in "".join(lines)
+    above = red(kind="too_fast", sentence=f"{HDF5}: above the ceiling")
+    assert [line for line in markdown(tonight(above)).splitlines() if r"| **too\_fast** |" in line]
+
+
+def test_page_has_no_markup_of_others():
+    said = "<script>alert(1)</script>&<b title=\"'"
+    until = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, said)
+    night = tonight(
+        *well(),
+        *well(FS2),
+        invalid(sentence=f"{HDF5}: {said}"),
+        red(FS2, result="xfail", conditions={said: said}, slowest={"write": said}),
+        expected=[until],
+        problems=[said],
+    )
+    page = html(replace(night, notes=[said]))
+    assert page.count("<script") == html(tonight(ran())).count("<script")
+    assert "<b " not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&amp;&lt;b title=" in page
 
 
 def test_change_is_a_whole_per_cent_with_its_sign():
@@ -132,6 +153,14 @@ def test_file_is_written_over_and_a_link_stays_one(tmp_path):
     write(path, "text")
     assert path.is_symlink()
     assert (tmp_path / "elsewhere.html").read_text() == "text"
+
+
+def test_link_that_waits_where_a_file_is_prepared_is_not_written_through(tmp_path):
+    (tmp_path / "kept").write_text("precious")
+    (tmp_path / f".report.html.{os.getpid()}").symlink_to("kept")
+    write(tmp_path / "report.html", "text")
+    assert (tmp_path / "kept").read_text() == "precious"
+    assert (tmp_path / "report.html").read_text() == "text"
 
 
 def test_only_a_regular_file_is_written_over(tmp_path):
@@ -238,6 +267,30 @@ def test_pages_of_a_night_need_no_extra(iowatch_report, tmp_path):
     assert (tmp_path / "drawn.html").read_text() == (tmp_path / "wanted.html").read_text()
 
 
+def test_night_that_a_clock_dated_later_than_now_is_named_and_shown_if_asked_for(
+    iowatch_report, tmp_path
+):
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    night = night_id(ahead)
+    path = tmp_path / "clock.db"
+    before = datetime.now(UTC) - timedelta(days=1)
+    store(
+        path,
+        session(reported(HDF5, before, 1000.0), uuid="1", began=before, night=night_id(before)),
+        session(reported(HDF5, ahead, 1000.0), uuid="2", began=ahead, night=night),
+    )
+    options = ["--system", HDF5.system, "--db", str(path)]
+    done = iowatch_report(*options)
+    assert (done.exit_code, done.stdout) == (
+        0, f"{tmp_path}/record-{HDF5.system}-{night_id(before)}.html\n"
+    )  # fmt: skip
+    assert done.stderr == (
+        f"iowatch: a clock was wrong: night {night} is dated later than now: --night shows it\n"
+    )
+    done = iowatch_report(*options, "--night", night)
+    assert (done.stdout, done.stderr) == (f"{tmp_path}/record-{HDF5.system}-{night}.html\n", "")
+
+
 def test_mistake_is_one_line(iowatch_report):
     for options, error in (
         (["--format", "pdf"], "--format pdf: there are html, md, junit"),
@@ -246,6 +299,10 @@ def test_mistake_is_one_line(iowatch_report):
         (["--night", "2026-02-30"], "--night 2026-02-30: no day such as "),
         (["--output", "/nowhere/a.html"], "/nowhere/a.html: cannot be written: No such file"),
         (["--db", "nowhere.db"], "nowhere.db: there is no such results database: "),
+        (
+            ["--system", "archer:fs3"],
+            "--system archer:fs3: a night is the whole system's: give archer",
+        ),
         (["--system", "cirrus"], "no night of system cirrus is on record; systems on record: "),
     ):
         done = iowatch_report(*options)

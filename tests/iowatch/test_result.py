@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from datetime import datetime, timedelta
 
 import pytest
 from cases import case, changed
@@ -15,6 +16,8 @@ from iowatch.result import (
     read_result,
     read_versions,
     require,
+    require_built,
+    require_of_job,
 )
 from iowatch.site import Filesystem
 
@@ -71,8 +74,8 @@ def take_no_time(result):
     timed(result)[0]["phases"]["total"]["window"] = 0
 
 
-def collective_became_independent(result):
-    result["cases"][1]["collective"]["observed"] = "independent, datatype conversion"
+def transfer_became(observed):
+    return lambda result: result["cases"][1]["collective"].update(observed=observed)
 
 
 LAW = [
@@ -94,7 +97,9 @@ LAW = [
     (confirm_a_part, "repetitions of hdf5 of which a witness confirmed more or less: 1, where 0"),
     (keep_the_last_files, "repetitions of hdf5 whose files were kept: 1, where 0"),
     (take_no_time, "repetitions of hdf5 with a rate or time that is no number: 1"),
-    (collective_became_independent, "collective transfer of hdf5: independent, datatype"),
+    (transfer_became("independent"), "collective transfer of hdf5: independent, where None or"),
+    (transfer_became("independent, datatype conversion"), "collective transfer of hdf5: indep"),
+    (transfer_became("mixed"), "collective transfer of hdf5: mixed, where None or collective"),
 ]
 
 
@@ -104,6 +109,78 @@ def test_law_is_enforced(spoil):
 
     attempt(lambda result: None)
     assert_refused(InvalidResult, attempt, [(change, f"^{said}") for change, said in LAW])
+
+
+def test_result_is_that_of_the_job(spoil):
+    """By the id that the job gave; the clock of another machine may be a little late."""
+    began = datetime.fromisoformat("2026-01-31T01:02:03.004Z")
+
+    def attempt(name, run_id, late_s):
+        result = spoil(set_run(id=run_id))
+        require_of_job(result, name, "beef", began + timedelta(seconds=late_s))
+
+    for given in (
+        ("result.json", "beef", -3600),
+        ("result.json", "beef", 299),
+        ("result.2.json", "beef-2", 0),
+        ("result.2.7.json", "beef-2-7", 0),
+    ):
+        attempt(*given)
+    assert_refused(
+        InvalidResult,
+        attempt,
+        [
+            (("result.json", "0123", 0), "^result.json is another job's: its run has the id 0123,"),
+            (("result.2.json", "beef", 0), "has the id beef, where this one gave beef-2$"),
+            (("result.2.7.json", "beef-7-2", 0), "where this one gave beef-2-7$"),
+            (
+                ("result.json", "beef", 301),
+                "^result.json began at 2026-01-31 01:02:03 UTC, before its job was made at "
+                "2026-01-31 01:07:04 UTC: look at the clocks of node1$",
+            ),
+        ],
+    )
+
+
+BUILT = {
+    "mpi": "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022",
+    "hdf5": "1.10.8",
+    "netcdf": "4.9.0",
+    "pnetcdf": None,
+}
+
+
+def test_what_spack_was_asked_for_is_what_answered():
+    def attempt(spec, **versions):
+        require_built(BUILT | versions, f"benchio@0.1.0+hdf5 {spec} /abcdefg")
+
+    for spec in (
+        "^hdf5@1.10.8 ^netcdf-c@4.9.0 ^netcdf-fortran@4.5.4 ^openmpi@4.1.4",
+        "^hdf5@1.10 ^openmpi@4.1.4-2 ^cray-mpich@8.1.23 ^netcdf-c@main",
+        "",
+    ):
+        attempt(spec)
+    attempt("^mpich@4.0.2", mpi="MPICH Version:\t4.0.2 MPICH Release date: x MPICH ABI: 14:2:2")
+    refused = [
+        ("^hdf5@1.14.5", "^hdf5: the library says 1.10.8, where Spack was asked for hdf5@1.14.5: "),
+        ("^hdf5@1.10.80", "hdf5@1.10.80"),
+        ("^netcdf-c@4.9.2", "^netcdf: the library says 4.9.0"),
+        ("^parallel-netcdf@1.12.3", "^pnetcdf: the library says not built in"),
+        ("^openmpi@5.0.3", "^mpi: the library says Open MPI v4.1.4"),
+        ("^mpich@4.1.4", "^mpi: the library says Open MPI v4.1.4"),
+    ]
+    assert_refused(InvalidResult, attempt, refused)
+
+
+def test_transfer_that_was_not_collective_is_invalid(spoil):
+    """Whether the library says why or not."""
+    for observed in ("independent", "mixed", "mixed, dataset layout"):
+
+        def fall_back(result, observed=observed):
+            result["cases"][1]["collective"]["observed"] = observed
+
+        with pytest.raises(InvalidResult, match=f"^collective transfer of hdf5: {observed}, where"):
+            require(spoil(fall_back), CASE, 10, filesystem("tmpfs"))
 
 
 def test_law_is_that_of_the_check(spoil):

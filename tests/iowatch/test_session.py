@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from iowatch.files import UserError
-from iowatch.night.session import locked, run_session, why_it_failed
+from iowatch.night.session import locked, run_session, temporary_folder, why_it_failed
 
 # Each stand-in starts a job with a session of its own, as ReFrame does.
 STAND_IN = """\
@@ -270,6 +270,26 @@ def test_lock_is_held_until_reframe_ends(start, tmp_path):
     wait_for(lambda: subprocess.run(held).returncode == 0)
 
 
+def test_what_a_killed_iowatch_left_is_removed_once_its_reframe_has_ended(
+    start, tmp_path, monkeypatch
+):
+    others = tmp_path / "iowatch.somebody"
+    others.mkdir()
+    process = start(body=f"while [ ! -e end ]; do sleep 0.05; done; {STORES}")
+    process.kill()
+    process.wait()
+    (left,) = set(tmp_path.glob("iowatch.*")) - {others}
+    link = tmp_path / "iowatch.link"
+    link.symlink_to(left)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with temporary_folder():
+        assert left.is_dir(), "its ReFrame still writes there"
+    (tmp_path / "end").touch()
+    wait_for(lambda: not is_running(tmp_path / "pid") and not is_running(tmp_path / "job"))
+    with temporary_folder() as (folder, _):
+        assert set(tmp_path.glob("iowatch.*")) == {others, link, folder}
+
+
 # The lock of a night
 
 
@@ -297,10 +317,10 @@ def test_lock_that_cannot_be_written(tmp_path, monkeypatch):
     ):
         pass
 
-    def full(handle, data):
+    def full(handle, data, offset):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "pwrite", full)
     sentence = r"archer\.lock: cannot be written, nothing was run: No space left on device$"
     with pytest.raises(UserError, match=sentence), locked("archer", tmp_path):
         pass
@@ -313,8 +333,25 @@ def test_lock_that_cannot_be_written(tmp_path, monkeypatch):
 
 def test_former_owner_is_forgotten(tmp_path):
     file = tmp_path / "nightly.archer.lock"
-    file.write_text("since long ago, process 1 on a machine with a long name\n" * 9)
+    file.write_text("since long ago, process 1 on a machine with a long name".ljust(150))
     with locked("archer", tmp_path):
         (line,) = file.read_text().splitlines()
-        assert f"process {os.getpid()} on " in line
-    assert file.read_text() == ""
+        assert re.fullmatch(rf"since [\d: -]+ UTC, process {os.getpid()} on \S+ *", line)
+    assert file.read_text().strip() == ""
+
+
+def test_lock_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
+    """In a folder that others may write to."""
+    target, file = tmp_path / "target", tmp_path / "nightly.archer.lock"
+    for make in (os.symlink, os.link):
+        target.write_text("precious")
+        make(target, file)
+        with (
+            pytest.raises(
+                UserError, match=r"archer\.lock: is a link or no regular file: remove it"
+            ),
+            locked("archer", tmp_path),
+        ):
+            pass
+        assert target.read_text() == "precious"
+        file.unlink()

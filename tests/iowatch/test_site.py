@@ -1,13 +1,17 @@
 """A partition's filesystem as the site's configuration has it, and its sweeps."""
 
+from datetime import date
+
 import pytest
 from cases import case
 from reframe.core.exceptions import ReframeError
 from refusals import assert_refused
 
+from iowatch import site
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
-from iowatch.site import Setting, read_filesystem, read_sweeps, swept
+from iowatch.run import Promise
+from iowatch.site import SWEEPS, Setting, promise, read_filesystem, read_sweeps, swept
 
 WRITE = {
     "backend": ["mpiio", "hdf5"],
@@ -46,6 +50,8 @@ def test_facts_and_cases_of_a_partition():
 
     assert (filesystem.settle, read(settle=30).settle) == (0, 30), "a site need not have it"
 
+    assert (filesystem.archived, read(archived="2026-10-31").archived) == (None, date(2026, 10, 31))
+
     cases = filesystem.cases("nightly")
     written = {one for one in cases if one.check.name == "SharedFileWrite"}
     # Environments, backends, counts, sizes of stripes, local sizes, nodes: the whole product.
@@ -71,7 +77,7 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
         ({key: value}, rf"^archer:fs3: '{key}' .* mend it in archer.py$")
         for key, values in {
             "filesystem": ["", 5],
-            "path": ["scratch/iowatch"],
+            "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", 7],
             "type": [[], 5, ["ext4", "ext4"]],
             "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
             "osts": [0, "48"],
@@ -79,6 +85,7 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
             "writers_per_node": [-1],
             "keep_days": [0, "60", 1.5, True],
             "settle": [0, "30", 1.5, None],
+            "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
             "sweeps": [{}, {"nightly": {}}],
         }.items()
         for value in values
@@ -90,6 +97,56 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
     with pytest.raises(UserError, match="archer:fs3: the partition has no environs"):
         read_filesystem("archer", "fs3", [], EXTRAS, ["archer.py"])
     assert not issubclass(UserError, ReframeError), "that one skips a check and exits with 0"
+
+
+# Promises
+
+
+def partition(name="fs3", **changes):
+    """As ReFrame's configuration has it."""
+    return {"name": name, "environs": ["cray", "gnu"], "extras": {**EXTRAS, **changes}}
+
+
+def test_promise_counts_what_the_file_asks_for():
+    union = [WRITE, {**WRITE, "nodes": [2], "writers_per_node": [1, 3]}]
+    versions = {"nightly": {}, "acceptance": {"SharedFileWrite": union, "SharedFileRead": WRITE}}
+    whole = [partition(), partition("fs2", sweeps=versions)]
+    assert promise(whole, "nightly").cases == 2 * (2 * 2 * 2 * 2 + 1)
+    for sweep in SWEEPS:
+        read = [
+            read_filesystem("archer", one["name"], one["environs"], one["extras"], [])
+            for one in whole
+        ]
+        asked = {one for filesystem in read for one in filesystem.cases(sweep)}
+        assert promise(whole, sweep).cases == len(asked)
+
+
+def test_promise_does_not_follow_what_makes_the_cases(monkeypatch):
+    product = site._product
+    monkeypatch.setattr(site, "_product", lambda *given: product(*given)[:-1])
+    assert promise([partition()], "nightly").cases == len(read().cases("nightly")) + 2
+
+
+def test_promise_is_another_where_the_file_asks_for_something_else():
+    def source(*partitions, sweep="nightly"):
+        return promise(partitions, sweep).source
+
+    usual = source(partition())
+    assert usual == source(partition(peak=5.0, keep_days=400)), "no case is another for these"
+    sweeps = {**EXTRAS["sweeps"], "nightly": {"SharedFileWrite": {**WRITE, "nodes": [1, 2]}}}
+    others = [
+        source(partition(), sweep="acceptance"),
+        source(partition(), partition("fs2")),
+        source(partition("fs2")),
+        source(partition(sweeps=sweeps)),
+        source(partition(writers_per_node=4)),
+        source({**partition(), "environs": ["cray"]}),
+    ]
+    assert len({usual, *others}) == 1 + len(others)
+    assert Promise.parse(str(promise([partition()], "nightly"))) == promise(
+        [partition()], "nightly"
+    )
+    assert [Promise.parse(text) for text in ("", "5", "-5e", "x-5e", "5-5e\n")] == [None] * 5
 
 
 # Sweeps

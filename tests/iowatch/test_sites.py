@@ -99,6 +99,7 @@ def test_cases_of_all_systems():
         assert (found.system, found.is_whole) == (system, True)
         assert {one.partition: one.osts for one in found.filesystems} == OSTS[system]
         assert tuple(len(found.cases(sweep)) for sweep in SWEEPS) == counts, system
+        assert tuple(found.promises[sweep].cases for sweep in SWEEPS) == counts, system
         for one in found.filesystems:
             for sweep in SWEEPS:
                 versions = [c for c in one.cases(sweep) if c.check.name == "LibraryVersions"]
@@ -164,6 +165,22 @@ def test_no_peak_below_a_published_value():
     assert filesystems("archer2")["work1"].peak > 170 * 1024
 
 
+#: What a filesystem keeps its data on, and what a node reaches of it at most, in bytes/s: twelve
+#: channels of DDR5, four of the fastest NVMe drives, two links of 400 Gbit/s.
+DISK, MEMORY, NETWORK = 4 * 16e9, 500e9, 2 * 50e9
+KINDS = dict.fromkeys(("ext4", "xfs", "btrfs", "overlay", "zfs"), DISK) | {"tmpfs": MEMORY}
+
+
+def test_each_place_is_of_one_kind_with_a_peak_that_can_be():
+    """What is written to memory, or over a network, is not to pass for what the disk does."""
+    for system in CASES:
+        for name, filesystem in filesystems(system).items():
+            (most,) = {KINDS.get(kind, NETWORK) for kind in filesystem.types}
+            assert most in (DISK, MEMORY) or len(filesystem.types) == 1, (system, name)
+            assert filesystem.peak * 2**20 <= max(nodes(filesystem)) * most, (system, name)
+            assert filesystem.cached_reads == (most == MEMORY), (system, name)
+
+
 def test_every_case_of_every_site_has_references_in_its_file():
     """Its checks would be red on the first night otherwise; those without metrics have none."""
     for system in CASES:
@@ -206,7 +223,7 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
 
 def test_the_readme_explains_every_key_check_and_parameter():
     keys = ("filesystem", "path", "type", "peak", "osts", "cached_reads", "keep_days")
-    names = {*keys, "writers_per_node", "sweeps", "settle"}
+    names = {*keys, "writers_per_node", "sweeps", "archived", "settle"}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     swept = {p.name for check in checks for p in site.swept(check, True)[0]}
@@ -275,6 +292,13 @@ def test_where_results_are(monkeypatch, tmp_path):
     ):
         monkeypatch.setenv("RFM_SQLITE_DB_FILE", given)
         assert read_site("local").database == site.results_database() == expected
+    monkeypatch.setenv("RFM_PREFIX", "$HOME/here")
+    assert read_site("local").prefix == tmp_path / "here", "as ReFrame has it"
+    said = r"^RFM_PREFIX, or 'prefix' of the system: .* in it, and no job can run there: name a"
+    for given in ("/x/a run", "/x/a$(run", "/x/'", "/x/\\n", "/x/`a"):
+        monkeypatch.setenv("RFM_PREFIX", given)
+        with pytest.raises(UserError, match=said):
+            read_site("local")
     monkeypatch.delenv("RFM_PREFIX")
     if os.access(ROOT, os.W_OK):
         assert read_site("local").prefix == ROOT / "results"

@@ -26,11 +26,11 @@ REFERENCES = {
     "ratio": [0.9, -0.5, None],
 }
 BLESSED = Blessed(
-    *(1000.0, 0.1, 0.9, 0.05, 0.1, 30, "2026-01-01", "2026-01-30", "abcdef01"),
+    *(1000.0, 0.1, 0.9, 0.05, 0.1, 30, "2026-01-01", "2026-01-30", "0123", "abcdef01"),
     *(datetime(2026, 2, 1).date(), "ops", "quiet weeks"),
 )
 ONLY_BANDWIDTH = Blessed(
-    *(1000.0, 0.1, None, None, None, 30, "2026-01-01", "2026-01-30", "abcdef01"),
+    *(1000.0, 0.1, None, None, None, 30, "2026-01-01", "2026-01-30", "0123", "abcdef01"),
     *(datetime(2026, 2, 1).date(), "ops", "imported nights"),
 )
 
@@ -153,7 +153,9 @@ def test_past_and_present_together():
         ({}, said("transient", "R1"), BLESSED, "transient", ()),
         # What the baseline does not know its references still bound.
         (low, said("ok"), ONLY_BANDWIDTH, "regression", ("ratio",)),
-        ({"total_max": 500.0}, said("ok"), ONLY_BANDWIDTH, "ok", ()),
+        # The site's bound on bandwidth stands whatever the baseline says.
+        ({"total_max": 500.0}, said("ok"), BLESSED, "regression", ("total_max",)),
+        ({"total_max": 500.0}, said("improvement"), ONLY_BANDWIDTH, "regression", ("total_max",)),
         # Nothing excuses what cannot be.
         ({"stable_max": 2001.0}, said("ok"), BLESSED, "too_fast", ("stable_max",)),
         ({"stable_max": 2001.0}, said("severe", "R4"), BLESSED, "too_fast", ("stable_max",)),
@@ -177,8 +179,8 @@ def test_what_the_detector_says_besides_is_kept():
 def test_bound_of_which_the_detector_knows_nothing_counts_with_a_baseline_too():
     references = {**REFERENCES, "data_median": [100, -0.5, None]}
     entries = read_references(CASE, references)
-    assert set(in_force(entries, BLESSED)) == {"data_median"}
-    assert set(in_force(entries, ONLY_BANDWIDTH)) == {"data_median", "ratio", "close_fraction"}
+    assert set(in_force(entries, BLESSED)) == {"total_max", "data_median"}
+    assert in_force(entries, ONLY_BANDWIDTH) == entries
     assert in_force(entries, None) == entries
     found = together({"data_median": 10.0}, said("ok"), BLESSED, references)
     assert (found.kind, found.failed) == ("regression", ("data_median",))

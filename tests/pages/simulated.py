@@ -125,7 +125,9 @@ class Year:
             if len(first) == BLESSED:
                 ids = [self._id(earlier) for earlier in range(BLESSED)]
                 day = samples[0].time.date()
-                self.blessed[of] = Blessed.of(estimate(first), ids, day, "ops", "quiet weeks")
+                self.blessed[of] = Blessed.of(
+                    estimate(first), dict(zip(ids, first, strict=True)), day, "ops", "quiet weeks"
+                )
                 detector, state = Detector(self.blessed[of].baseline), State()
 
     def _metrics(self, rng, of, middle, left):

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ CHECK = "SharedFileWrite.*backend=hdf5.*local_size=64x64x64"
 REFERENCES = """\
 SharedFileWrite:
   local:.*:
-    close_fraction: [0, null, 1, '1']
+    close_fraction: [0, null, 0.999, '1']
 """
 
 
@@ -60,7 +61,7 @@ def concrete_spec(monkeypatch):
     return importlib.import_module("reframe_checks.benchio").concrete_spec
 
 
-def lock():
+def lock(hdf5="1.10.8"):
     """A lock file of 0.23's and 1.x's form, as far as it is read."""
 
     def needs(key, name, *types):
@@ -68,7 +69,7 @@ def lock():
 
     specs = {
         "c0": {"name": "cmake", "version": "3.25.1", "parameters": {}},
-        "h0": {"name": "hdf5", "version": "1.10.8", "parameters": {"mpi": True}},
+        "h0": {"name": "hdf5", "version": hdf5, "parameters": {"mpi": True}},
         "abcdefghij": {
             "name": "benchio",
             "version": "git.0123=main",
@@ -132,6 +133,40 @@ def test_a_site_can_ask_for_a_spec(reframe, copy, tmp_path, options, command):
     assert code == 0, out
     (job,) = (tmp_path / "run/stage").glob("**/BuiltBenchio*/rfm_job.sh")
     assert command in job.read_text()
+
+
+#: Spack's part without its work: what it would install is there already.
+STAND_IN = """\
+#!/bin/sh
+case "$*" in
+*install) cp {lock} environments/local/spack.lock ;;
+*location*) echo {build} ;;
+esac
+"""
+
+
+def test_a_library_that_is_not_what_spack_was_asked_for_is_invalid(reframe, clone, tmp_path):
+    """Such as a wrong external: the job has benchio with HDF5 of another version."""
+    stand_in = tmp_path / "bin/spack"
+    stand_in.parent.mkdir()
+    asked = tmp_path / "spack.lock"
+    stand_in.write_text(STAND_IN.format(lock=asked, build=ROOT / "build"))
+    stand_in.chmod(0o755)
+    here = subprocess.run(
+        [ROOT / "build/bin/benchio", "--version"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    version = re.search(r"^hdf5 +(\S+)$", here, re.MULTILINE)[1]
+    for hdf5, verdict in ((version, "ok"), ("1.99.5", "invalid")):
+        asked.write_text(json.dumps(lock(hdf5)))
+        code, out = reframe(clone, *SPACK, "-n", CHECK, "-S", "repeats=1", path=[stand_in.parent])
+        (report,) = (tmp_path / "run/reports").glob("*.json")
+        tests = json.loads(report.read_text())["runs"][-1]["testcases"]
+        verdicts = {test["case_id"]: test["verdict"] for test in tests if test.get("case_id")}
+        assert len(verdicts) == 2, out
+        assert set(verdicts.values()) == {verdict}, out
+        said = f"hdf5: the library says {version}, where Spack was asked for hdf5@{hdf5}"
+        assert (code, said in " ".join(out.split())) == ((0, False), (1, True))[verdict != "ok"]
+        report.unlink()
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 !> The median of repetitions.
 program test_statistics
-    use, intrinsic :: iso_fortran_env, only: real64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_statistics, only: median
     use check, only: expect
     implicit none (type, external)
@@ -16,7 +16,7 @@ contains
     elemental logical function same(a, b)
         real(real64), intent(in) :: a, b
 
-        same = transfer(a, 0) == transfer(b, 0)
+        same = transfer(a, 0_int64) == transfer(b, 0_int64)
     end function same
 
 end program test_statistics

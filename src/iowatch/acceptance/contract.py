@@ -68,6 +68,11 @@ def read(path: Path) -> Contract:
     keys = {"system", "title", "confidence", "criteria"}
     if not isinstance(data, dict) or not keys - {"confidence"} <= set(data) <= keys:
         raise UserError(f"{path}: needs system, title and criteria, and may have confidence")
+    if ":" in str(data["system"]):
+        raise UserError(
+            f"{path}: system is {data['system']!r}: give the whole system, and a filesystem in "
+            "each criterion"
+        )
     confidence = data.get("confidence", 0.95)
     if not _is_number(confidence) or not 0.5 <= confidence < 1:
         raise UserError(f"{path}: confidence is {confidence!r}, not between 0.5 and 1")

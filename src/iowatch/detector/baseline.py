@@ -52,6 +52,12 @@ def baseline_of(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL)
         raise BaselineRefused(
             f"{bad} of {len(values)} nights are below {settings.bad_night:.0%} of their median"
         )
+    widest = max(baseline.s, baseline.s_r or 0)
+    if widest > largest_spread(settings):
+        raise BaselineRefused(
+            f"the spread of the nights is {brief(widest)}, and at most "
+            f"{brief(largest_spread(settings))} is that of usual nights"
+        )
     series = {"MiB/s": values}
     if baseline.m_r is not None:
         series["the ratio to MPI-IO"] = [math.log(n[0].ratio) for n in nights if n[0].ratio]
@@ -91,6 +97,16 @@ def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) ->
         s_r=s_r,
         finish_fraction=median(finishes) if len(finishes) >= settings.min_nights else None,
         nights=len(nights),
+    )
+
+
+def largest_spread(settings: Settings = NORMAL) -> float:
+    """Of a baseline: half of the nights are within what makes a night bad, and contention has
+    widened that as far as it can."""
+    return (
+        -_MAD
+        * math.log(settings.bad_night)
+        * (1 + settings.lasting_widens * (1 - settings.lasting))
     )
 
 

@@ -4,9 +4,9 @@ quietly."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from iowatch.detector.filesystem import common_mode
 from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError
 from iowatch.history import reason, tests_of
-from iowatch.night.case_night import CaseNight
+from iowatch.night.case_night import CaseNight, fastest
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import Run, by_case, day_of, nights_of
+from iowatch.run import Promise, Run, by_case, day_of, nights_of
 from iowatch.verdict import Kind, Verdict
 
 NAMED = 12  # cases that a sentence names at most
+RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
@@ -40,6 +41,7 @@ class Night:
     is_gated: bool = True  # whoever ran the night has said its problems; else the record speaks
     signal: int = 0  # that ended it early
     page: Path | None = None  # its report
+    later: str = ""  # the last night on record, dated later than now, that was not asked for
 
     @property
     def day(self) -> date:
@@ -112,6 +114,7 @@ class Known:
     blessed: Mapping[Case, Blessed] = field(default_factory=dict)
     expected: Sequence[ExpectedFailure] = ()
     rerun_command: str = ""  # that runs again what is suspicious; empty: not to be said
+    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
 
 
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
@@ -137,9 +140,11 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_noisy(cases),
         *_baselines(cases),
         *_well(cases, known.expected),
+        *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
     ]
-    return Night(system, night, cases, notes=notes, merged=merged)
+    problems = list(_lost_nights(cases, known.archived))
+    return Night(system, night, cases, problems, notes, merged)
 
 
 def _case_night(
@@ -163,13 +168,20 @@ def _case_night(
 
 
 def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
-    """The night that begins with `night` (a day, or more of its id), or the last one.
+    """The night that begins with `night` (a day, or more of its id), or the last one until now.
 
     What is wrong with it is what the record says: a case that was not measured is a problem if the
     nights before measured it. UserError.
     """
-    own = [run for run in runs if run.case.system == system and not run.is_after(now)]
-    nights = nights_of(own)
+    own = [run for run in runs if run.case.system == system]
+    every, nights = nights_of(own), nights_of(run for run in own if not run.is_after(now))
+    if night:  # a clock was wrong then, or is now
+        nights |= {name: its for name, its in every.items() if name.startswith(night)}
+    if every and not nights:
+        raise UserError(
+            f"every night of {system} on record is dated later than now: a clock was wrong: name "
+            f"one, the last is {max(every)}"
+        )
     if not nights:
         names = ", ".join(sorted({run.case.system for run in runs})) or "none"
         raise UserError(f"no night of system {system} is on record; systems on record: {names}")
@@ -187,7 +199,9 @@ def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: d
     before = {name: runs for name, runs in nights.items() if name < last}
     missing = list(_missing(before, {run.case for run in nights[last]}))
     of_record = night_of(system, last, runs, known, now)
-    return replace(of_record, problems=missing, is_gated=False)
+    later = "" if night or max(every) == last else max(every)
+    problems = [*missing, *of_record.problems]
+    return replace(of_record, problems=problems, is_gated=False, later=later)
 
 
 def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
@@ -260,16 +274,31 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
             f"{stale} case(s) blessed under other thresholds of the detector: see whether `iowatch "
             "bless` still accepts their nights"
         )
-    lost = [
-        row.case
-        for row in cases
-        if row.blessed and row.blessed.is_before(min([*row.earlier, row.night]))
-    ]
+
+
+def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> Iterator[str]:
+    """A sentence on the cases whose blessed nights are not on record, though the site did not say
+    that they were archived: what came after them may be gone as well."""
+    lost = [row.case for row in cases if _is_forgotten(row, archived.get(row.case.partition))]
     if lost:
         yield (
-            f"{len(lost)} case(s) without their blessed nights on record, such as {lost[0]}: if "
-            "the results database was moved or lost, slow nights since the bless are forgotten"
+            f"the blessed nights of {count_cases(len(lost))} are not on record, nor perhaps slow "
+            f"nights since: {_shown(lost)}: restore the results database (RFM_PREFIX says where it "
+            "is), or set `archived` in the site's file to the last day that is not in it any more"
         )
+
+
+def _is_forgotten(row: CaseNight, archived: date | None) -> bool:
+    entry = row.blessed
+    if entry is None or not entry.is_before(row.night):
+        return False
+    since = f"{archived + timedelta(days=1)}" if archived else ""
+    if since > entry.last:
+        return False
+    measured = [n for n, runs in row.earlier.items() if entry.covers(n) and fastest(runs)]
+    if since > entry.first:  # nobody knows how many of them were later
+        return not any(night >= since for night in measured)
+    return len(measured) < entry.nights
 
 
 def _well(cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure]) -> Iterator[str]:
@@ -278,6 +307,16 @@ def _well(cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure]) -> It
         rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
         if rows and not any(row.known or row.kind is Kind.INVALID for row in rows):
             yield f"{entry.case.pattern}: does not fail, though {entry}: remove the entry?"
+
+
+def _excess(expected: Iterable[ExpectedFailure], system: str, today: date) -> Iterator[str]:
+    """Failures that are expected of more than their entry should say."""
+    for entry in expected:
+        if what := entry.excess(system, today):
+            yield (
+                f"{entry.case.pattern}: excuses {what}: give its entry in expected_failures/ a day "
+                "within a year, and a case that names a filesystem, environment, check or backend"
+            )
 
 
 def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
@@ -312,6 +351,31 @@ def problems_of(
             yield f"{run.case}: its verdict is {run.kind}, and it has no {', '.join(missing)}"
     if session:
         yield from _lost(session)
+
+
+def broken_promises(
+    promise: Promise, asked: Set[Case], night: str, runs: Iterable[Run]
+) -> Iterator[str]:
+    """What is wrong with the cases that a night asks for: the site's file, counted by itself,
+    promises others, or the last night on record that went by the same file had more."""
+    if len(asked) != promise.cases:
+        yield (
+            f"the site's file promises {count_cases(promise.cases)}, and {len(asked)} are asked "
+            f"for: {RESTORE}"
+        )
+    before = [run for run in runs if run.night < night and run.promise]
+    same = [run for run in before if run.promise and run.promise.source == promise.source]
+    if not same:
+        return
+    last = max(run.night for run in same)
+    gone = {run.case for run in same if run.night == last} - asked
+    promised = max(run.promise.cases for run in same if run.night == last and run.promise)
+    if gone or promised > len(asked):
+        named = f" {_shown(gone)}:" if gone else ""
+        yield (
+            f"the site's file is as it was in the night {last}, which promised "
+            f"{count_cases(promised)}, and not all are asked for now:{named} {RESTORE}"
+        )
 
 
 def faults(session: Mapping[str, Any]) -> list[str]:

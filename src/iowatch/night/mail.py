@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from email.message import EmailMessage
 
-from iowatch.files import UserError
+from iowatch.files import UserError, one_line
 
 TIMEOUT_S = 60
 
@@ -28,9 +28,9 @@ class Outbox:
     def send(self, subject: str, text: str) -> None:
         """Hand over one mail; MailError if it is refused."""
         mail = EmailMessage()
-        mail["To"], mail["Subject"] = self.address, subject
+        mail["To"], mail["Subject"] = self.address, one_line(subject)
         mail["Auto-Submitted"] = "auto-generated"  # no answer from people on holiday
-        mail.set_content(text)
+        mail.set_content(text.encode("utf-8", "replace").decode())  # a name may be no UTF-8
         try:
             done = subprocess.run(
                 [self.sendmail, "-i", self.address],

@@ -6,19 +6,30 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 from iowatch import bless, history, raw_results, references, report
 from iowatch.case import Case
 from iowatch.files import UserError
-from iowatch.history import NIGHT_KEY, runs_of
+from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import Known, Night, lost_baselines, night_of, problems_of
+from iowatch.night.gate import (
+    Known,
+    Night,
+    broken_promises,
+    lost_baselines,
+    night_of,
+    problems_of,
+)
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.run import Run, night_id, nights_of
 from iowatch.site import CHECKS_FOLDER, NIGHTLY, SWEEPS, Site, read_site, reference_folder
+
+#: After the last run of a night: what is run again later says nothing of that night any more.
+OVER = timedelta(days=2)
 
 
 class NothingDue(Exception):
@@ -59,6 +70,14 @@ class Part:
     expected: set[Case]
 
 
+@dataclass(frozen=True)
+class Found:
+    """The results database as the night found it."""
+
+    sessions: Mapping[str, float]  # id -> when it began, in seconds since 1970
+    notes: Sequence[str] = ()
+
+
 def run(wanted: Wanted) -> Night:
     """Run the checks, or those that are due again, and judge the night; its page is written.
 
@@ -81,8 +100,11 @@ def run(wanted: Wanted) -> Night:
             names = [f"--name={name}" for name in wanted.names]
             parts = [Part(["--system", wanted.system, *names], asked)]
             night = night_id(datetime.now(UTC))
+        before = _found(site.database)
         ran: list[tuple[Part, Session]] = []
-        session, mode = Session(), [*_mode(wanted), f"--session-extras={NIGHT_KEY}={night}"]
+        promise = site.promises[wanted.sweep]
+        extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
+        session, mode = Session(), [*_mode(wanted), f"--session-extras={extras}"]
         with held():  # what was measured is to be seen; a session notices what has waited
             for part in parts:
                 if session.stopped:
@@ -92,7 +114,35 @@ def run(wanted: Wanted) -> Night:
                     session = run_session(options, night, deadline, wanted.quiet, lock)
                 ran.append((part, session))
             ignore_signals()  # also those that have waited
-        return _judged(wanted, site, night, ran)
+        return _judged(wanted, site, night, ran, asked, before)
+
+
+def _found(database: Path) -> Found:
+    """The results database, ready for ReFrame to store in; UserError."""
+    anew = ""
+    if not database.is_file():
+        anew = "was not there"
+    elif history.clear_empty(database):
+        anew = "was empty, as a full disk leaves it"
+    if anew:
+        return Found({}, [f"{database} {anew}: history begins anew with this night"])
+    return Found(history.starts(database))
+
+
+def _gone(site: Site, before: Found) -> Iterator[str]:
+    """Of what was on record when the night began; a site may archive some meanwhile. UserError."""
+    archived = max(site.archived.values(), default=date.min)
+    left = history.starts(site.database)
+    gone = [
+        session
+        for session, start in before.sessions.items()
+        if session not in left and datetime.fromtimestamp(start, UTC).date() > archived
+    ]
+    if gone:
+        yield (
+            f"{site.database}: {len(gone)} of the {len(before.sessions)} session(s) on record when "
+            "the night began are gone: restore it from a backup"
+        )
 
 
 def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Part]]:
@@ -104,6 +154,11 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Par
     known, runs = look_back(site, now)
     nights = nights_of(run for run in runs if run.case in asked and not run.is_after(now))
     night = max(nights, default="")
+    if night and now - (last := max(run.time for run in nights[night])) > OVER:
+        raise NothingDue(
+            f"{wanted.system}: no re-run is due: the last night, {night}, ended on "
+            f"{last:%Y-%m-%d %H:%M} UTC, more than {OVER.days} days ago"
+        )
     cases = night_of(site.system, night, runs, known, now).cases if night else ()
     suspects = [case for case in cases if case.case in asked and case.rerun_at]
     due = [case for case in suspects if case.rerun_at and case.rerun_at <= now]
@@ -129,20 +184,30 @@ def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[R
     """What is known of a system, and its runs. UserError, BadReference."""
     folder = reference_folder()
     blessed = bless.read(site.system, folder)
-    known = Known(blessed, references.read_expected(site.system, folder), again)
+    expected = references.read_expected(site.system, folder)
+    known = Known(blessed, expected, again, site.archived)
     since, spans = now - history.YEAR, bless.spans(blessed.values())
     return known, history.read([site.database], since, spans)
 
 
-def _judged(wanted: Wanted, site: Site, night: str, ran: Sequence[tuple[Part, Session]]) -> Night:
+def _judged(
+    wanted: Wanted,
+    site: Site,
+    night: str,
+    ran: Sequence[tuple[Part, Session]],
+    asked: set[Case],
+    before: Found,
+) -> Night:
     """The night: its verdicts, and everything that is wrong with it."""
     now = datetime.now(UTC)
     known, runs, problems = Known(), list[Run](), list[str]()
     if site.database.is_file():
         try:
+            problems += _gone(site, before)
             known, runs = look_back(site, now, wanted.rerun_command)
         except UserError as err:
             problems.append(str(err))
+    problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
     stored = {run.session for run in runs}
     tonight: list[Run] = []
     for part, session in ran:
@@ -154,8 +219,13 @@ def _judged(wanted: Wanted, site: Site, night: str, ran: Sequence[tuple[Part, Se
     # night even if its session was stored before it said so.
     runs = [run for run in runs if run.session not in sessions] + tonight
     whole = night_of(site.system, night, runs, known, now)
-    problems += [*lost_baselines(whole.cases), *_tidy(site, now.date())]
-    whole = replace(whole, problems=list(dict.fromkeys(problems)), signal=ran[-1][1].signal)
+    problems += [*whole.problems, *lost_baselines(whole.cases), *_tidy(site, now.date())]
+    whole = replace(
+        whole,
+        problems=list(dict.fromkeys(problems)),
+        notes=[*before.notes, *whole.notes],
+        signal=ran[-1][1].signal,
+    )
     if whole.cases:
         try:
             whole = replace(whole, page=report.write_page(whole, site.database.parent))
@@ -195,8 +265,13 @@ def _own(session: Session, night: str) -> Iterator[Run]:
 
 
 def _mode(wanted: Wanted) -> list[str]:
-    """ReFrame's options for a sweep; a site's mode may add to it, such as longer jobs."""
-    mode = [] if wanted.sweep == NIGHTLY else [f"--mode={wanted.sweep}"]
+    """ReFrame's options for a sweep; a site's mode may add to it, such as longer jobs.
+
+    Stage and output are in a folder of the nights, as they are in one of each acceptance session:
+    ReFrame empties a test's folders as it begins, and somebody may start it by hand meanwhile.
+    """
+    # A "timestamp" that is a name: it goes below whatever folders a site has chosen.
+    mode = [f"--timestamp={NIGHTLY}" if wanted.sweep == NIGHTLY else f"--mode={wanted.sweep}"]
     return [*mode, *(["--setvar=record=1"] if wanted.record else [])]
 
 

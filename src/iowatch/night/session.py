@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -27,6 +30,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
 JOB_GRACE_S = 30.0  # for the jobs on this machine to end after that
 PR_SET_CHILD_SUBREAPER = 36
+IN_USE = "in_use"  # the file that is locked while somebody needs a temporary folder
+OWNER = 200  # bytes of a lock file that say who holds it
 LOST = "the session is lost, and the scheduler may still have its jobs"
 
 
@@ -107,7 +112,7 @@ def run_session(
     ReFrame's output goes through unless `quiet`. It inherits the descriptor `lock`, and so keeps
     that lock if iowatch itself is killed. UserError if there is no room for temporary files.
     """
-    with held(), _adopting(), temporary_folder() as folder:
+    with held(), _adopting(), temporary_folder() as (folder, in_use):
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
         command = [
@@ -130,7 +135,7 @@ def run_session(
                         # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
                         start_new_session=True,
                         preexec_fn=_heed_interrupts,
-                        pass_fds=() if lock is None else (lock,),
+                        pass_fds=(in_use,) if lock is None else (in_use, lock),
                         env=environment(folder, night),
                     )
                     process.wait(max(0.0, deadline - time.monotonic()))
@@ -169,14 +174,47 @@ def _heed_interrupts() -> None:
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed after the block; UserError if none can be made."""
+def temporary_folder() -> Iterator[tuple[Path, int]]:
+    """A folder that is removed after the block, or by the next session if this process is killed;
+    UserError if none can be made.
+
+    Gives a descriptor too: the folder is in use until everybody who inherits it has ended.
+    """
     try:
+        _remove_abandoned(Path(tempfile.gettempdir()))
         folder = tempfile.TemporaryDirectory(prefix="iowatch.")
+        in_use = _say_in_use(Path(folder.name))
     except OSError as err:
         raise UserError(f"no temporary folder can be made, nothing was run: {err}") from None
-    with folder as name:
-        yield Path(name)
+    try:
+        with folder as name:
+            yield Path(name), in_use
+    finally:
+        os.close(in_use)
+
+
+def _say_in_use(folder: Path) -> int:
+    new = folder / f".{IN_USE}"
+    handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    with contextlib.suppress(OSError):  # there are no locks: then only this process removes it
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        new.rename(folder / IN_USE)  # with its lock: nobody can find it free
+    return handle
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary folders that an iowatch of this user left as it was killed."""
+    for left in folder.glob("iowatch.*"):
+        with contextlib.suppress(OSError):
+            found = left.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            handle = os.open(left / IN_USE, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left)
+            finally:
+                os.close(handle)
 
 
 def environment(folder: Path, night: str) -> dict[str, str]:
@@ -286,18 +324,22 @@ def locked(system: str, folder: Path) -> Iterator[int]:
     file = folder / f"nightly.{system}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        # A link, in a folder that others may write to, would let them choose what is written over.
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as err:
+        if err.errno == errno.ELOOP:
+            raise _no_lock_file(file) from None
         raise _not_written(file, err) from None
     try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise _no_lock_file(file)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             owner = f"since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-            owner += f", process {os.getpid()} on {socket.gethostname()}\n"
-            os.truncate(handle, 0)
-            os.write(handle, owner.encode())
+            _say_owner(handle, f"{owner}, process {os.getpid()} on {socket.gethostname()}")
         except BlockingIOError:
-            owner = os.read(handle, 200).decode(errors="replace").strip()
+            owner = os.pread(handle, OWNER, 0).decode(errors="replace").strip()
             raise UserError(
                 f"{system}: a night is still at work, {owner}; nothing was run"
             ) from None
@@ -306,9 +348,18 @@ def locked(system: str, folder: Path) -> Iterator[int]:
         try:
             yield handle
         finally:
-            os.truncate(handle, 0)
+            with contextlib.suppress(OSError):
+                _say_owner(handle, "")
     finally:
         os.close(handle)
+
+
+def _say_owner(handle: int, owner: str) -> None:
+    os.pwrite(handle, owner.encode()[: OWNER - 1].ljust(OWNER - 1) + b"\n", 0)
+
+
+def _no_lock_file(file: Path) -> UserError:
+    return UserError(f"{file}: is a link or no regular file: remove it; nothing was run")
 
 
 def _not_written(file: Path, err: OSError) -> UserError:

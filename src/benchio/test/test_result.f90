@@ -1,0 +1,47 @@
+!> What may be said of a run.
+program test_result
+    use, intrinsic :: iso_fortran_env, only: real64
+    use benchio_failure, only: exit_io, exit_time_limit
+    use benchio_result, only: has_cases, is_cache_suspect, run_result
+    use check, only: expect
+    implicit none (type, external)
+
+    type(run_result) :: run
+
+    allocate (run%seen(1))
+    call expect(.not. suspect('ext4', 0.0_real64, 0.0_real64), 'a disk without its page cache')
+    call expect(.not. suspect('xfs', 0.001_real64, 0.0_real64), 'or with hardly any of it')
+    call expect(suspect('ext4', 0.02_real64, 1.0_real64), 'what a page cache had is suspect')
+    call expect(suspect('lustre', 0.02_real64, 1.0_real64), 'also if another node has written it')
+    call expect(suspect('ext4', -1.0_real64, 1.0_real64), 'and what nobody knows')
+    call expect(suspect('lustre', 0.0_real64, 0.0_real64), 'a client may have a cache of its own')
+    call expect(suspect('lustre', 0.0_real64, 0.9_real64), 'on one of many nodes, too')
+    call expect(.not. suspect('lustre', 0.0_real64, 1.0_real64), 'and all read from other nodes')
+
+    call expect(.not. has_cases_after(exit_io, 9), 'a run that failed has no rate')
+    call expect(.not. has_cases_after(exit_time_limit, 1), 'nor one with its warm-up alone')
+    call expect(has_cases_after(exit_time_limit, 2), 'but one that the time limit ended later')
+
+contains
+
+    logical function suspect(filesystem, in_memory, from_other_nodes)
+        character(*), intent(in) :: filesystem
+        real(real64), intent(in) :: in_memory           !! part of the bytes; less than 0: not known
+        real(real64), intent(in) :: from_other_nodes    !! part of the ranks
+
+        run%place%filesystem = filesystem
+        run%seen(1)%page_cache_fraction = in_memory
+        run%plan%other_node_fraction = from_other_nodes
+        suspect = is_cache_suspect(run, 1)
+    end function suspect
+
+    logical function has_cases_after(status, rounds)
+        integer, intent(in) :: status, rounds
+
+        run%error%status = status
+        run%completed = rounds
+        run%choice%warmup = 1
+        has_cases_after = has_cases(run)
+    end function has_cases_after
+
+end program test_result

@@ -1,0 +1,84 @@
+"""The disk of the results is full, has no inodes left, or is read-only: the night after is well."""
+
+import subprocess
+from contextlib import suppress
+
+import pytest
+
+
+@pytest.fixture
+def disk(tmpfs, site):
+    """A small disk of its own for what ReFrame writes."""
+    folder = tmpfs("size=4m,nr_inodes=500")
+    site.faults = {"gnu": "none"}
+    site.environment = {
+        "RFM_PREFIX": str(folder),
+        "RFM_SQLITE_DB_FILE": str(folder / "results.db"),
+    }
+    return folder
+
+
+def fill(folder):
+    """To the last byte, and then to the last block of what is there."""
+    with suppress(OSError), (folder / "full").open("wb") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+
+
+def take_inodes(folder):
+    with suppress(OSError):
+        for number in range(1000):
+            (folder / f"inode{number}").touch()
+
+
+def free(folder):
+    for file in [folder / "full", *folder.glob("inode*")]:
+        file.unlink(missing_ok=True)
+
+
+def remount(how):
+    return lambda folder: subprocess.run(["mount", "-o", f"remount,{how}", folder], check=True)
+
+
+SPOILED = [
+    ("full", fill, free),
+    ("no inodes", take_inodes, free),
+    ("read-only", remount("ro"), remount("rw")),
+]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "mend"),
+    [
+        pytest.param(*how, id=name, marks=[] if name == "full" else pytest.mark.slow)
+        for name, *how in SPOILED
+    ],
+)
+def test_night_after_a_spoiled_disk_is_well(site, disk, spoil, mend):
+    for first in (True, False):  # nothing is on record, or a night is
+        spoil(disk)
+        spoiled = site.iowatch("--quiet")
+        assert spoiled.returncode in (1, 2), spoiled.stdout
+        assert "Traceback" not in spoiled.stdout
+        mend(disk)
+        well = site.iowatch("--quiet")
+        assert well.returncode == 0, (first, spoiled.stdout, well.stdout)
+        assert "0 problem(s) with the night" in well.stdout
+        assert ("history begins anew" in well.stdout) is first
+
+
+def test_disk_that_fills_up_while_the_night_runs(site, disk):
+    """ReFrame makes a database of 0 bytes then, if there is none."""
+    database = disk / "results.db"
+    for first in (True, False):
+        site.partition["prepare_cmds"] = [f"cat /dev/zero > {disk}/full 2> /dev/null"]
+        spoiled = site.iowatch("--quiet")
+        assert spoiled.returncode == 1, spoiled.stdout
+        assert "Traceback" not in spoiled.stdout
+        assert (database.stat().st_size == 0) is first, spoiled.stdout
+        free(disk)
+        del site.partition["prepare_cmds"]
+        well = site.iowatch("--quiet")
+        assert well.returncode == 0, (first, spoiled.stdout, well.stdout)
+        assert ("was empty, as a full disk leaves it" in well.stdout) is first

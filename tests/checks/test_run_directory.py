@@ -1,0 +1,121 @@
+"""Where a job writes, as two users of one machine have it."""
+
+import importlib
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOBODY = 65534
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+
+
+@pytest.fixture
+def folder():
+    """In memory: nobody may not enter pytest's folders."""
+    with tempfile.TemporaryDirectory(prefix="iowatch-test.", dir="/dev/shm") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def job(folder, monkeypatch):
+    """job(user, path): where a job of this user writes below the folder, and what it says."""
+    monkeypatch.syspath_prepend(ROOT)
+    commands = importlib.import_module("reframe_checks.run_directory").commands
+
+    def job(user, path):
+        lines = ["keep() { :; }", *commands(str(folder / path), 1), 'stat -c "%u %a %n" "$RUNDIR"']
+        done = subprocess.run(
+            ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "bash"],
+            input="\n".join(lines), cwd="/", capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            return done.stderr.replace(f"{folder}/", "")
+        assert done.stderr == ""
+        owner, mode, place = done.stdout.strip().replace(f"{folder}/", "").rsplit(" ", 2)
+        assert (owner, mode) == (str(user), "700")
+        assert not (folder / place).exists(), "the job has removed it"
+        return place.rpartition("/")[0]
+
+    return job
+
+
+def make(place, mode, owner=0):
+    place.mkdir()
+    place.chmod(mode)
+    os.chown(place, owner, owner)
+
+
+def test_where_everybody_may_write_each_user_has_a_place(job, folder):
+    make(folder / "shm", 0o1777)
+    for _ in range(2):
+        assert job(NOBODY, "shm/iowatch") == f"shm/iowatch.{NOBODY}"
+        assert job(0, "shm/iowatch/") == "shm/iowatch.0"
+    for user in (0, NOBODY):
+        made = (folder / f"shm/iowatch.{user}").stat()
+        assert (made.st_uid, made.st_mode & 0o7777) == (user, 0o700)
+
+    # Who came first, by an earlier version or with intent, is neither in the way nor trusted.
+    for owner, mode in ((0, 0o755), (NOBODY, 0o755), (NOBODY, 0o1777), (NOBODY, 0o777)):
+        make(folder / "shm/iowatch", mode, owner)
+        for user in (0, NOBODY):
+            mine = "" if user == owner else f".{user}"
+            if (user, mode) == (NOBODY, 0o777):
+                assert "everybody may replace what is in it" in job(user, "shm/iowatch")
+            else:
+                assert job(user, "shm/iowatch") == f"shm/iowatch{mine}", (owner, mode, user)
+        (folder / "shm/iowatch").rmdir()
+
+    make(folder / "shm/iowatch", 0o1777)  # as an administrator may
+    assert job(0, "shm/iowatch") == job(NOBODY, "shm/iowatch") == "shm/iowatch"
+
+
+def test_what_another_user_could_replace_is_refused(job, folder):
+    make(folder / "shm", 0o1777)
+    make(folder / "shm/iowatch.0", 0o777, NOBODY)
+    assert job(0, "shm/iowatch") == (
+        "shm/iowatch.0: another user's: have it removed, or name another 'path' in the site's "
+        "configuration\n"
+    )
+    (folder / "shm/iowatch.0").rmdir()
+    make(folder / "elsewhere", 0o755)
+    for target in ("elsewhere", "nowhere"):
+        (folder / "shm/iowatch.0").symlink_to(folder / target)
+        assert "shm/iowatch.0: a link, which may lead anywhere: rem" in job(0, "shm/iowatch")
+        (folder / "shm/iowatch.0").unlink()
+    make(folder / "open", 0o777)
+    assert "open/iowatch: everybody may replace it: chmod +t" in job(0, "open/iowatch")
+    assert "open: everybody may replace what is in it: chmod +t it" in job(0, "open")
+    assert list((folder / "elsewhere").iterdir()) == []
+
+
+def test_in_a_folder_of_the_site_whoever_comes_first_makes_it_for_all(job, folder):
+    assert job(0, "iowatch") == job(NOBODY, "iowatch") == "iowatch"
+    assert (folder / "iowatch").stat().st_mode & 0o7777 == 0o1777
+    (folder / "linked").symlink_to("iowatch")
+    assert job(NOBODY, "linked") == "linked", "it is the site's"
+    assert "mktemp: failed to create directory" in job(0, "not/there")
+    make(folder / "theirs", 0o755)
+    assert "Permission denied" in job(NOBODY, "theirs")
+
+
+def test_only_ones_own_leftovers_are_removed(job, folder):
+    make(folder / "iowatch", 0o1777)
+    long_ago = time.time() - 3 * 86400
+    for name, owner in (("iowatch.aaaaaa", 0), ("iowatch.bbbbbb", NOBODY)):
+        left = folder / "iowatch" / name
+        make(left, 0o700, owner)
+        mark = left / ".iowatch"
+        mark.touch()
+        os.chown(mark, owner, owner)
+        os.utime(mark, (long_ago, long_ago))
+    assert job(NOBODY, "iowatch") == "iowatch"
+    assert [left.name for left in (folder / "iowatch").iterdir()] == ["iowatch.aaaaaa"]
+    assert job(0, "iowatch") == "iowatch"
+    assert list((folder / "iowatch").iterdir()) == []

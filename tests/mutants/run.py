@@ -1,0 +1,252 @@
+"""`make mutants`: breaks one line at a time, and the test that guards it must fail.
+
+mutants.toml names them: an old text, which stands once in its file, the new text in its place, and
+the test that must kill the mutant: pytest's node id, or `ctest NAME`. All happens in a copy of the
+tree, in a temporary folder; the copy has a build of benchio of its own, in which a mutant in
+Fortran or C costs what has changed. Before that every test must pass on the tree as it is.
+
+Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judgement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("mutants.toml")
+TEST_S = 300  # a test that takes longer hangs
+_STATES = ("failed", "passed", "skipped", "missing")
+
+#: Of the build in ROOT. Not that warnings are errors: a mutant may leave a variable unused.
+OPTIONS = (
+    *("CMAKE_BUILD_TYPE", "CMAKE_Fortran_COMPILER", "CMAKE_Fortran_FLAGS"),
+    *("BENCHIO_PNETCDF", "NetCDF_Fortran_ROOT"),
+)
+
+
+class Unusable(Exception):
+    """No judgement is possible; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str  # what would then be wrong, in words
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+def read_mutants(path: Path, root: Path) -> list[Mutant]:
+    """The mutants, all of which apply to this tree; Unusable."""
+    keys = set(Mutant.__dataclass_fields__)
+    mutants = []
+    for number, entry in enumerate(tomllib.loads(path.read_text())["mutant"], start=1):
+        if set(entry) != keys:
+            raise Unusable(f"mutant {number}: needs {', '.join(sorted(keys))}, and nothing else")
+        mutant = Mutant(**entry)
+        where = f"mutant {number}, {mutant.name!r}"
+        if mutant.name in [other.name for other in mutants]:
+            raise Unusable(f"{where}: there is another of this name")
+        if not (root / mutant.file).is_file():
+            raise Unusable(f"{where}: there is no {mutant.file}")
+        found = (root / mutant.file).read_text().count(mutant.old)
+        if found != 1 or mutant.old == mutant.new:
+            raise Unusable(
+                f"{where}: its old text stands {found} times in {mutant.file}: write what stands "
+                "there once now, and a new text that differs"
+            )
+        mutants.append(mutant)
+    return mutants
+
+
+def copy_tree(tree: Path) -> None:
+    """What git knows of, as it is now, without what Python and CMake have made of it."""
+    listed = [
+        "git",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
+    names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():  # not one that was removed since
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
+    (tree / ".venv").symlink_to(ROOT / ".venv")
+
+
+class Tree:
+    """The copy, and its tests."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        # A mutant of the same length, in the same second, must not be taken for what it was.
+        own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{tree}/src"}
+        own["PATH"] = f"{tree}/.venv/bin:{os.environ['PATH']}"
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RFM_", "IOWATCH_"))}
+        self.environment = inherited | own
+
+    def _run(
+        self, command: Sequence[str], timeout: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.tree,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+
+    def configure(self) -> None:
+        """As the build in ROOT."""
+        cache = ROOT / "build/benchio/CMakeCache.txt"
+        if not cache.is_file():
+            raise Unusable(f"there is no {cache}: run make setup")
+        known = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+        options = [f"-D{name}={known[name]}" for name in OPTIONS if name in known]
+        place = f"-DCMAKE_RUNTIME_OUTPUT_DIRECTORY={self.tree}/build/bin"
+        source = ["-S", "src/benchio", "-B", "build/benchio", "-G", known["CMAKE_GENERATOR"]]
+        done = self._run(["cmake", *source, *options, place])
+        if done.returncode != 0:
+            raise Unusable(f"benchio cannot be configured:\n{done.stdout}")
+
+    def build(self) -> str:
+        """benchio and its unit tests, as far as they have changed; empty, or what went wrong."""
+        done = self._run(["cmake", "--build", "build/benchio"])
+        return done.stdout if done.returncode != 0 else ""
+
+    def test(self, tests: Sequence[str]) -> dict[str, str]:
+        """What became of each: passed, failed, skipped, missing or hangs."""
+        units = [test.removeprefix("ctest ") for test in tests if test.startswith("ctest ")]
+        found = {f"ctest {unit}": self._unit(unit) for unit in units}
+        if nodes := [test for test in tests if not test.startswith("ctest ")]:
+            found |= self._pytest(nodes)
+        return found
+
+    def _unit(self, name: str) -> str:
+        command = ["ctest", "--test-dir", "build/benchio", "--no-tests=error", "-R", f"^{name}$"]
+        done = self._run([*command, "--timeout", str(TEST_S)])
+        if "No tests were found" in done.stdout:
+            return "missing"
+        return "passed" if done.returncode == 0 else "failed"
+
+    def _pytest(self, nodes: Sequence[str]) -> dict[str, str]:
+        report = self.tree / "junit.xml"
+        report.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *nodes]
+        try:
+            done = self._run(
+                [*command, f"--junitxml={report}", "-o", "junit_family=xunit1"],
+                TEST_S * len(nodes),
+            )
+        except subprocess.TimeoutExpired:
+            return dict.fromkeys(nodes, "hangs")
+        # 0 and 1: all were run. Else one was not found, or the whole came to grief.
+        if done.returncode not in (0, 1) or not report.is_file():
+            return dict.fromkeys(nodes, f"missing: {done.stdout[-2000:]}")
+        states = dict.fromkeys(nodes, "missing")
+        for case in ET.parse(report).iter("testcase"):
+            node = f"{case.get('file')}::{case.get('name')}"
+            name = node if node in states else node.partition("[")[0]
+            if name not in states:
+                continue
+            tags = {child.tag for child in case}
+            state = "failed" if tags & {"failure", "error"} else "passed"
+            state = "skipped" if "skipped" in tags else state
+            # Of a test with several parameters one that fails is enough, and else one that passes.
+            states[name] = min(states[name], state, key=_STATES.index)
+        return states
+
+    @contextmanager
+    def mutated(self, mutant: Mutant) -> Iterator[None]:
+        file = self.tree / mutant.file
+        healthy = file.read_text()
+        file.write_text(healthy.replace(mutant.old, mutant.new))
+        try:
+            yield
+        finally:
+            file.write_text(healthy)
+
+
+def judge(tree: Tree, mutant: Mutant) -> str:
+    """failed: it died. Else what became of its test, or `no build`."""
+    with tree.mutated(mutant):
+        if said := tree.build():  # which mends what the last one has left there
+            return f"no build: {said[-2000:]}"
+        return tree.test([mutant.test])[mutant.test]
+
+
+def run(names: Sequence[str], tree: Tree) -> int:
+    mutants = read_mutants(LIST, ROOT)
+    chosen = [m for m in mutants if not names or any(name in m.name for name in names)]
+    if not chosen:
+        raise Unusable(f"no mutant has {' or '.join(names)} in its name")
+    copy_tree(tree.tree)
+    began = time.monotonic()
+    tree.configure()
+    if said := tree.build():
+        raise Unusable(f"benchio cannot be built:\n{said}")
+    states = tree.test(list(dict.fromkeys(mutant.test for mutant in chosen)))
+    if unfit := {test: state for test, state in states.items() if state != "passed"}:
+        told = "; ".join(f"{test}: {state}" for test, state in unfit.items())
+        raise Unusable(f"on the tree as it is, a test does not pass: {told}")
+    print(
+        f"{len(states)} tests pass without a mutant, {time.monotonic() - began:.0f} s", flush=True
+    )
+
+    alive, unjudged = [], []
+    for mutant in chosen:
+        start = time.monotonic()
+        state = judge(tree, mutant)
+        if state == "passed":
+            alive.append(mutant)
+        elif state != "failed":
+            unjudged.append(mutant)
+        word = {"failed": "died", "passed": "LIVES"}.get(state, state)
+        seconds = time.monotonic() - start
+        print(f"{word:6} {seconds:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
+    for mutant in alive:
+        print(f"lives: {mutant.name}: {mutant.test} must see it")
+    for mutant in unjudged:
+        print(f"cannot be judged: {mutant.name}: {mutant.test}")
+    minutes = (time.monotonic() - began) / 60
+    died = len(chosen) - len(alive) - len(unjudged)
+    print(f"{died} of {len(chosen)} mutants died, {minutes:.1f} min")
+    return 2 if unjudged else 1 if alive else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="only those with one of these in their names")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="iowatch-mutants.") as folder:
+        try:
+            return run(given.names, Tree(Path(folder)))
+        except Unusable as err:
+            print(f"mutants: error: {err}", file=sys.stderr)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
