@@ -7,20 +7,32 @@ from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
 from iowatch.checks import CHECKS, LOCAL_SIZE, format_size, parse_size
+from iowatch.files import UserError
 from iowatch.site import Setting, cases, read_filesystem
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
-FILESYSTEMS = {
-    part.name: read_filesystem(
-        SYSTEM.name,
-        part.name,
-        [environ.name for environ in part.environs],
-        part.extras,
-        CONFIG.sources,
-    )
-    for part in SYSTEM.partitions
-}
+
+
+def _filesystems():
+    """The filesystem of each partition. A mistake there ends ReFrame with one line: an error would
+    be a traceback, and one of ReFrame's own would only skip the checks, and exit with 0."""
+    try:
+        return {
+            part.name: read_filesystem(
+                SYSTEM.name,
+                part.name,
+                [environ.name for environ in part.environs],
+                part.extras,
+                CONFIG.sources,
+            )
+            for part in SYSTEM.partitions
+        }
+    except UserError as err:
+        raise SystemExit(f"error: {err}") from None
+
+
+FILESYSTEMS = _filesystems()
 
 
 @cache

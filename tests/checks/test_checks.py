@@ -54,7 +54,7 @@ def test_acceptance_of_local_runs_what_the_gate_expects(site):
 def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     done = site._run("reframe", "-c", ROOT / "reframe_checks", "-r")
     assert done.returncode == 1, done.stdout
-    said = "generic:default: the partition's extras have no 'filesystem'"
+    said = "error: generic:default: the partition's extras have no 'filesystem'"
     assert said in done.stdout, "an unknown host is not taken for local"
 
     del site.extras["peak"]
@@ -62,6 +62,7 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     assert done.returncode == 1
     sentence = "small:memory: the partition's extras have no 'peak': add it in "
     assert f"{sentence}{site.folder}/small.py" in done.stdout
+    assert "Traceback" not in done.stdout
 
     site.environment["RFM_PREFIX"] = "here"  # ReFrame reads its configuration in another folder
     sentence = "error: RFM_PREFIX is 'here': it must be an absolute path"
