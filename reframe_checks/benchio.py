@@ -9,13 +9,12 @@ from pathlib import Path
 
 import reframe as rfm
 import reframe.core.runtime as rt
-import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import ReframeError, SanityError
 
-from iowatch.files import UserError
+from iowatch.files import UserError, no_room
 from iowatch.site import BENCHIO, ROOT, require_for_jobs
 
 SOURCE = ROOT / "src" / "benchio"
@@ -125,11 +124,13 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             return self.assert_spack_built_it()
         if self.is_borrowed and (newer := newer_than(self.program)):
             raise SanityError(f"{self.program} is older than {newer}: {self.advice}")
-        return sn.assert_eq(
-            self.job.exitcode,
-            0,
-            f"{self.program} does not build or run: {self.advice}; see {self.stagedir}",
-        )
+        if self.job.exitcode != 0:
+            full = no_room(Path(self.stagedir), BUILD)
+            advice = f"{full}: make some" if full else self.advice
+            raise SanityError(
+                f"{self.program} does not build or run: {advice}; see {self.stagedir}"
+            )
+        return True
 
     @property
     def advice(self):

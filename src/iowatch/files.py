@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+ROOM = 2**20  # bytes; with less, a job script or what a job says may be cut off
+
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
@@ -33,6 +35,17 @@ def whole(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def no_room(*folders: Path) -> str:
+    """The first of these folders whose disk is full, in words; empty: all have room."""
+    for folder in folders:
+        with suppress(OSError):
+            disk = os.statvfs(folder)
+            # Some disks do not count files, and have none.
+            if disk.f_bavail * disk.f_frsize < ROOM or (disk.f_files and not disk.f_favail):
+                return f"no room is left on the disk of {folder}"
+    return ""
 
 
 class UserError(Exception):

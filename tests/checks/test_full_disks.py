@@ -77,6 +77,9 @@ def test_disk_that_fills_up_while_the_night_runs(site, disk):
         assert spoiled.returncode == 1, spoiled.stdout
         assert "Traceback" not in spoiled.stdout
         assert (database.stat().st_size == 0) is first, spoiled.stdout
+        built = f"gnu does not build or run: no room is left on the disk of {disk}/stage/"
+        assert built in spoiled.stdout
+        assert "make setup" not in spoiled.stdout
         free(disk)
         del site.partition["prepare_cmds"]
         well = site.iowatch("--quiet")
