@@ -137,11 +137,17 @@ class Site:
     filesystems: tuple[Filesystem, ...]
     is_whole: bool  # not only one partition
     prefix: Path  # of what ReFrame writes
+    stage: Path  # where it stages tests, or the prefix that holds that folder
     database: Path  # ReFrame's results
     promises: Mapping[str, Promise]  # of each sweep
 
     def cases(self, sweep: str) -> set[Case]:
         return cases(self.filesystems, sweep)
+
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """Those of which a night must have each for itself."""
+        return self.database.parent, self.prefix, self.stage
 
     @property
     def archived(self) -> dict[str, date]:
@@ -157,6 +163,7 @@ def read_site(system: str) -> Site:
     config = _configuration(system)
     name: str = config.get("systems/0/name")
     partitions = config.get("systems/0/partitions")
+    prefix = require_for_jobs("RFM_PREFIX, or 'prefix' of the system", _prefix(config))
     return Site(
         name,
         tuple(
@@ -170,7 +177,8 @@ def read_site(system: str) -> Site:
             for partition in partitions
         ),
         ":" not in system,
-        require_for_jobs("RFM_PREFIX, or 'prefix' of the system", _prefix(config)),
+        prefix,
+        _stage(config) or prefix,
         _database(config),
         {sweep: promise(partitions, sweep) for sweep in SWEEPS},
     )
@@ -216,6 +224,11 @@ _UNFIT = re.compile(r"[\s'\"`$\\]")
 def _prefix(config: Any) -> Path:
     given = os.environ.get("RFM_PREFIX") or config.get("systems/0/prefix")
     return Path(os.path.expandvars(given))
+
+
+def _stage(config: Any) -> Path | None:
+    given = os.environ.get("RFM_STAGE_DIR") or config.get("systems/0/stagedir")
+    return Path(os.path.expandvars(given)) if given else None
 
 
 def results_database() -> Path:

@@ -80,7 +80,8 @@ from iowatch.night.nightly import look_back
 from iowatch.site import Site
 
 start()
-known, runs = look_back(Site("small", (), True, database.parent, database, {}), now)
+site = Site("small", (), True, database.parent, database.parent, database, {})
+known, runs = look_back(site, now)
 lap("read")
 night = night_of("small", max(run.night for run in runs), runs, known, now)
 page = report.write_page(night, database.parent)

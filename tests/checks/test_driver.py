@@ -52,7 +52,9 @@ def test_interrupted_night(hanging):
     process = hanging.start(*NIGHTLY)
     try:
         wait_for_job(hanging, process, "hangs")
-        second = hanging.iowatch("--quiet")
+        hanging.environment["RFM_SQLITE_DB_FILE"] = str(hanging.folder / "another.db")
+        second = hanging.iowatch("--quiet")  # its stage would be the same
+        hanging.environment.clear()
         during = staged(hanging)
         by_hand = hanging.reframe("--dry-run")
         assert by_hand.returncode == 0, by_hand.stdout

@@ -61,7 +61,7 @@ def site(monkeypatch, tmp_path, database):
         "local", "tmpfs", ("gnu",), "tmpfs", "/x", ("tmpfs",), 1e6, None, True, 4, 30, {}
     )
     promises = dict.fromkeys(SWEEPS, Promise(1, "5e"))
-    site = OneCase("local", (place,), True, tmp_path, database, promises)
+    site = OneCase("local", (place,), True, tmp_path, tmp_path, database, promises)
     monkeypatch.setattr(nightly, "read_site", lambda system: site)
     monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
@@ -69,7 +69,7 @@ def site(monkeypatch, tmp_path, database):
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
         given, left = [], list(ends)
 
-        def run_session(options, night, deadline, quiet, lock):
+        def run_session(options, night, deadline, quiet, locks):
             *options, extras = options
             assert extras == f"--session-extras=night={night},promise=1-5e"
             given.append(Given(options, night))

@@ -45,7 +45,7 @@ with session.interruptible(), session.held():
         os.kill(os.getpid(), int(sys.argv[3]))
     done = session.run_session(
         [], "2026-11-22T025836", time.monotonic() + float(sys.argv[1]), sys.argv[2] == "quiet",
-        lock.fileno(),
+        [lock.fileno()],
     )
 print(json.dumps(vars(done)))
 """
@@ -295,25 +295,35 @@ def test_what_a_killed_iowatch_left_is_removed_once_its_reframe_has_ended(
 
 def test_second_night_is_refused_and_says_who_is_at_work(tmp_path):
     folder = tmp_path / "results"  # not there yet
-    with locked("archer", folder):
+    with locked("archer", [folder]):
         sentence = (
             r"archer: a night is still at work, since \d{4}-\d\d-\d\d \d\d:\d\d UTC, "
             rf"process {os.getpid()} on \S+; nothing was run"
         )
-        with pytest.raises(UserError) as refused, locked("archer", folder):
+        with pytest.raises(UserError) as refused, locked("archer", [folder]):
             pass
         assert re.fullmatch(sentence, str(refused.value))
-        with locked("cirrus", folder):
+        with locked("cirrus", [folder]):
             pass
-    with locked("archer", folder):
+    with locked("archer", [folder]):
         pass
+
+
+def test_nights_that_share_but_one_folder_are_not_at_work_at_once(tmp_path):
+    one, other, shared = (tmp_path / name for name in ("one", "other", "shared"))
+    (tmp_path / "link").symlink_to(shared)
+    with locked("archer", [one, shared, tmp_path / "link"]):
+        with pytest.raises(UserError, match=r"a night is"), locked("archer", [other, shared]):
+            pass
+        with locked("archer", [other]):
+            pass
 
 
 def test_lock_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "results").write_text("a file")
     with (
         pytest.raises(UserError, match=r"results.*: cannot be written, nothing was run: "),
-        locked("archer", tmp_path / "results" / "new"),
+        locked("archer", [tmp_path / "results" / "new"]),
     ):
         pass
 
@@ -322,19 +332,19 @@ def test_lock_that_cannot_be_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", full)
     sentence = r"archer\.lock: cannot be written, nothing was run: No space left on device$"
-    with pytest.raises(UserError, match=sentence), locked("archer", tmp_path):
+    with pytest.raises(UserError, match=sentence), locked("archer", [tmp_path]):
         pass
     monkeypatch.undo()
-    with pytest.raises(ZeroDivisionError), locked("archer", tmp_path):
+    with pytest.raises(ZeroDivisionError), locked("archer", [tmp_path]):
         raise ZeroDivisionError
-    with locked("archer", tmp_path):
+    with locked("archer", [tmp_path]):
         pass  # neither has kept it
 
 
 def test_former_owner_is_forgotten(tmp_path):
     file = tmp_path / "nightly.archer.lock"
     file.write_text("since long ago, process 1 on a machine with a long name".ljust(150))
-    with locked("archer", tmp_path):
+    with locked("archer", [tmp_path]):
         (line,) = file.read_text().splitlines()
         assert re.fullmatch(rf"since [\d: -]+ UTC, process {os.getpid()} on \S+ *", line)
     assert file.read_text().strip() == ""
@@ -350,7 +360,7 @@ def test_lock_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
             pytest.raises(
                 UserError, match=r"archer\.lock: is a link or no regular file: remove it"
             ),
-            locked("archer", tmp_path),
+            locked("archer", [tmp_path]),
         ):
             pass
         assert target.read_text() == "precious"

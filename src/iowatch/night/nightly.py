@@ -93,7 +93,7 @@ def run(wanted: Wanted) -> Night:
         raise UserError("no reframe on PATH: source env.sh")
     site = read_site(wanted.system)
     asked = site.cases(wanted.sweep)
-    with locked(site.system, site.database.parent) as lock:
+    with locked(site.system, site.own_folders) as locks:
         if wanted.again:
             night, parts = _reruns(wanted, site, asked)
         else:
@@ -111,7 +111,7 @@ def run(wanted: Wanted) -> Night:
                     session = replace(session, report=None)  # this part did not run
                 else:
                     options = [*part.options, *mode]
-                    session = run_session(options, night, deadline, wanted.quiet, lock)
+                    session = run_session(options, night, deadline, wanted.quiet, locks)
                 ran.append((part, session))
             ignore_signals()  # also those that have waited
         return _judged(wanted, site, night, ran, asked, before)

@@ -16,7 +16,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,13 +104,13 @@ def run_session(
     night: str,
     deadline: float,
     quiet: bool = False,
-    lock: int | None = None,
+    locks: Sequence[int] = (),
 ) -> Session:
     """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most,
     as a part of this night.
 
-    ReFrame's output goes through unless `quiet`. It inherits the descriptor `lock`, and so keeps
-    that lock if iowatch itself is killed. UserError if there is no room for temporary files.
+    ReFrame's output goes through unless `quiet`. It inherits the descriptors `locks`, and so keeps
+    these locks if iowatch itself is killed. UserError if there is no room for temporary files.
     """
     with held(), _adopting(), temporary_folder() as (folder, in_use):
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
@@ -135,7 +135,7 @@ def run_session(
                         # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
                         start_new_session=True,
                         preexec_fn=_heed_interrupts,
-                        pass_fds=(in_use,) if lock is None else (in_use, lock),
+                        pass_fds=(in_use, *locks),
                         env=environment(folder, night),
                     )
                     process.wait(max(0.0, deadline - time.monotonic()))
@@ -315,12 +315,20 @@ def _descendants() -> set[int]:
 
 
 @contextlib.contextmanager
-def locked(system: str, folder: Path) -> Iterator[int]:
-    """Hold the lock of a system's nights, a file in `folder`; UserError if somebody else does.
+def locked(system: str, folders: Iterable[Path]) -> Iterator[list[int]]:
+    """Hold the lock of a system's nights in each of these folders; UserError if somebody else does.
 
-    Gives the descriptor: whoever inherits it keeps the lock until it ends too, so that a ReFrame
-    whose iowatch was killed still counts. (The locks of fasteners are not inherited.)
+    Gives the descriptors: whoever inherits them keeps the locks until it ends too, so that a
+    ReFrame whose iowatch was killed still counts. (The locks of fasteners are not inherited.)
     """
+    with contextlib.ExitStack() as held:
+        different = dict.fromkeys(map(os.path.realpath, folders))  # none is locked twice
+        yield [held.enter_context(_locked(system, Path(folder))) for folder in different]
+
+
+@contextlib.contextmanager
+def _locked(system: str, folder: Path) -> Iterator[int]:
+    """Hold one of them, a file in this folder."""
     file = folder / f"nightly.{system}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
