@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -32,7 +32,34 @@ from iowatch.site import ACCEPTANCE, NIGHTLY, ROOT, read_site, results_database
 
 DAY = "%Y-%m-%d"
 
-app = typer.Typer(
+
+class App(typer.Typer):
+    """The command: if it cannot print, as on a full disk, that is an error of one line too."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            try:
+                return super().__call__(*args, **kwargs)
+            finally:
+                if sys.stdout:  # not closed
+                    sys.stdout.flush()
+        except OSError as err:
+            if err.filename is not None:  # of something else
+                raise
+            say_not_printed("what there is to say", err.strerror)
+            ended = err.__context__
+            raise SystemExit(ended.code or 3 if isinstance(ended, SystemExit) else 3) from None
+
+
+def say_not_printed(what: str, why: str | None) -> None:
+    """A line, and nothing more is tried, or Python would at its end."""
+    with suppress(OSError):
+        typer.echo(f"iowatch: error: {what} cannot be printed: {why}", err=True)
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+app = App(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -68,8 +95,8 @@ def iowatch() -> None:
     Environment: RFM_CONFIG_FILES names the configuration of the site (env.sh sets it), RFM_PREFIX
     the folder of results, RFM_REFERENCE_PREFIX that of reference values.
 
-    Exit code: 0 all is well, 1 something is red or refused, 2 a mistake in what was given; each
-    command says what else.
+    Exit code: 0 all is well, 1 something is red or refused, 2 a mistake in what was given, 3 what
+    there is to say cannot be printed; each command says what else.
     """
     for number in range(3):  # one that is closed would be the next file that is opened
         try:
@@ -214,9 +241,7 @@ def show(night: Night) -> bool:
             sys.stdout.flush()
     except (OSError, SystemExit) as err:  # rich exits when nobody reads it
         why = err.strerror if isinstance(err, OSError) else "nobody reads it"
-        typer.echo(f"iowatch: error: the summary cannot be printed: {why}", err=True)
-        with suppress(OSError):  # else Python would try again at its end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say_not_printed("the summary", why)
         return False
     return True
 

@@ -526,6 +526,27 @@ def test_output_that_goes_nowhere_loses_neither_mail_nor_verdict(
     assert "Traceback" not in done.stderr
 
 
+NOTHING_DUE = """\
+from iowatch.cli import app
+from iowatch.night import nightly
+def run(wanted):
+    raise nightly.NothingDue("no re-run is due")
+nightly.run = run
+app(["nightly", "--system", "local", "--again"])
+"""
+
+
+@pytest.mark.parametrize("words", [("-c", NOTHING_DUE), ("-m", "iowatch", "--help")])
+def test_what_cannot_be_printed_is_one_line(words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, *words], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 3
+    said = "iowatch: error: what there is to say cannot be printed: No space left on device\n"
+    assert done.stderr == said
+
+
 def test_closed_output_is_not_the_next_file_that_is_opened(tmp_path):
     """ReFrame would write there: to the lock file, or to the database."""
     script = (
