@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,13 +22,14 @@ import time
 import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
 TEST_S = 300  # a test that takes longer hangs
+CLEAN_UP_S = 60
 _STATES = ("failed", "passed", "skipped", "missing")
 
 #: Of the build in ROOT. Not that warnings are errors: a mutant may leave a variable unused.
@@ -107,7 +109,9 @@ class Tree:
     def _run(
         self, command: Sequence[str], timeout: float | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        """To its end; one that has not ended after `timeout` seconds is told to, so that it removes
+        what it has made in /tmp and /dev/shm, and then raises TimeoutExpired."""
+        with subprocess.Popen(
             command,
             cwd=self.tree,
             env=self.environment,
@@ -115,8 +119,17 @@ class Tree:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=timeout,
-        )
+        ) as process:
+            try:
+                out, _ = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    process.communicate(timeout=CLEAN_UP_S)
+                raise
+            finally:
+                process.kill()
+        return subprocess.CompletedProcess(command, process.returncode, out)
 
     def configure(self) -> None:
         """As the build in ROOT."""

@@ -1,6 +1,7 @@
 """The list of mutants fits this tree: whoever changes a line that one breaks sees it at once."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,11 @@ def test_mutant_lives_as_long_as_its_test(tmp_path, monkeypatch):
     monkeypatch.setattr(Tree, "build", lambda self: "error: no such rule")
     assert judge(Tree(tmp_path), mutant) == "no build: error: no such rule"
     assert code.read_text() == "all is well\n"
+
+
+def test_a_test_that_hangs_removes_what_it_has_made(tmp_path):
+    (tmp_path / "made").touch()
+    hangs = "trap 'rm made; exit' INT; while :; do sleep 0.05; done"
+    with pytest.raises(subprocess.TimeoutExpired):
+        Tree(tmp_path)._run(["bash", "-c", hangs], 2)
+    assert not (tmp_path / "made").exists()
