@@ -44,7 +44,7 @@ class Site:
     folder: Path
     scratch: Path  # the filesystem's path: in memory, so that its type is known
     benchio: Path
-    sessions: Path  # of mpirun: each has a folder of its own there
+    temporary: Path  # goes with the site; each mpirun has a folder of its own there
     extras: dict[str, Any] = field(default_factory=dict)
     sweep: dict[str, Any] = field(default_factory=dict)  # both of them
     write: dict[str, Any] = field(default_factory=dict)  # what SharedFileWrite measures
@@ -137,6 +137,7 @@ class Site:
             f":{self.folder}/small.py",
             "RFM_PREFIX": str(self.folder / "run"),
             "RFM_REFERENCE_PREFIX": str(self.folder),
+            "TMPDIR": str(self.temporary),  # ReFrame leaves a log there whenever it starts
             **self.environment,
         }
         return subprocess.Popen(
@@ -205,7 +206,7 @@ class Site:
                 ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
                 ["OMPI_MCA_io", "romio321"],
                 # Two that start and end in one place may remove it from each other.
-                ["OMPI_MCA_orte_tmpdir_base", f"$(mktemp -d {self.sessions}/XXXXXX)"],
+                ["OMPI_MCA_orte_tmpdir_base", f"$(mktemp -d {self.temporary}/XXXXXX)"],
             ],
             "extras": {
                 "filesystem": name,
@@ -230,9 +231,9 @@ class Site:
 def new_site(folder, benchio):
     with (
         tempfile.TemporaryDirectory(prefix="iowatch-test.", dir="/dev/shm") as scratch,
-        tempfile.TemporaryDirectory(prefix="iowatch-mpirun.") as sessions,
+        tempfile.TemporaryDirectory(prefix="iowatch-mpirun.") as temporary,
     ):
-        yield Site(folder, Path(scratch), benchio, Path(sessions))
+        yield Site(folder, Path(scratch), benchio, Path(temporary))
 
 
 @pytest.fixture
