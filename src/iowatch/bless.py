@@ -288,7 +288,8 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
             raise ValueError("it has no cases")
         now = datetime.now(UTC)
         return {
-            (of := Case.parse(str(case))): _entry(of, entry, now) for case, entry in entries.items()
+            (of := Case.parse(str(case))): _entry(system, of, entry, now)
+            for case, entry in entries.items()
         }
     except FileNotFoundError:
         return {}
@@ -299,8 +300,10 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
         ) from None
 
 
-def _entry(case: Case, entry: Any, now: datetime) -> Blessed:
+def _entry(system: str, case: Case, entry: Any, now: datetime) -> Blessed:
     """ValueError if it is none that could have been blessed: it would fail later, or never."""
+    if case.system != system:
+        raise ValueError(f"{case} is a case of another system")
     keys = [field.name for field in fields(Blessed)]
     if not isinstance(entry, dict) or {*entry} != {*keys, DIGEST}:
         raise ValueError(f"{case}: needs {', '.join([*keys, DIGEST])}, and nothing else")

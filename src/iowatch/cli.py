@@ -380,7 +380,7 @@ def bless_command(
         # A night of the future, by a wrong clock, would be the last that is blessed: none to come
         # would be judged.
         now = datetime.now(UTC)
-        since = (first or last or now).replace(tzinfo=UTC) - history.YEAR
+        since = history.year_before((first or last or now).replace(tzinfo=UTC))
         runs = selected(db, case, since)
         # Of a check without metrics there is nothing to bless.
         cases = by_case(

@@ -62,6 +62,11 @@ def read(
     return sorted(found.values(), key=lambda run: (run.time, str(run.case)))
 
 
+def year_before(time: datetime) -> datetime:
+    """Since when nights are looked back at; no session is older than the clock of Unix."""
+    return max(time, datetime.fromtimestamp(0, UTC) + YEAR) - YEAR
+
+
 def _runs_in(
     file: Path, since: datetime | None, spans: Sequence[tuple[datetime, datetime]]
 ) -> Iterator[Run]:
@@ -78,8 +83,11 @@ def _runs_in(
         yield from runs_in_brief or ()
         new = set(began) - (known if runs_in_brief is not None else set())
         for session in sessions(file, new) if new else ():
-            runs = list(runs_of(session))
             uuid = session["session_info"]["uuid"]
+            try:
+                runs = list(runs_of(session))
+            except _MALFORMED as err:
+                raise _damaged(file, uuid, err) from None
             brief.add(uuid, began[uuid], runs)
             yield from runs
     finally:
@@ -183,11 +191,12 @@ def reason(test: Mapping[str, Any]) -> str:
 
 
 def read_metrics(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:
-    """The metrics of a test, from {"system:partition:name": [value, reference, ...]}."""
+    """The metrics of a test, from {"system:partition:name": [value, reference, ...]}; what no
+    metric can come to is none."""
     return {
         _name(key): float(entry[0])
         for key, entry in perfvalues.items()
-        if entry[0] is not None and math.isfinite(entry[0])
+        if entry[0] is not None and math.isfinite(entry[0]) and entry[0] >= 0
     }
 
 
@@ -231,7 +240,11 @@ def starts(file: Path) -> dict[str, float]:
     with _database(file) as connection:
         if connection is None:
             return {}
-        return dict(_fetch(connection, "SELECT uuid, session_start_unix FROM sessions"))
+        began = dict(_fetch(connection, "SELECT uuid, session_start_unix FROM sessions"))
+    for session, start in began.items():
+        if not isinstance(start, int | float):
+            raise _damaged(file, session, TypeError(f"it began at {start!r}"))
+    return began
 
 
 def clear_empty(file: Path) -> bool:
@@ -252,19 +265,31 @@ def _decoded(file: Path, session: str, text: str) -> dict[str, Any]:
         stored: dict[str, Any] = json.loads(text)
         info = stored["session_info"]
         info["uuid"], _, _ = session, info["time_start_unix"], tests_of(stored)
-    except (ValueError, TypeError, KeyError) as err:
-        raise UserError(
-            f"{file}: session {session} is damaged ({err!r}): restore the database from a backup, "
-            f"or delete it: `reframe --delete-stored-sessions={session}`"
-        ) from None
+    except _MALFORMED as err:
+        raise _damaged(file, session, err) from None
     return stored
+
+
+#: What comes of a session that is no JSON, or has other things in it than ReFrame stores.
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def _damaged(file: Path, session: str, err: Exception) -> UserError:
+    return UserError(
+        f"{file}: session {session} is damaged ({err!r}): restore the database from a backup, or "
+        f"delete it: `reframe --delete-stored-sessions={session}`"
+    )
 
 
 @contextmanager
 def _database(file: Path) -> Iterator[sqlite3.Connection | None]:
     """The database to read from, if it is one of a known ReFrame; None: no session was ever stored
     in it. UserError."""
-    if not file.is_file():
+    try:
+        is_there = file.is_file()
+    except OSError as err:  # such as a name that is too long
+        raise UserError(f"{file}: no results database can be there: {err.strerror}") from None
+    if not is_there:
         raise UserError(f"{file}: there is no such results database: name one with --db")
     # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
     uri = f"{file.absolute().as_uri()}?mode=rw"

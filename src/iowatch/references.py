@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import CHECKS, METRICS, Metric
+from iowatch.checks import BACKENDS, CHECKS, METRICS, Metric
 from iowatch.files import BadYaml, UserError, brief, load_yaml, text_of
 
 
@@ -60,6 +60,9 @@ class Reference:
         return threshold if self.is_absolute else self.value * (1 + threshold)
 
 
+#: No number of any use is larger, and some integers of YAML are.
+LARGEST = 1e300
+
 #: For which a failure may be expected.
 YEAR = timedelta(days=366)
 
@@ -85,31 +88,47 @@ class ReferenceFile:
             raise self._bad(f"it {what}: see reference_values/README.md")
         if unknown := [name for name in sections if name not in (GENERAL, *CHECKS)]:
             raise self._bad(f"there is no check {unknown[0]}: its section would bound nothing")
-        self._sections = sections
+        self._sections: dict[str, Mapping[re.Pattern[str], Any]] = {}
+        for name, entries in sections.items():
+            if not isinstance(entries, dict | None):
+                raise self._bad(f"section {name} has no case ids")
+            self._sections[name] = {self._key(key): entry for key, entry in (entries or {}).items()}
 
     def of(self, case: Case) -> dict[str, Reference]:
         """The references of a case: those of the first key that matches, in its check's section and
         then in the general one; none if none does. BadReference."""
         for name in (case.check.name, GENERAL) if case.metrics else ():
-            section = self._sections.get(name) or {}
-            if not isinstance(section, dict):
-                raise self._bad(f"section {name} has no case ids")
-            for key, entries in section.items():
-                if self._matches(key, case):
+            for key, entries in self._sections.get(name, {}).items():
+                if key.fullmatch(str(case)):
                     try:
                         return read_references(case, entries)
                     except BadReference as err:
-                        raise self._bad(f"{name}, {key}: {err}") from None
+                        raise self._bad(f"{name}, {key.pattern}: {err}") from None
         return {}
 
-    def _matches(self, key: Any, case: Case) -> bool:
+    def idle(self, cases: Collection[Case]) -> list[str]:
+        """The keys that match none of these cases, whatever their backend; a section of a check
+        that has none of them is left out, as is made for every site."""
+        found = []
+        for name, section in self._sections.items():
+            own = {_of_any_backend(case) for case in cases if name in (case.check.name, GENERAL)}
+            texts = [text.format(backend) for text in own for backend in BACKENDS]
+            keys = section if texts else ()
+            found += [k.pattern for k in keys if not any(k.fullmatch(text) for text in texts)]
+        return found
+
+    def _key(self, key: Any) -> re.Pattern[str]:
         try:
-            return bool(re.fullmatch(key, str(case)))
+            return re.compile(key)
         except (re.error, TypeError) as err:
             raise self._bad(f"{key!r} is no regular expression for case ids: {err}") from None
 
     def _bad(self, why: str) -> BadReference:
         return BadReference(f"{self._path} cannot be used as reference values: {why}")
+
+
+def _of_any_backend(case: Case) -> str:
+    return re.sub(r"(/backend=)\w+", r"\1{}", str(case))
 
 
 def read_references(case: Case, entries: Any) -> dict[str, Reference]:
@@ -124,8 +143,8 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
     for name, entry in entries.items():
         if name not in case.metrics:
             raise BadReference(f"{name}: {case} has no such metric")
-        is_form = isinstance(entry, list | tuple) and len(entry) in (3, 4)
-        if not is_form or isinstance(entry[0], str):  # such as $xfail
+        is_form = isinstance(entry, list) and len(entry) in (3, 4)
+        if not is_form:  # nor ReFrame's own tuples, such as of a failure that is expected
             raise BadReference(
                 f"{name}: is no [value, lower threshold, upper threshold, unit]; a failure that is "
                 "expected stands in expected_failures/"
@@ -166,7 +185,8 @@ def _never_fails(metric: Metric, reference: Reference) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and bool(abs(value) <= LARGEST)  # nor nan
 
 
 # Expected failures

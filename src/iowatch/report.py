@@ -16,7 +16,7 @@ from markupsafe import Markup
 from iowatch import bless, history, references
 from iowatch.checks import metric
 from iowatch.files import UserError, brief, one_line, whole
-from iowatch.history import YEAR
+from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import Known, Night, faults, on_record
@@ -138,7 +138,7 @@ def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
     expected = references.read_expected(system, folder)
     known = Known(blessed, expected, archived=_archived(system))
     until = datetime.combine(day_of(night), now.timetz()) if night else now
-    runs = history.read(databases, min(until, now) - YEAR, bless.spans(blessed.values()))
+    runs = history.read(databases, year_before(min(until, now)), bless.spans(blessed.values()))
     found = on_record(system, night, runs, known, now)
     said = [
         fault

@@ -107,9 +107,15 @@ def _schema() -> Any:
 def read_result(path: Path) -> Result:
     """Read a benchio.result/2 file; InvalidResult if it is not one or the run was not ok."""
     try:
-        data = json.loads(read_text(path), parse_constant=_refuse_constant)
+        text = read_text(path)
+        data = json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            parse_int=_int64,
+            object_pairs_hook=_each_key_once,
+        )
         jsonschema.validate(data, _schema())
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, RecursionError) as err:
         raise InvalidResult(f"{path.name} is not readable JSON: {err}") from None
     except jsonschema.ValidationError as err:
         place = "/".join(str(step) for step in err.absolute_path) or "top level"
@@ -123,7 +129,7 @@ def read_result(path: Path) -> Result:
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
     measurements = [_measurement(case) for case in data["cases"]]
     return Result(
-        started=datetime.fromisoformat(data["started"]),
+        started=_time(data["started"]),
         run=data["run"],
         versions=built | data["libraries"],
         environment=data["environment"],
@@ -133,6 +139,27 @@ def read_result(path: Path) -> Result:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
+
+
+def _int64(text: str) -> int:
+    if abs(number := int(text)) >= 2**63:
+        raise ValueError(f"{text[:20]}... is no integer of benchio's")
+    return number
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"it has {max(keys, key=keys.count)!r} twice in one place")
+    return found
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:  # the schema knows its form alone
+        raise InvalidResult(f"benchio's clock says {text}, and there is no such time") from None
 
 
 def _measurement(case: dict[str, Any]) -> Measurement:
@@ -156,7 +183,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
     phases, witness = rep["phases"].items(), rep["witness"]
     return Repetition(
         rep["round"],
-        datetime.fromisoformat(rep["started"]),
+        _time(rep["started"]),
         rep["rates"],
         {phase: time["window" if phase in _TOGETHER else "file_window"] for phase, time in phases},
         {phase: _slowest(time) for phase, time in phases},
@@ -168,6 +195,13 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
             witness["page_cache_fraction"],
         ),
     )
+
+
+#: Of benchio, besides those that the law compares with the case: they change what is measured.
+_OPTIONS = (
+    *("transfer", "flush", "direct", "warmup", "settle", "phase_barrier", "halo", "alignment"),
+    *("chunk", "file_format"),
+)
 
 
 def conditions(result: Result) -> dict[str, str]:
@@ -186,6 +220,7 @@ def conditions(result: Result) -> dict[str, str]:
     detours = [detour for rep in measured.repetitions for detour in rep.witness.detours]
     if detours:
         conditions["witness"] = ", ".join(dict.fromkeys(detours))
+    conditions["options"] = ", ".join(f"{name} {run[name]}" for name in _OPTIONS)
     conditions["hosts"] = " ".join(run["hosts"])
     conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
     return conditions
@@ -295,6 +330,10 @@ def require(
              sum(case.operation == "write" and "unlink" not in rep.seconds for rep in reps), [0]),
             (f"repetitions of {backend} with a rate or time that is no number",
              sum(not _is_timed(rep) for rep in reps), [0]),
+            (f"repetitions of {backend} with a rate that is not their bytes over their time",
+             sum(not _adds_up(rep, bytes_written) for rep in reps), [0]),
+            (f"repetitions of {backend} with a phase that is longer than the whole",
+             sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
         ]  # fmt: skip
         laws += [
             (f"collective transfer of {backend}", measurement.collective, [None, "collective"]),
@@ -326,6 +365,27 @@ def _striping(case: Case, offset: int | None) -> dict[str, int | None] | None:
 def _is_timed(rep: Repetition) -> bool:
     numbers = [*rep.rates.values(), *rep.seconds.values()]
     return all(math.isfinite(number) for number in numbers) and rep.seconds["total"] > 0
+
+
+#: Digits are lost where a result is written, and no more.
+_ROUNDING = 1e-3
+
+
+def _adds_up(rep: Repetition, size: int) -> bool:
+    """Of what is timed. The time of the rate `data` is not kept here: it must be a part of all."""
+    whole = rep.seconds["total"]
+    stable = whole + rep.seconds.get("sync", 0.0)
+    return (
+        math.isclose(rep.rates["total"] * whole, size / MIB, rel_tol=_ROUNDING)
+        and math.isclose(rep.rate * stable, size / MIB, rel_tol=_ROUNDING)
+        and rep.rates["data"] >= rep.rates["total"] * (1 - _ROUNDING)
+    )
+
+
+def _has_too_long_a_phase(rep: Repetition) -> bool:
+    """Of those between opening a file and closing it."""
+    most = rep.seconds["total"] * (1 + _ROUNDING)
+    return any(time > most for phase, time in rep.seconds.items() if phase not in _TOGETHER)
 
 
 @dataclass(frozen=True)

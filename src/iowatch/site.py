@@ -7,6 +7,7 @@ stands in site_configs/README.md.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import itertools
 import json
@@ -49,6 +50,9 @@ SWEEPS = (NIGHTLY, ACCEPTANCE)
 
 #: Optional, in the extras of an environment: a prebuilt benchio to use instead of this checkout's.
 BENCHIO = "benchio"
+
+#: The keys that the extras of a partition may have besides those that they must have.
+OPTIONAL = ("archived", "settle")
 
 #: Likewise: the path of libdarshan.so, or the module that brings Darshan.
 DARSHAN = "darshan"
@@ -307,6 +311,12 @@ def read_filesystem(
                 f"{system}:{partition}: {key!r} in the partition's extras {err}: mend it in {mend}"
             ) from None
 
+    for key in extras:  # others are the centre's own
+        if key not in OPTIONAL and (meant := difflib.get_close_matches(key, OPTIONAL, 1)):
+            raise UserError(
+                f"{system}:{partition}: the partition's extras have {key!r}: if {meant[0]!r} is "
+                f"meant, mend it in {mend}, else give it a name that is less like it"
+            )
     name = read("filesystem", read_text)
     osts = read("osts", lambda value: None if value is None else read_count(value))
     writers_per_node = read("writers_per_node", read_count)

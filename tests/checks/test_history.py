@@ -112,6 +112,19 @@ SPOILED = [
     (execute("UPDATE sessions SET json_blob = '{'"), "session [-0-9a-f]+ is damaged"),
     (execute("UPDATE sessions SET json_blob = '{}'"), "session [-0-9a-f]+ is damaged"),
     (execute("UPDATE sessions SET json_blob = NULL"), "session [-0-9a-f]+ is damaged"),
+    (execute("UPDATE sessions SET session_start_unix = 'x'"), "session [-0-9a-f]+ is damaged"),
+    *(
+        (
+            execute(f"UPDATE sessions SET json_blob = replace(json_blob, '{old}', '{new}')"),
+            "session [-0-9a-f]+ is damaged",
+        )
+        for old, new in (
+            ('"perfvalues": {', '"perfvalues": 5, "x": {'),
+            ('"job_completion_time_unix": ', '"job_completion_time_unix": 1e99, "x": '),
+            ('"verdict": ', '"verdict": ["ok"], "x": '),
+            ('"result": ', '"y": '),
+        )
+    ),
 ]
 
 

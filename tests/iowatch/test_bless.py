@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -279,6 +280,12 @@ def test_entry_that_a_hand_or_a_merge_changed_is_refused(folder, baselines):
     entries[str(READ)], entries[str(HDF5)] = entries[str(HDF5)], entries[str(READ)]
     baselines.write_text(yaml.safe_dump(entries))
     refused(folder, "was changed since")  # one is of another case
+    baselines.write_text(text)
+    shutil.copy(baselines, baselines.with_name("cirrus.yaml"))
+    with pytest.raises(
+        UserError, match=r"cirrus.yaml: .* archer:fs3/\S+ is a case of another system"
+    ):
+        read("cirrus", folder)
     baselines.write_text(f"# from the archive\n{text}")
     assert len(read("archer", folder)) == 2
 
@@ -399,7 +406,10 @@ def test_wrong_use_of_the_command_is_one_line(command, folder):
     for changes, said in (
         ({"why": ""}, "--why is empty: say why these nights are good"),
         ({"why": "  "}, "--why is empty: say why these nights are good"),
-        ({"system": "cirrus"}, "no case of cirrus in the results database matches since "),
+        (
+            {"system": "cirrus", "to": "0001-01-01"},
+            "no case of cirrus in the results database matches since ",
+        ),
         ({"folder": folder / "nosuch"}, f"{folder}/nosuch: no folder that can be read"),
         ({"folder": folder / "archer.yaml"}, f"{folder}/archer.yaml: no folder that can be read"),
         ({"folder": closed}, f"{closed}/baselines cannot be written: File exists"),

@@ -64,6 +64,7 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
 def test_metrics_and_bounds_are_numbers():
     values = {"total_max": [900.0, 1000.0, -0.2, None], "ratio": [1.1, 1, None, None]}
     values |= {"close_s": [None, 0], "sync_s": [float("nan"), 0], "write_s": [float("inf"), 0]}
+    values["data_median"] = [-5.0, 0]
     run = only_run(perfvalues={f"local:tmpfs:{name}": value for name, value in values.items()})
     assert run.metrics == {"total_max": 900, "ratio": 1.1}
     assert run.references == {"total_max": Reference(1000, -0.2, None)}

@@ -210,6 +210,35 @@ def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database)
         )
 
 
+def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):
+    """A bound on a name that was misspelt is none; so is a baseline of a case that has gone."""
+    (tmp_path / "local.yaml").write_text(
+        "SharedFileWrite:\n  local:tmpfs/.*/backend=HDF5/.*: {total_max: [9, -0.1, null]}\n"
+        "  local:.*: {}\n"
+    )
+    folders = tmp_path / "baselines", tmp_path / "expected_failures"
+    for folder in folders:
+        folder.mkdir()
+    bless.write("local", tmp_path, {MPIIO: BLESSED})
+    (folders[1] / "local.yaml").write_text(
+        "- {case: 'local:tmp/.*', until: 2026-12-01, why: ticket 4711}\n"
+        f"- {{case: '{HDF5}', until: 2026-12-01, why: ticket 4712}}\n"
+    )
+    site(Session(GREEN))
+    entries = {
+        "local.yaml": "local:tmpfs/.*/backend=HDF5/.*",
+        "baselines/local.yaml": MPIIO,
+        "expected_failures/local.yaml": "local:tmp/.*",
+    }
+    night = nightly.run(Wanted("local"))
+    assert (night.is_red, night.problems) == (False, [])
+    assert [note for note in night.notes if "match no case" in note] == [
+        f"{tmp_path / file}: 1 of its entries match no case of the site and count for nothing: "
+        f"{named}: mend or remove them"
+        for file, named in entries.items()
+    ]
+
+
 def test_page_that_cannot_be_written_is_a_problem(site, database, monkeypatch):
     (database.parent / f"report-local-{night_id(NOW)}.html").mkdir(parents=True)
     monkeypatch.setattr(nightly, "night_id", lambda now: night_id(NOW))

@@ -46,6 +46,9 @@ def test_key_that_stands_twice_and_what_is_no_yaml():
             ("a: 1\n'a': 2", "^line 2: key 'a'"),
             ("a:\n- {b: 1, b: 1}", "^line 2: key 'b' stands in line 2"),
             ("a: &a {b: 1}\nc: {<<: *a, b: 2, b: 3}", "^line 2: key 'b'"),
+            ("a:\n- 0100", "^line 2: 0100 is no number as people write it"),
+            ("a: 1:30", "^line 1: 1:30 is no number"),
+            ("a: 0x10", "^line 1: 0x10 is no number"),
             *(
                 (text, "^.+$")
                 for text in ("[", "a: 2026-02-30", "\x00", "!!bool x", "? [1]\n: 2", "[" * 9999)
@@ -59,6 +62,7 @@ def test_what_is_merged_may_be_changed():
     assert load_yaml(text) == yaml.safe_load(text)
     assert load_yaml(text)["d"] == {"x": 2, "y": 3}
     assert load_yaml("1: a\n'1': 2026-01-31") == {1: "a", "1": date(2026, 1, 31)}
+    assert load_yaml("[0, -1, 1_000, 007.5, '010']") == [0, -1, 1000, 7.5, "010"]
     assert load_yaml("") is None
     for system in SYSTEMS:
         text = (FILES / f"{system}.yaml").read_text()
@@ -109,6 +113,24 @@ def test_the_first_key_that_matches_a_whole_case_counts(written):
     assert written(both).of(changed(HDF5, "IoProfile")) == {}, "it has no metrics"
 
 
+def test_key_that_is_of_no_case_is_idle(written):
+    file = written("""\
+general:
+  .*/backend=pnetcdf/.*: {total_max: [100, -0.2, null]}
+  .*/backend=netcdf4/.*: {total_max: [100, -0.2, null]}
+SharedFileWrite:
+  archer:fs2/.*/backend=HDF5/.*: {total_max: [100, -0.2, null]}
+  archer:fs2/.*: {total_max: [1, -0.2, null]}
+  archer:fs9/.*: {total_max: [1, -0.2, null]}
+SlowOst:
+  archer:.*: {ost_ratio: [0, 0.5, null]}
+""")
+    named = [".*/backend=netcdf4/.*", "archer:fs2/.*/backend=HDF5/.*", "archer:fs9/.*"]
+    assert file.idle({HDF5, case("LibraryVersions", "archer:fs2/gnu")}) == named
+    assert file.idle({changed(HDF5, "SharedFileRead")}) == named[:1]
+    assert file.idle(set()) == []
+
+
 def test_file_that_cannot_be_used_is_named(written, tmp_path):
     file = re.escape(str(tmp_path / "reference_values/archer.yaml"))
     section = "SharedFileWrite:\n  archer:.*: "
@@ -120,6 +142,11 @@ def test_file_that_cannot_be_used_is_named(written, tmp_path):
         "\udcff": "cannot be read: 'utf-8' codec",
         "SharedFileWrit: {}": "there is no check SharedFileWrit: its section would bound nothing",
         "SharedFileWrite: [1]": "section SharedFileWrite has no case ids",
+        **dict.fromkeys(
+            ("SharedFileWrite: ''", "general: 0", "IorPeer: false"),
+            r"section \w+ has no case ids",
+        ),
+        f"{section}{{}}\nSlowOst: {{'(': {{}}}}": r"'\(' is no regular expression",
         "SharedFileWrite: {'archer:[': {}}": r"'archer:\[' is no regular expression for case ids: ",
         "SharedFileWrite: {5: {}}": "5 is no regular expression for case ids: ",
         f"{section}5": r"SharedFileWrite, archer:\.\*: .* 5 is no mapping of metrics to bounds",
@@ -165,6 +192,9 @@ def test_reference_that_could_never_fail_is_refused():
             (entry(10, -20, None), "-20 is not a lower threshold"),
             (entry(10, None, -0.1), "-0.1 is not an upper threshold"),
             (entry(10, "a", None), "'a' is not a lower threshold"),
+            (entry(10**400, -0.1, None), "^total_max: 10+ is not a reference value"),
+            (entry(1, None, 10**400), "^total_max: 10+ is not an upper threshold"),
+            (entry("1e3", -0.1, None), "^total_max: '1e3' is not a reference value"),
             (entry(None, -0.1, None), "None is not a reference value"),
             (entry(True, -0.1, None), "True is not a reference value"),
             (entry(-1, -0.1, None), "-1 is not a reference value"),

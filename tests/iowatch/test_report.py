@@ -295,6 +295,8 @@ def test_mistake_is_one_line(iowatch_report):
     for options, error in (
         (["--format", "pdf"], "--format pdf: there are html, md, junit"),
         (["--night", "2026-11-19"], "no night of 2026-11-19 is on record for archer: "),
+        (["--night", "0001-01-01"], "no night of 0001-01-01 is on record for archer: "),
+        (["--db", "x" * 300], f"{'x' * 300}: no results database can be there: File name too long"),
         (["--night", "yesterday"], "--night yesterday: no day such as "),
         (["--night", "2026-02-30"], "--night 2026-02-30: no day such as "),
         (["--output", "/nowhere/a.html"], "/nowhere/a.html: cannot be written: No such file"),

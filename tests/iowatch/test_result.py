@@ -74,6 +74,17 @@ def take_no_time(result):
     timed(result)[0]["phases"]["total"]["window"] = 0
 
 
+def claim(rate, factor):
+    def change(result):
+        timed(result)[2]["rates"][rate] *= factor
+
+    return change
+
+
+def close_for_longer_than_all(result):
+    timed(result)[2]["phases"]["close"]["file_window"] = 1.1
+
+
 def transfer_became(observed):
     return lambda result: result["cases"][1]["collective"].update(observed=observed)
 
@@ -97,6 +108,14 @@ LAW = [
     (confirm_a_part, "repetitions of hdf5 of which a witness confirmed more or less: 1, where 0"),
     (keep_the_last_files, "repetitions of hdf5 whose files were kept: 1, where 0"),
     (take_no_time, "repetitions of hdf5 with a rate or time that is no number: 1"),
+    *(
+        (
+            claim(*wrong),
+            "repetitions of hdf5 with a rate that is not their bytes over their time: 1",
+        )
+        for wrong in (("total", 1.01), ("total", 0.99), ("stable", 1.01), ("data", 0.5))
+    ),
+    (close_for_longer_than_all, "repetitions of hdf5 with a phase that is longer than the whole"),
     (transfer_became("independent"), "collective transfer of hdf5: independent, where None or"),
     (transfer_became("independent, datatype conversion"), "collective transfer of hdf5: indep"),
     (transfer_became("mixed"), "collective transfer of hdf5: mixed, where None or collective"),
@@ -326,6 +345,32 @@ def test_number_too_large_for_a_double_is_no_rate(tmp_path):
         require(read_result(path), CASE, 10, filesystem("tmpfs"))
 
 
+def test_text_that_says_two_things_or_nothing_is_no_result(tmp_path):
+    text = json.dumps(make_result(["mpiio", "hdf5"]))
+    path = tmp_path / "result.json"
+
+    def attempt(old, new):
+        path.write_text(text.replace(old, new, 1))
+        read_result(path)
+
+    attempt("", "")
+    assert_refused(
+        InvalidResult,
+        attempt,
+        [
+            (('"status": "ok"', '"status": "io_error", "status": "ok"'), "it has 'status' twice"),
+            (('"total": 8.0', '"total": 1.0, "total": 8.0'), "it has 'total' twice in one place"),
+            (("2026-01-31T01:02:03.004Z", "2026-02-31T01:02:03.004Z"), "there is no such time$"),
+            (("2026-01-31T01:00:02.500Z", "2026-01-31T25:00:02.500Z"), "there is no such time$"),
+            (
+                ('"halo": 1', f'"halo": {10**400}'),
+                "^result.json is not readable JSON: 10+... is no",
+            ),
+            (('"error": null', f'"error": {"[" * 99999}'), "^result.json is not readable JSON: "),
+        ],
+    )
+
+
 def test_what_is_no_result_file_is_refused(tmp_path):
     def attempt(text):
         path = tmp_path / "result.json"
@@ -378,6 +423,8 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         "striping": "count 4, size 1048576",
         "transfer": "collective",
         "witness": "through a page cache",
+        "options": "transfer 1073741824, flush False, direct False, warmup 1, settle 0, "
+        "phase_barrier False, halo 1, alignment 1, chunk [0, 0, 0], file_format earliest",
         "hosts": "node1 node2",
         "free space": "3072 GiB",
     }

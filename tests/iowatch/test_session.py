@@ -159,9 +159,11 @@ def test_no_room_for_temporary_files(monkeypatch):
 
 
 def test_environment_of_reframe(start, tmp_path):
-    body = f'echo "$IOWATCH_NIGHT $IOWATCH_TMPDIR $TMPDIR" > told; mktemp; {STORES}'
+    needed = "$RFM_GENERATE_FILE_REPORTS$RFM_ENABLE_RESULTS_STORAGE"
+    body = f'echo "$IOWATCH_NIGHT $IOWATCH_TMPDIR $TMPDIR {needed}" > told; mktemp; {STORES}'
     result(start(body=body))
-    night, jobs, own = (tmp_path / "told").read_text().split()
+    night, jobs, own, stores = (tmp_path / "told").read_text().split()
+    assert stores == "11", "without them ReFrame reports and stores nothing"
     assert (night, jobs) == ("2026-11-22T025836", str(tmp_path))
     assert Path(own).parent == tmp_path
     assert not Path(own).exists(), "its temporary files go with the session"

@@ -90,7 +90,12 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
         }.items()
         for value in values
     ]
-    assert_refused(UserError, lambda changes: read(**changes), missing + wrong)
+    misspelt = [
+        ({key: 5}, f"^archer:fs3: the .* extras have '{key}': if '{meant}' is meant, mend it in")
+        for key, meant in (("archive", "archived"), ("Settle", "settle"), ("settel", "settle"))
+    ]
+    assert_refused(UserError, lambda changes: read(**changes), missing + wrong + misspelt)
+    assert read(scheduler_queue="standard"), "the centre's own"
     # A site may have one file with a name of its own.
     with pytest.raises(UserError, match=r"add it in settings.py, site.py$"):
         read_filesystem("archer", "fs3", ["gnu"], {}, ["settings.py", "site.py"])

@@ -212,12 +212,12 @@ def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterat
     if missing:
         yield (
             f"{count_cases(len(missing))} not measured, unlike on most nights before: "
-            f"{_shown(missing)}"
+            f"{shown(missing)}"
         )
 
 
-def _shown(cases: Iterable[Case]) -> str:
-    """The first of these cases, by name."""
+def shown(cases: Iterable[Case | str]) -> str:
+    """The first of these cases, or of the patterns of some, by name."""
     names = sorted(map(str, cases))
     return ", ".join(names[:NAMED] + ["..."] * (len(names) > NAMED))
 
@@ -283,7 +283,7 @@ def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> It
     if lost:
         yield (
             f"the blessed nights of {count_cases(len(lost))} are not on record, nor perhaps slow "
-            f"nights since: {_shown(lost)}: restore the results database (RFM_PREFIX says where it "
+            f"nights since: {shown(lost)}: restore the results database (RFM_PREFIX says where it "
             "is), or set `archived` in the site's file to the last day that is not in it any more"
         )
 
@@ -342,7 +342,7 @@ def problems_of(
     measured = {run.case for run in runs}
     for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
         if cases:
-            yield f"{len(cases)} of {len(expected)} cases {what}: {_shown(cases)}"
+            yield f"{len(cases)} of {len(expected)} cases {what}: {shown(cases)}"
     if len(runs) > len(measured):
         yield "a case ran more than once"
     for run in runs:
@@ -371,7 +371,7 @@ def broken_promises(
     gone = {run.case for run in same if run.night == last} - asked
     promised = max(run.promise.cases for run in same if run.night == last and run.promise)
     if gone or promised > len(asked):
-        named = f" {_shown(gone)}:" if gone else ""
+        named = f" {shown(gone)}:" if gone else ""
         yield (
             f"the site's file is as it was in the night {last}, which promised "
             f"{count_cases(promised)}, and not all are asked for now:{named} {RESTORE}"
@@ -410,5 +410,5 @@ def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
     if lost:
         yield (
             f"the baseline of {count_cases(len(lost))} is gone since the night before: "
-            f"{_shown(lost)}: restore reference_values/baselines, or bless again"
+            f"{shown(lost)}: restore reference_values/baselines, or bless again"
         )

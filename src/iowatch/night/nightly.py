@@ -23,6 +23,7 @@ from iowatch.night.gate import (
     lost_baselines,
     night_of,
     problems_of,
+    shown,
 )
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.run import Run, night_id, nights_of
@@ -200,11 +201,12 @@ def _judged(
 ) -> Night:
     """The night: its verdicts, and everything that is wrong with it."""
     now = datetime.now(UTC)
-    known, runs, problems = Known(), list[Run](), list[str]()
+    known, runs, problems, idle = Known(), list[Run](), list[str](), list[str]()
     if site.database.is_file():
         try:
             problems += _gone(site, before)
             known, runs = look_back(site, now, wanted.rerun_command)
+            idle += _idle(site, known)
         except UserError as err:
             problems.append(str(err))
     problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
@@ -223,7 +225,7 @@ def _judged(
     whole = replace(
         whole,
         problems=list(dict.fromkeys(problems)),
-        notes=[*before.notes, *whole.notes],
+        notes=[*before.notes, *whole.notes, *idle],
         signal=ran[-1][1].signal,
     )
     if whole.cases:
@@ -232,6 +234,35 @@ def _judged(
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
     return whole.measured_in(sessions)
+
+
+def _idle(site: Site, known: Known) -> Iterator[str]:
+    """What stands in the site's files and is of none of its cases: somebody took it for a bound.
+
+    UserError.
+    """
+    if not site.is_whole:
+        return
+    cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
+    folder = reference_folder()
+    values = folder / f"{site.system}.yaml"
+    keys = references.ReferenceFile(values).idle(cases) if values.is_file() else []
+    blessed = [str(case) for case in known.blessed if case not in cases]
+    expected = [
+        entry.case.pattern
+        for entry in known.expected
+        if not any(entry.case.fullmatch(str(case)) for case in cases)
+    ]
+    for file, entries in (
+        (values, keys),
+        (bless.path_of(site.system, folder), blessed),
+        (references.expected_path(site.system, folder), expected),
+    ):
+        if entries:
+            yield (
+                f"{file}: {len(entries)} of its entries match no case of the site and count for "
+                f"nothing: {shown(entries)}: mend or remove them"
+            )
 
 
 def _problems(

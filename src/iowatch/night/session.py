@@ -223,7 +223,9 @@ def environment(folder: Path, night: str) -> dict[str, str]:
     Its jobs get the user's TMPDIR again, from reframe_checks/base.py.
     """
     users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
-    return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users}
+    # Without a report, or a place in the database, a night is as if nothing had been measured.
+    needed = dict.fromkeys(("RFM_GENERATE_FILE_REPORTS", "RFM_ENABLE_RESULTS_STORAGE"), "1")
+    return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}
 
 
 def why_it_failed(output: str) -> str:
