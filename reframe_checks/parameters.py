@@ -6,7 +6,7 @@ import reframe.core.runtime as rt
 from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
-from iowatch.checks import CHECKS, LOCAL_SIZE, format_size, parse_size
+from iowatch.checks import CHECKS, LOCAL_SIZE, STRIPING, WAYS, format_size, parse_size
 from iowatch.files import UserError
 from iowatch.site import Setting, cases, read_filesystem
 
@@ -42,6 +42,9 @@ def promised(sweep):
     return len(cases(FILESYSTEMS.values(), sweep)) if is_whole else 0
 
 
+_WAYS = {way.name: way for way in WAYS}
+
+
 @cache
 def offered(check, name):
     """All values that any sweep of this system gives to a parameter of a check."""
@@ -51,6 +54,8 @@ def offered(check, name):
         for sweep in filesystem.sweeps
         for setting in filesystem.settings(sweep, CHECKS[check])
     }
+    if way := _WAYS.get(name):
+        return tuple(sorted(map(way.format, values)))
     write = format_size if name == LOCAL_SIZE.name else lambda value: value
     return tuple(
         None if value is None else write(value)
@@ -63,12 +68,16 @@ def swept(cls):
 
     ReFrame's own parameters have one list of values for all classes that inherit them, and all
     checks together would make thousands of tests that belong nowhere. A check that no sweep names
-    has the value None everywhere, and no system that is valid.
+    has the value None everywhere, and no system that is valid. A way of writing is a parameter only
+    where a sweep names another than benchio's own: else it would make the names of tests longer.
     """
     values = {
         name: parameter(offered(cls.__name__, name) or [None], type=undefined.type)
         for name, undefined in cls.raw_params.items()
     }
+    for way in CHECKS[cls.__name__].ways:
+        if set(texts := offered(cls.__name__, way.name)) - {way.format(way.default)}:
+            values[way.name] = parameter(texts, type=_reader(way))
     return make_test(cls.__name__, (cls,), values, module=cls.__module__)
 
 
@@ -98,9 +107,12 @@ def _asked(partition, sweep, check, given, ours):
 
 
 def _without(given, setting, ours):
-    """A setting without the values of the parameters `given`, but with whether there are any."""
+    """A setting without the values of the parameters `given`, but with whether it has stripes."""
     values = ((name, setting.get(name)) for name in sorted(ours))
-    return tuple((name, value is None if name in given else value) for name, value in values)
+    return tuple(
+        (name, name in STRIPING and value is None if name in given else value)
+        for name, value in values
+    )
 
 
 def setting_of(test):
@@ -108,7 +120,14 @@ def setting_of(test):
     values = {name: getattr(test, name) for name in type(test).raw_params}
     if values.get(LOCAL_SIZE.name) is not None:
         values[LOCAL_SIZE.name] = parse_size(values[LOCAL_SIZE.name])
+    for name in values.keys() & _WAYS.keys():
+        values[name] = _WAYS[name].read(_WAYS[name].parse(values[name]))
     return Setting.of(CHECKS[type(test).__name__], values)
+
+
+def _reader(way):
+    """For `-P`: a value of a way, in the one form that a case id has it in."""
+    return lambda text: way.format(way.read(way.parse(text)))
 
 
 def parse_stripe(text):

@@ -57,16 +57,35 @@ NIGHTLY = {
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
 }
 
+# What users do, besides what is fastest. Independent transfers and independent metadata are the
+# default of the libraries, and what a program does that asks for nothing.
+ONE_FILE = {"stripe_count": [-1], "stripe_size": [1], "local_size": [SIZE], "nodes": [4]}
+AS_USERS_WRITE = [
+    {**ONE_FILE, "backend": ["hdf5", "netcdf"], "collective": [False]},
+    {**ONE_FILE, "backend": ["hdf5"], "collective_metadata": [False]},
+    {**ONE_FILE, "backend": ["hdf5"], "flush": [True]},
+    {**ONE_FILE, "backend": ["hdf5", "netcdf"], "chunk": [64]},
+    {**ONE_FILE, "backend": BACKENDS, "transfer": ["4MiB"]},
+    {
+        **ONE_FILE,
+        "backend": ["mpiio"],
+        "hints": [{"romio_cb_write": "enable", "romio_ds_write": "disable"}],
+    },
+]
+
 # With 16 nodes, SIZE and 1 MiB, both "typical performances" of the Guide: a file per process with
 # one stripe, and a shared file with all of them.
 ACCEPTANCE = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, -1],
-        "stripe_size": [1, 4, 8],
-        "local_size": [SIZE, 256],
-        "nodes": NODES,
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1, 4, 8],
+            "local_size": [SIZE, 256],
+            "nodes": NODES,
+        },
+        *AS_USERS_WRITE,
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [1, -1],

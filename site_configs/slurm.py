@@ -23,25 +23,37 @@ NODES = [1, 2, 4]  # node counts of the acceptance test
 
 # A few minutes every night. Reads are from two nodes: what one node wrote, its cache may return.
 NIGHTLY = {
-    "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
-    "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
+    "SharedFileWrite": [{"backend": BACKENDS, "local_size": [128], "nodes": [2]}],
+    "SharedFileRead": [{"backend": BACKENDS, "local_size": [128], "nodes": [2]}],
 }
+
+# What users do, besides what is fastest. Independent transfers and independent metadata are the
+# default of the libraries, and what a program does that asks for nothing.
+ONE_FILE = {"local_size": [128], "nodes": [2]}
+AS_USERS_WRITE = [
+    {**ONE_FILE, "backend": ["hdf5", "netcdf"], "collective": [False]},
+    {**ONE_FILE, "backend": ["hdf5"], "collective_metadata": [False]},
+    {**ONE_FILE, "backend": ["hdf5"], "flush": [True]},
+    {**ONE_FILE, "backend": ["hdf5", "netcdf"], "chunk": [64]},
+    # Replace: the hints that your users are told to set.
+    {**ONE_FILE, "backend": ["mpiio"], "hints": [{"romio_cb_write": "enable"}]},
+]
 ACCEPTANCE = {
-    "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": NODES},
-    "SharedFileRead": {"backend": BACKENDS, "local_size": [256], "nodes": [2, 4]},
-    "FilePerProcess": {
-        "backend": ["posix"],
-        "files": ["process"],
-        "local_size": [256],
-        "nodes": NODES,
-    },
+    "SharedFileWrite": [
+        {"backend": BACKENDS, "local_size": [128, 256], "nodes": NODES},
+        *AS_USERS_WRITE,
+    ],
+    "SharedFileRead": [{"backend": BACKENDS, "local_size": [256], "nodes": [2, 4]}],
+    "FilePerProcess": [
+        {"backend": ["posix"], "files": ["process"], "local_size": [256], "nodes": NODES},
+    ],
 }
 
 
 def striped(sweep, stripe_count, stripe_size):
     """The same on Lustre, with these stripe counts and sizes."""
     striping = {"stripe_count": stripe_count, "stripe_size": stripe_size}
-    return {check: {**values, **striping} for check, values in sweep.items()}
+    return {check: [{**one, **striping} for one in every] for check, every in sweep.items()}
 
 
 FILESYSTEMS = [

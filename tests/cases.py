@@ -14,7 +14,7 @@ def case(check: str = "SharedFileWrite", place: str = "local:tmpfs/gnu", **value
     partition, _, environ = rest.partition("/")
     usual = {"backend": "hdf5", "local_size": (64, 64, 64), "writers": 4}
     given = usual | values
-    known = [parameter.name for parameter in CHECKS[check].parameters]
+    known = [p.name for p in (*CHECKS[check].parameters, *CHECKS[check].ways)]
     if unknown := set(values) - set(known):
         raise ValueError(f"{check} has no {min(unknown)}")
     parameters = tuple((name, given[name]) for name in known if name in given)
@@ -24,6 +24,6 @@ def case(check: str = "SharedFileWrite", place: str = "local:tmpfs/gnu", **value
 def changed(before: Case, check: str = "", place: str = "", **values: Any) -> Case:
     """The same case with other values; a parameter that its check has not is left out."""
     name = check or before.check.name
-    known = {parameter.name for parameter in CHECKS[name].parameters}
+    known = {p.name for p in (*CHECKS[name].parameters, *CHECKS[name].ways)}
     kept = {key: value for key, value in before.parameters if key in known}
     return replace(case(name, place or before.place, **(kept | values)))

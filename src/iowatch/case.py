@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from iowatch.checks import CHECKS, CONTROL, RANK, STRIPING, Check, Size, format_size
+from iowatch.checks import CHECKS, CONTROL, RANK, STRIPING, WAYS, Check, Size, Way, format_size
 
 _NAME = r"[A-Za-z0-9_.-]+"
+_VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
 _CASE = re.compile(
     rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<check>\w+)"
-    rf"(?P<parameters>(?:/\w+={_NAME})*)",
+    rf"(?P<parameters>(?:/\w+={_VALUE})*)",
     re.ASCII,
 )
 FORM = "SYSTEM:PARTITION/ENVIRON/CHECK/PARAMETER=VALUE/..."
@@ -25,7 +26,8 @@ class Case:
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
     expressions that reference files use as keys). It has the parameters in the order in which the
-    check declares them; stripes are left out where a filesystem has none.
+    check declares them; stripes are left out where a filesystem has none, and a way of writing
+    where it is benchio's own.
     """
 
     system: str
@@ -36,13 +38,15 @@ class Case:
 
     @cached_property
     def _text(self) -> str:
-        formats = {parameter.name: parameter.format for parameter in self.check.parameters}
+        declared = (*self.check.parameters, *self.check.ways)
+        formats = {parameter.name: parameter.format for parameter in declared}
         values = (f"/{name}={formats[name](value)}" for name, value in self.parameters)
         return f"{self.place}/{self.check.name}{''.join(values)}"
 
     @cached_property
     def _values(self) -> Mapping[str, Any]:
-        return {**self.check.fixed, **dict(self.parameters)}
+        usual = {way.name: way.default for way in WAYS}  # benchio's, of every check
+        return {**usual, **self.check.fixed, **dict(self.parameters)}
 
     @cached_property
     def _hash(self) -> int:
@@ -68,10 +72,13 @@ class Case:
         parameters = check.parameters_where(striped)
         if missing := [p.name for p in parameters if p.name not in given]:
             raise ValueError(f"not a case: {text!r}: it has no {missing[0]}")
+        parameters += [way for way in check.ways if way.name in given]
         try:
             values = tuple((p.name, p.read(p.parse(given[p.name]))) for p in parameters)
         except ValueError as err:
             raise ValueError(f"not a case: {text!r}: a value of it {err}") from None
+        usual = {way.name: way.default for way in check.ways}
+        values = tuple(pair for pair in values if pair not in usual.items())
         case = cls(match["system"], match["partition"], match["environ"], check, values)
         if str(case) != text:
             raise ValueError(f"not a case: {text!r}: its form is {case}")
@@ -128,6 +135,17 @@ class Case:
         """Independent concurrent benchmarks; None: this is not what the check is about."""
         count: int | None = self.get("instances")
         return count
+
+    @property
+    def ways(self) -> list[tuple[Way, Any]]:
+        """In which it does not write or read as benchio does by itself, with their values."""
+        values = dict(self.parameters)
+        return [(way, values[way.name]) for way in self.check.ways if way.name in values]
+
+    @property
+    def way(self) -> str:
+        """The same in words: `independent transfers, chunks of 64x64x64`; empty: as benchio."""
+        return ", ".join(way.said(value) for way, value in self.ways)
 
     @property
     def backends(self) -> list[str]:
@@ -204,11 +222,13 @@ def short_names(cases: Collection[Case]) -> dict[Case, str]:
     words = {case: _words(case) for case in cases}
     columns = zip(*words.values(), strict=True)
     differs = [len({word for word in column if word}) > 1 for column in columns]
+    has_ways = len({case.way for case in cases}) > 1  # one may have a way, and the other none
     environs = {case.environ for case in cases}
     names = {}
     for case, own in words.items():
         parts = [f"{case.backend or case.shape} on {case.partition}"]
         parts += [word for word, telling in zip(own, differs, strict=True) if word and telling]
+        parts += [case.way] if case.way and has_ways else []
         names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
     return names
 

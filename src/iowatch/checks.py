@@ -23,6 +23,10 @@ SHARING = (CONTROL, "hdf5", "netcdf", "pnetcdf")  # libraries for one file of ma
 BACKENDS = (*SHARING, "posix")
 
 _SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
+_BYTES = re.compile(r"([1-9]\d{0,9})(KiB|MiB|GiB)?", re.ASCII)
+_UNITS = {None: 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+#: Of a hint, its key and its value: without what a case id or a shell gives a meaning.
+_HINT = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 
 
 # Metrics
@@ -148,6 +152,87 @@ def _stripe_count(value: Any) -> int:
     return -1 if value == -1 else read_count(value)
 
 
+def read_flag(value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"is neither True nor False: {value!r}")
+    return value
+
+
+def _parse_flag(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError(f"is neither yes nor no: {text!r}")
+    return text == "yes"
+
+
+def _format_flag(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _read_bytes(value: Any) -> int:
+    """Bytes of whole elements in one call, at most what benchio allows."""
+    size = _parse_bytes(value) if isinstance(value, str) else value
+    if type(size) is not int or size % 8 or not 8 <= size <= 2**30:
+        raise ValueError(f"is not a multiple of 8 bytes up to 1GiB, such as '4MiB': {value!r}")
+    return size
+
+
+def _parse_bytes(text: str) -> int:
+    match = _BYTES.fullmatch(text)
+    if not match:
+        raise ValueError(f"is not a number of bytes such as 64KiB: {text!r}")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _format_bytes(size: int) -> str:
+    unit, factor = max(
+        ((unit, factor) for unit, factor in _UNITS.items() if size % factor == 0),
+        key=lambda one: one[1],
+    )
+    return f"{size // factor}{unit or ''}"
+
+
+def _chunk(value: Any) -> Size | None:
+    return None if value is None else parse_size(value)
+
+
+def _parse_chunk(text: str) -> str | None:
+    return None if text == "none" else text
+
+
+def _format_chunk(chunk: Size | None) -> str:
+    return "none" if chunk is None else format_size(chunk)
+
+
+def _hints(value: Any) -> tuple[tuple[str, str], ...] | None:
+    """Sorted, so that one set of hints is one case."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(
+            f"is neither None nor a mapping such as {{'romio_cb_write': 'enable'}}: {value!r}"
+        )
+    for key, text in value.items():
+        is_text = isinstance(key, str) and isinstance(text, str | int) and type(text) is not bool
+        if not is_text or not (_HINT.fullmatch(key) and _HINT.fullmatch(str(text))):
+            raise ValueError(
+                f"has a hint that is no text of letters, digits, '_', '.' and '-': {key!r}: "
+                f"{text!r}"
+            )
+    return tuple(sorted((key, str(text)) for key, text in value.items()))
+
+
+def _parse_hints(text: str) -> dict[str, str] | None:
+    if text == "none":
+        return None
+    pairs = [pair.partition("=") for pair in text.split(":")]
+    return {key: value for key, _, value in pairs}
+
+
+def _format_hints(hints: Sequence[tuple[str, str]] | None) -> str:
+    return ":".join(f"{key}={value}" for key, value in hints) if hints else "none"
+
+
 def _files(value: Any) -> str:
     text = str(value)
     if text not in ("process", "node", "gather") and not (text.isdecimal() and int(text) > 1):
@@ -173,6 +258,53 @@ WRITERS_PER_NODE = Parameter("writers_per_node", read_count, int)
 FILES = Parameter("files", _files)  # of each process or node, gathered, or a number of them
 IOR_FILES = Parameter("files", _ior_files)
 INSTANCES = Parameter("instances", read_count, int)  # concurrent benchmarks
+
+
+@dataclass(frozen=True)
+class Way(Parameter):
+    """A way in which users' programs write or read, where it is not benchio's own.
+
+    A sweep may leave it out. A case names it only if it differs from `default`: one case has one
+    name, and none got another when the parameter came.
+    """
+
+    default: Any = None  # benchio's own
+    backends: Sequence[str] = BACKENDS  # for which anything else has a meaning
+    option: Callable[[str], str] = str  # of benchio's, from the text in a case id
+    words: str = "{}"  # for tables; braces stand for the text
+
+    def said(self, value: Any) -> str:
+        """A value in words; of hints there may be many."""
+        return self.words.format(self.format(value).replace(":", ", "))
+
+
+COLLECTIVE = Way(
+    "collective", read_flag, _parse_flag, _format_flag, True, SHARING,
+    lambda text: f"--collective {text}", "independent transfers",
+)  # fmt: skip
+COLLECTIVE_METADATA = Way(
+    "collective_metadata", read_flag, _parse_flag, _format_flag, True, ("hdf5",),
+    lambda text: f"--collective-metadata {text}", "independent metadata",
+)  # fmt: skip
+FLUSH = Way(
+    "flush", read_flag, _parse_flag, _format_flag, False,
+    option=lambda text: "--flush", words="a flush before close",
+)  # fmt: skip
+TRANSFER = Way(  # bytes in one call
+    "transfer", _read_bytes, _parse_bytes, _format_bytes, 2**30,
+    option=lambda text: f"--transfer {text}", words="pieces of {}",
+)  # fmt: skip
+CHUNK = Way(  # elements
+    "chunk", _chunk, _parse_chunk, _format_chunk, None, ("hdf5", "netcdf"),
+    lambda text: f"--chunk {text}", "chunks of {}",
+)  # fmt: skip
+HINTS = Way(
+    "hints", _hints, _parse_hints, _format_hints, None, SHARING,
+    lambda text: " ".join(f"--hint {pair}" for pair in text.split(":")), "hints {}",
+)  # fmt: skip
+WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS)
+#: What is read was written before the clock runs.
+WAYS_OF_READING = tuple(way for way in WAYS if way is not FLUSH)
 
 #: Those that a case has only where its filesystem is striped.
 STRIPING = (STRIPE_COUNT.name, STRIPE_SIZE.name)
@@ -209,6 +341,7 @@ class Check:
     short: str  # of its cases; a parameter in braces stands for its value
     operation: str = "write"  # that benchio times: write, read
     parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
+    ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
     #: Of parameters that a sweep may leave out.
     defaults: Mapping[str, Any] = field(default_factory=dict)
     #: What other checks vary and this one does not.
@@ -228,6 +361,17 @@ class Check:
         """Those that a case has on a filesystem that is striped, or not."""
         return [p for p in self.parameters if striped or p.name not in STRIPING]
 
+    def objection(self, values: Mapping[str, Any]) -> str:
+        """Why no case can have these values; empty if one can."""
+        for way in self.ways:
+            value, backend = values[way.name], values["backend"]
+            if value != way.default and backend not in way.backends:
+                return (
+                    f"{way.name} {way.format(value)} with {backend}: it has a meaning for "
+                    f"{' and '.join(way.backends)} alone"
+                )
+        return self.is_impossible(values)
+
     def command_line(self, case: Case) -> list[str]:
         """benchio's options for a case of this check."""
         options = [
@@ -239,10 +383,11 @@ class Check:
         for name in ("instances", *STRIPING):
             if (value := case.get(name)) is not None:
                 options.append(f"--{name.replace('_', '-')} {value}")
+        options += [way.option(way.format(value)) for way, value in case.ways]
         return options + self.options(case)
 
 
-_SHARED_FILE_WRITE = Check("SharedFileWrite", "write shared", backends=SHARING)
+_SHARED_FILE_WRITE = Check("SharedFileWrite", "write shared", ways=WAYS, backends=SHARING)
 _IOR_PEER = Check(
     "IorPeer",
     "write {files}, IOR",
@@ -272,6 +417,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 "FilePerProcess",
                 "write {files}",
                 parameters=(*SHARED_FILE, FILES),
+                ways=WAYS,
                 fixed={},
             ),
             _SHARED_FILE_WRITE,
@@ -279,6 +425,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 "SystemLoad",
                 "write shared x{instances}",
                 parameters=(*SHARED_FILE, INSTANCES),
+                ways=WAYS,
                 backends=SHARING,
                 metrics=(*_WRITE, "instance_min"),
             ),
@@ -299,6 +446,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 "SharedFileRead",
                 "read shared",
                 operation="read",
+                ways=WAYS_OF_READING,
                 backends=SHARING,
                 metrics=_READ,
             ),
@@ -307,6 +455,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 "read {files}",
                 operation="read",
                 parameters=(*SHARED_FILE, FILES),
+                ways=WAYS_OF_READING,
                 fixed={},
                 metrics=_READ,
             ),

@@ -16,7 +16,16 @@ from typing import Any, NoReturn
 import jsonschema
 
 from iowatch.case import Case
-from iowatch.checks import format_size
+from iowatch.checks import (
+    CHUNK,
+    COLLECTIVE,
+    COLLECTIVE_METADATA,
+    FLUSH,
+    HINTS,
+    TRANSFER,
+    Way,
+    format_size,
+)
 from iowatch.raw_results import read_text
 from iowatch.site import Filesystem
 
@@ -82,7 +91,9 @@ class Measurement:
     backend: str
     cache_suspect: bool  # what was read may have come from memory
     collective: str | None  # what the library says its transfers were; None: it does not say
+    metadata: str | None  # what HDF5 repeats of its collective metadata: yes, no, or why not
     hints: dict[str, str]  # of MPI-IO: those whose effect was seen, else as the file repeats them
+    requested: dict[Way, Any]  # collective, collective_metadata, hints: as the run was told
     striping: dict[str, Any]  # requested, observed; sizes in bytes
     repetitions: list[Repetition]
 
@@ -168,7 +179,13 @@ def _measurement(case: dict[str, Any]) -> Measurement:
         case["backend"],
         bool(case["cache"] and case["cache"]["suspect"]),
         case["collective"]["observed"],
+        case["collective_metadata"]["echoed"],
         case["hints"]["observed"] or case["hints"]["echoed"] or {},
+        {
+            COLLECTIVE: case["collective"]["requested"],
+            COLLECTIVE_METADATA: case["collective_metadata"]["requested"],
+            HINTS: sorted(case["hints"]["requested"].items()),
+        },
         case["striping"],
         [_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]],
     )
@@ -306,7 +323,7 @@ def require(
     """
     run = result.run
     bytes_written = 8 * math.prod(case.local_size) * case.writers
-    laws: list[tuple[str, Any, Collection[Any]]] = [
+    laws: list[_Law] = [
         ("writers", run["writers"], [case.writers]),
         ("operations", run["operations"], [[case.operation]]),
         ("files", run["files"], [case.files]),
@@ -315,6 +332,9 @@ def require(
          [format_size(case.local_size)]),
         ("bytes", run["bytes"], [bytes_written]),
         ("filesystem", run["filesystem"]["type"], filesystem.types),
+        _way(TRANSFER, run["transfer"], case),
+        _way(FLUSH, run["flush"], case),
+        _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
         ("backends", [m.backend for m in result.measurements], [case.backends]),
     ]  # fmt: skip
     striping = _striping(case, offset)
@@ -336,7 +356,7 @@ def require(
              sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
         ]  # fmt: skip
         laws += [
-            (f"collective transfer of {backend}", measurement.collective, [None, "collective"]),
+            *_ways(measurement, case),
             (f"striping of {backend}", measurement.striping["requested"], [striping]),
         ]
         if striping:  # benchio has compared the two
@@ -352,6 +372,40 @@ def require(
         if found not in wanted:
             expected = " or ".join(str(value) for value in wanted)
             raise InvalidResult(f"{name}: {found}, where {expected} was asked for")
+
+
+#: What a law is about, what was found, and what was asked for.
+_Law = tuple[str, Any, Collection[Any]]
+
+
+def _way(way: Way, found: Any, case: Case, backend: str = "") -> _Law:
+    """That a run, or one backend of it, was told to write or read in the way of the case."""
+    name = f"{way.name} of {backend}" if backend else way.name
+    return name, way.format(found), [way.format(case.get(way.name))]
+
+
+def _ways(measurement: Measurement, case: Case) -> list[_Law]:
+    """That a backend was told the way of the case, and took it where that can be seen.
+
+    Of hints it cannot be: what a file repeats of them is no evidence.
+    """
+    backend, reps = measurement.backend, measurement.repetitions
+    laws = [_way(way, found, case, backend) for way, found in measurement.requested.items()]
+    found, kind = measurement.collective, "collective"
+    if found and not case.get(COLLECTIVE.name):  # the library adds that this was asked for
+        found, kind = found.partition(",")[0], "independent"
+    laws += [(f"collective transfer of {backend}", found, [None, kind])]
+    said = measurement.metadata
+    if said and not said.startswith("not supported"):  # by HDF5 1.8
+        wanted = COLLECTIVE_METADATA.format(case.get(COLLECTIVE_METADATA.name))
+        laws += [(f"collective metadata of {backend}", said, [wanted])]
+    flushes = len(reps) if case.get(FLUSH.name) else 0
+    found_flushes = sum("flush" in rep.seconds for rep in reps)
+    laws += [(f"repetitions of {backend} with a flush", found_flushes, [flushes])]
+    if case.get(CHUNK.name) and backend in CHUNK.backends:
+        in_one_run = sum(rep.witness.is_raw for rep in reps)
+        laws += [(f"repetitions of {backend} without chunks", in_one_run, [0])]
+    return laws
 
 
 def _striping(case: Case, offset: int | None) -> dict[str, int | None] | None:

@@ -33,7 +33,7 @@ BUSY_S = 10.0  # another process is filling it: then it is done without
 _FORM = hashlib.sha256(
     repr(
         (
-            [(check.name, [p.name for p in check.parameters]) for check in CHECKS.values()],
+            [(c.name, [p.name for p in (*c.parameters, *c.ways)]) for c in CHECKS.values()],
             [field.name for field in fields(Run)],
             [str(kind) for kind in Kind],
         )

@@ -31,6 +31,7 @@ from iowatch.checks import (
     Check,
     Parameter,
     read_count,
+    read_flag,
     read_text,
 )
 from iowatch.files import UserError
@@ -58,6 +59,10 @@ OPTIONAL = ("archived", "settle")
 DARSHAN = "darshan"
 
 
+#: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
+LONGEST_CASE = 240
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a sweep asks of a check: the parameters of a case, and how its writers are spread."""
@@ -74,14 +79,17 @@ class Setting:
         writers_per_node = values.get(WRITERS_PER_NODE.name) or 1
         values = {**values, WRITERS.name: nodes * writers_per_node}
         parameters = ((p.name, values.get(p.name)) for p in check.parameters)
-        given = tuple((name, value) for name, value in parameters if value is not None)
-        return cls(check, nodes, writers_per_node, given)
+        given = [(name, value) for name, value in parameters if value is not None]
+        ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
+        given += [(name, value) for name, value, default in ways if value != default]
+        return cls(check, nodes, writers_per_node, tuple(given))
 
     def get(self, name: str) -> Any:
         """The value of a sweep's parameter, or what the check fixes it to; None: there is none."""
         if name in (NODES.name, WRITERS_PER_NODE.name):
             return getattr(self, name)
-        return dict(self.parameters).get(name, self.check.fixed.get(name))
+        usual = {way.name: way.default for way in self.check.ways} | dict(self.check.fixed)
+        return dict(self.parameters).get(name, usual.get(name))
 
 
 Sweep = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
@@ -320,7 +328,7 @@ def read_filesystem(
     name = read("filesystem", read_text)
     osts = read("osts", lambda value: None if value is None else read_count(value))
     writers_per_node = read("writers_per_node", read_count)
-    return Filesystem(
+    place = Filesystem(
         system=system,
         partition=partition,
         environs=names,
@@ -329,13 +337,22 @@ def read_filesystem(
         types=read("type", lambda v: read_list(read_text)([v] if isinstance(v, str) else v)),
         peak=read("peak", _positive),
         osts=osts,
-        cached_reads=read("cached_reads", _flag),
+        cached_reads=read("cached_reads", read_flag),
         writers_per_node=writers_per_node,
         keep_days=read("keep_days", read_count),
         sweeps=read("sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node)),
         archived=read("archived", _past_day) if "archived" in extras else None,
         settle=read("settle", read_count) if "settle" in extras else 0,
     )
+    longest = max(
+        (str(case) for sweep in SWEEPS for case in place.cases(sweep)), key=len, default=""
+    )
+    if len(longest) > LONGEST_CASE:
+        raise UserError(
+            f"{system}:{partition}: 'sweeps' in the partition's extras has a case whose name is "
+            f"longer than {LONGEST_CASE} characters, {longest}: ask for fewer hints in {mend}"
+        )
+    return place
 
 
 def _directory(value: Any) -> str:
@@ -354,12 +371,6 @@ def _positive(value: Any) -> float:
     ):
         raise ValueError(f"is not a positive number: {value!r}")
     return float(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"is neither True nor False: {value!r}")
-    return value
 
 
 def _past_day(value: Any) -> date:
@@ -444,7 +455,8 @@ def swept(check: Check, striped: bool) -> tuple[list[Parameter], list[Parameter]
         own.append(NODES)
     needed = [p for p in own if p.name not in check.defaults]
     optional = [p for p in own if p.name in check.defaults]
-    return needed, [*optional, *([WRITERS_PER_NODE] if WRITERS in check.parameters else [])]
+    optional += [WRITERS_PER_NODE] if WRITERS in check.parameters else []
+    return needed, [*optional, *check.ways]
 
 
 def _product(
@@ -460,7 +472,8 @@ def _product(
     if missing := [parameter.name for parameter in needed if parameter.name not in given]:
         raise ValueError(f"has no {place}/{missing[0]}")
 
-    values: dict[str, tuple[Any, ...]] = {name: (v,) for name, v in check.defaults.items()}
+    usual = {**check.defaults, **{way.name: way.default for way in check.ways}}
+    values: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in usual.items()}
     values[WRITERS_PER_NODE.name] = (writers_per_node,)
     for name in given:
         try:
@@ -475,6 +488,6 @@ def _product(
         dict(zip(values, combination, strict=True))
         for combination in itertools.product(*values.values())
     ]
-    if why := next(filter(None, map(check.is_impossible, combinations)), ""):
+    if why := next(filter(None, map(check.objection, combinations)), ""):
         raise ValueError(f"asks at {place} for what cannot be: {why}")
     return [Setting.of(check, combination) for combination in combinations]

@@ -43,6 +43,8 @@ def show_night(night: Night, console: Console) -> None:
             style="red" if row.is_red else None,
             soft_wrap=True,
         )
+        if case.way:
+            console.print(f"    with {case.way}", soft_wrap=True, markup=False)
         if (row.is_red or row.known) and case not in night.merged:
             console.print(f"    {row.last.sentence}", soft_wrap=True, markup=False)
     for problem in night.problems:

@@ -1,5 +1,6 @@
 """The checks under the real ReFrame: what runs, what is refused, and what is said about it."""
 
+import json
 import os
 import re
 import subprocess
@@ -79,6 +80,15 @@ def test_parameters_can_be_set_on_the_command_line(site):
     assert "local_size=32x32x32" in test, "a value that no sweep has"
     striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "stripe_count=4")
     assert "Found 0 check(s)" in striped.stdout, "where nothing is striped"
+    assert "collective" not in test, "no sweep has another than benchio's own"
+
+    site.write.update(collective=[True, False], hints=[None, {"a": 1}], backend=["hdf5"])
+    options = ["-P", "hints=b=2:a=1", "-P", "collective=no", "-P", "local_size=8"]
+    done = site.reframe("-l", "-n", "SharedFileWrite", *options)
+    assert "Found 1 check(s)" in done.stdout, done.stdout
+    (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
+    assert "%collective=no" in test
+    assert "%hints=a=1:b=2" in test, "in its one form"
 
 
 REGRESSION_ONLY = """
@@ -200,6 +210,111 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     assert "read_s" in found[read]
     assert "write_s" not in found[read]
     assert 0 < found[f"{load}2"]["instance_min"][0] < found[f"{load}2"]["total_max"][0]
+
+
+#: A benchio that leaves out what it is told of a way of writing.
+DEAF = """\
+#!/bin/bash
+options=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --flush) shift ;;
+    --collective|--collective-metadata|--transfer|--chunk|--hint) shift 2 ;;
+    *) options+=("$1"); shift ;;
+    esac
+done
+exec {benchio} "${{options[@]}}"
+"""
+
+#: What each case of the sweep ends with, and what is said of one whose benchio is deaf to it.
+WAYS = {
+    "": "",
+    "/collective=no": "collective of mpiio: yes, where no was asked for",
+    "/collective_metadata=no": "collective_metadata of mpiio: yes, where no was asked for",
+    "/flush=yes": "flush: no, where yes was asked for",
+    "/transfer=1KiB": "transfer: 1GiB, where 1KiB was asked for",
+    "/chunk=4x4x8": "chunk: none, where 4x4x8 was asked for",
+    "/hints=cb_nodes=1:romio_cb_write=enable": "hints of mpiio: none, where cb_nodes=1:romio_cb_w",
+}
+
+
+@pytest.mark.slow
+def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
+    """The night of a site whose sweep varies each way of writing, by a benchio that does it and by
+    one that does not."""
+    deaf = site.folder / "deaf.sh"
+    deaf.write_text(DEAF.format(benchio=site.benchio))
+    deaf.chmod(0o755)
+    site.faults, site.environs = {"deaf": "none"}, {"deaf": {"extras": {"benchio": str(deaf)}}}
+    plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
+    write = [
+        {**plain, **one}
+        for one in (
+            {"collective": [True, False]},
+            {"collective_metadata": [False]},
+            {"flush": [True]},
+            {"transfer": [1024]},
+            {"chunk": ["4x4x8"]},
+            {"hints": [{"romio_cb_write": "enable", "cb_nodes": 1}]},
+        )
+    ]
+    others = {
+        "SharedFileRead": {**plain, "chunk": [4], "collective": [False]},
+        "FilePerProcess": {
+            **plain,
+            "backend": ["netcdf"],
+            "files": ["process"],
+            "chunk": [4],
+            "collective": [False],
+            "transfer": ["64KiB"],
+        },
+        "SystemLoad": {**plain, "instances": [2], "flush": [True], "hints": [{"cb_nodes": 1}]},
+    }
+    site.partitions = {
+        "memory": {"environs": ["real"], "sweep": {"SharedFileWrite": write, **others}},
+        "deaf": {"environs": ["deaf"], "sweep": {"SharedFileWrite": write}},
+    }
+    site.references = "general: {'.*': {total_max: [1, -0.999, null]}}\n"
+    done = site.iowatch()
+    assert done.returncode == 1, done.stdout
+
+    tests = {test["case_id"]: test for test in site.report()}
+    shared = "SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
+    for way, said in WAYS.items():
+        real = tests.pop(f"small:memory/real/{shared}{way}")
+        assert real["verdict"] == "ok", real["sentence"]
+        detour = real["conditions"].get("witness", "").startswith("through the library")
+        assert detour == ("chunk" in way), way
+        found = tests.pop(f"small:deaf/deaf/{shared}{way}")
+        assert found["verdict"] == ("invalid" if way else "ok"), way
+        assert said in found["sentence"], way
+    assert {case: test["verdict"] for case, test in tests.items()} == {
+        "small:memory/real/SharedFileRead/backend=hdf5/local_size=8x8x8/writers=2/collective=no"
+        "/chunk=4x4x4": "ok",
+        "small:memory/real/FilePerProcess/backend=netcdf/local_size=8x8x8/writers=2/files=process"
+        "/collective=no/transfer=64KiB/chunk=4x4x4": "ok",
+        "small:memory/real/SystemLoad/backend=hdf5/local_size=8x8x8/writers=2/instances=2/flush=yes"
+        "/hints=cb_nodes=1": "ok",
+    }
+    # The control does as the case does, and the result has what became of it.
+    chunks, hints = (
+        json.loads(next(site.kept.glob(f"*/small:memory*{way}/result.json")).read_text())["cases"]
+        for way in ("writers=2,chunk=4x4x8", "writers=2,hints=cb_nodes=1:romio_cb_write=enable")
+    )
+    methods = [one["repetitions"][-1]["witness"]["method"] for one in chunks]
+    assert methods == ["pread", "through the library"]
+    asked = {"cb_nodes": "1", "romio_cb_write": "enable"}
+    assert [one["hints"]["requested"] for one in hints] == [asked, asked]
+    assert asked.items() <= hints[0]["hints"]["echoed"].items(), "of hdf5 nobody can see it"
+
+    # The night has counted them, and tells them apart.
+    assert "19 case(s) measured, 6 with a red verdict, 0 problem(s)" in done.stdout, done.stdout
+    assert "    with chunks of 4x4x8\n" in done.stdout
+    assert "    with hints cb_nodes=1, romio_cb_write=enable\n" in done.stdout
+    page = Path(re.findall(r"^report: (.*)$", done.stdout, re.MULTILINE)[0]).read_text()
+    assert "write shared, with pieces of 1KiB" in page
+    names = re.findall(r"</span> (hdf5 on memory.*)</summary>", page)
+    assert len(names) == len(set(names)) == len(WAYS) + 2, names
 
 
 def test_library_that_is_known_to_be_slow_on_lustre_fails(site):

@@ -248,6 +248,7 @@ def test_other_cases_are_no_evidence():
         changed(MPIIO, check="FilePerProcess", files="process"),
         changed(MPIIO, check="FilePerProcess", backend="posix", files="process"),
         changed(MPIIO, place="archer:fs2/cray"),
+        changed(MPIIO, collective=False),
         HDF5,
     ]
     findings = {str(other): found(BANDWIDTH, exhibit(other, 900)) for other in others}

@@ -41,6 +41,18 @@ EVERY = {
     ),
     "local:tmpfs/gnu/IoProfile/backend=hdf5/local_size=64x64x64/writers=4": case("IoProfile"),
     "local:tmpfs/gnu/LibraryVersions": case("LibraryVersions"),
+    "local:tmpfs/gnu/SharedFileWrite/backend=hdf5/local_size=64x64x64/writers=4/collective=no"
+    "/collective_metadata=no/flush=yes/transfer=64KiB/chunk=8x8x4"
+    "/hints=cb_nodes=4:romio_cb_write=enable": case(
+        collective=False,
+        collective_metadata=False,
+        flush=True,
+        transfer=65536,
+        chunk=(8, 8, 4),
+        hints=(("cb_nodes", "4"), ("romio_cb_write", "enable")),
+    ),
+    "local:tmpfs/gnu/FilePerProcessRead/backend=hdf5/local_size=64x64x64/writers=4/files=2"
+    "/transfer=1000": case("FilePerProcessRead", files="2", transfer=1000),
 }
 
 
@@ -82,6 +94,23 @@ NO_CASES = {
     LOAD.replace("instances=2", "instances=0"): ": a value of it is not a positive integer: 0",
     LOAD.replace("/instances=2", ""): ": it has no instances$",
     LOAD.replace("SystemLoad", "IorPeer"): ": it has no files$",
+    # A way of writing has one name, and none where it is benchio's own.
+    f"{WRITE}/collective=yes": f": its form is {WRITE}$",
+    f"{WRITE}/chunk=none": f": its form is {WRITE}$",
+    f"{WRITE}/hints=none": f": its form is {WRITE}$",
+    f"{WRITE}/transfer=1024KiB": f": its form is {WRITE}/transfer=1MiB$",
+    f"{WRITE}/transfer=1GiB": f": its form is {WRITE}$",
+    f"{WRITE}/hints=b=1:a=2": f": its form is {WRITE}/hints=a=2:b=1$",
+    f"{WRITE}/hints=a=2:a=2": f": its form is {WRITE}/hints=a=2$",
+    f"{WRITE}/hints=a": ": a value of it has a hint that is no text of letters, digits,",
+    f"{WRITE}/hints=a=1=2": ": a value of it has a hint that is no text of letters, digits,",
+    f"{WRITE}/flush=True": ": a value of it is neither yes nor no: 'True'$",
+    f"{WRITE}/chunk=8x8": ": a value of it is not a size such as 128",
+    f"{WRITE}/transfer=2GiB": ": a value of it is not a multiple of 8 bytes up to 1GiB",
+    f"{WRITE}/flush=yes/collective=no": f": its form is {WRITE}/collective=no/flush=yes$",
+    f"{LOAD.replace('SystemLoad', 'SharedFileRead').replace('/instances=2', '')}/flush=yes": (
+        ": its form is .*/writers=4$"
+    ),
 }
 
 
@@ -141,6 +170,12 @@ def test_command_lines():
     assert options("IorPeer", files="shared").endswith(" --grid 1x1x4")
     assert "--grid" not in options("IorPeerRead", files="process")
     assert options("IoProfile").endswith(" --warmup 0"), "every write counts"
+    (users,) = (one for text, one in EVERY.items() if "/hints=" in text)
+    assert " ".join(users.check.command_line(users)) == (
+        "--backend mpiio,hdf5 --operation write --files shared --local-size 64x64x64 "
+        "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "
+        "--hint cb_nodes=4 --hint romio_cb_write=enable"
+    )
 
 
 def test_names_and_their_order():
@@ -158,7 +193,17 @@ def test_names_and_their_order():
     assert [one.shape for one in EVERY.values()] == [
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "write each OST", "write shared, IOR", "read process, IOR", "profile shared",
-        "versions",
+        "versions", "write shared", "read 2",
+    ]  # fmt: skip
+    assert [one.way for one in EVERY.values()][-3:] == [
+        "",
+        "independent transfers, independent metadata, a flush before close, pieces of 64KiB, "
+        "chunks of 8x8x4, hints cb_nodes=4, romio_cb_write=enable",
+        "pieces of 1000",
+    ]
+    # One that is as benchio has it is told from one that is not.
+    assert [*short_names([WRITE, changed(WRITE, flush=True)]).values()] == [
+        "hdf5 on tmpfs", "hdf5 on tmpfs, a flush before close",
     ]  # fmt: skip
     assert cases[1].stripes == "stripes -1 x 1 MiB"
     assert [one.striping for one in (cases[0], cases[1], WRITE)] == [
@@ -182,7 +227,7 @@ def test_what_a_check_declares_fits_together():
         assert check.name == name
         assert set(check.metrics) <= set(METRICS), name
         assert set(check.bounds or ()) <= set(check.metrics), name
-        names = [parameter.name for parameter in check.parameters]
+        names = [parameter.name for parameter in (*check.parameters, *check.ways)]
         assert len(set(names)) == len(names), name
         assert not set(names) & set(check.fixed), name
         assert set(check.defaults) <= set(names), name

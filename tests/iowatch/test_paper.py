@@ -98,6 +98,8 @@ def test_own_results_of_the_same_kind_lie_beside_them():
         run(check="SharedFileRead"),
         run(check="SystemLoad", instances=2),
         run(check="IorPeer", files="shared"),
+        run(collective=False),
+        run(hints=(("cb_nodes", "4"),)),
         replace(run(), metrics={}),
         replace(run(9000.0), kind=Kind.TOO_FAST),
     ]

@@ -89,6 +89,15 @@ def transfer_became(observed):
     return lambda result: result["cases"][1]["collective"].update(observed=observed)
 
 
+def was_told(backend, name, **values):
+    return lambda result: result["cases"][backend][name].update(values)
+
+
+def flush_once(result):
+    phases = timed(result)[2]["phases"]
+    phases["flush"] = phases["close"]
+
+
 LAW = [
     (set_run(writers=8), "writers: 8, where 4"),
     (set_run(local_size=[64, 64, 32]), "local size: 64x64x32, where 64x64x64"),
@@ -119,6 +128,23 @@ LAW = [
     (transfer_became("independent"), "collective transfer of hdf5: independent, where None or"),
     (transfer_became("independent, datatype conversion"), "collective transfer of hdf5: indep"),
     (transfer_became("mixed"), "collective transfer of hdf5: mixed, where None or collective"),
+    (set_run(transfer=65536), "transfer: 64KiB, where 1GiB was asked for"),
+    (set_run(flush=True), "flush: yes, where no"),
+    (flush_once, "repetitions of hdf5 with a flush: 1, where 0"),
+    (set_run(chunk=[64, 64, 8]), "chunk: 64x64x8, where none"),
+    (was_told(0, "collective", requested=False), "collective of mpiio: no, where yes"),
+    (
+        was_told(1, "collective_metadata", requested=False),
+        "collective_metadata of hdf5: no, where yes",
+    ),
+    (
+        was_told(1, "collective_metadata", echoed="only reads"),
+        "collective metadata of hdf5: only reads, where yes",
+    ),
+    (
+        was_told(0, "hints", requested={"cb_nodes": "4", "a": "1"}),
+        "hints of mpiio: a=1:cb_nodes=4, where none",
+    ),
 ]
 
 
@@ -128,6 +154,76 @@ def test_law_is_enforced(spoil):
 
     attempt(lambda result: None)
     assert_refused(InvalidResult, attempt, [(change, f"^{said}") for change, said in LAW])
+
+
+USERS = changed(
+    CASE,
+    collective=False,
+    collective_metadata=False,
+    flush=True,
+    transfer=65536,
+    chunk=(8, 8, 8),
+    hints=(("cb_nodes", "4"), ("romio_cb_write", "enable")),
+)
+
+
+def as_users_write(result):
+    """The result of a run that was told all that a sweep can vary, and did it."""
+    result["run"].update(flush=True, transfer=65536, chunk=[8, 8, 8])
+    for one in result["cases"]:
+        one["collective"]["requested"] = one["collective_metadata"]["requested"] = False
+        one["hints"]["requested"] = {"romio_cb_write": "enable", "cb_nodes": "4"}
+        for rep in one["repetitions"]:
+            rep["phases"]["flush"] = rep["phases"]["close"]
+    hdf5 = result["cases"][1]
+    hdf5["collective"]["observed"] = "independent, independent requested"
+    hdf5["collective_metadata"]["echoed"] = "no"
+    for rep in hdf5["repetitions"]:
+        rep["witness"]["method"] = "through the library"
+
+
+def see_one_run(result):
+    timed(result)[0]["witness"]["method"] = "pread"
+
+
+def drop_a_flush(result):
+    del timed(result)[0]["phases"]["flush"]
+
+
+NOT_AS_ASKED = [
+    (set_run(transfer=2**30), "transfer: 1GiB, where 64KiB was asked for"),
+    (set_run(flush=False), "flush: no, where yes"),
+    (drop_a_flush, "repetitions of hdf5 with a flush: 9, where 10"),
+    (set_run(chunk=[0, 0, 0]), "chunk: none, where 8x8x8"),
+    (see_one_run, "repetitions of hdf5 without chunks: 1, where 0"),
+    (was_told(1, "collective", requested=True), "collective of hdf5: yes, where no"),
+    (transfer_became("collective"), "collective transfer of hdf5: collective, where None or indep"),
+    (was_told(0, "collective_metadata", requested=True), "collective_metadata of mpiio: yes, wher"),
+    (
+        was_told(1, "collective_metadata", echoed="yes"),
+        "collective metadata of hdf5: yes, where no",
+    ),
+    (
+        was_told(1, "hints", requested={"cb_nodes": "4"}),
+        "hints of hdf5: cb_nodes=4, where cb_nodes=4:romio_cb_write=enable was",
+    ),
+]
+
+
+def test_what_was_asked_for_is_what_was_done(spoil):
+    def attempt(change):
+        def both(result):
+            as_users_write(result)
+            change(result)
+
+        require(spoil(both), USERS, 10, filesystem("tmpfs"))
+
+    attempt(lambda result: None)
+    # HDF5 1.8 has no collective metadata, whatever it was told.
+    attempt(was_told(1, "collective_metadata", echoed="not supported by HDF5 1.8.16"))
+    # What a file repeats of its hints is no evidence, one way or the other.
+    attempt(was_told(0, "hints", echoed={"cb_nodes": "1"}))
+    assert_refused(InvalidResult, attempt, [(change, f"^{said}") for change, said in NOT_AS_ASKED])
 
 
 def test_result_is_that_of_the_job(spoil):

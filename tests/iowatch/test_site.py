@@ -210,6 +210,47 @@ def test_a_sweep_may_say_how_many_writers_a_node_has_and_have_several_products()
     }  # fmt: skip
 
 
+def test_ways_of_writing_that_a_sweep_names():
+    def names(*values, check=W):
+        plain = {**SHARED, "stripe_count": [4], "nodes": [1], "backend": ["hdf5"]}
+        sweeps = {"nightly": {check: [{**plain, **one} for one in values]}, "acceptance": {}}
+        extras = {**EXTRAS, "sweeps": sweeps}
+        found = read_filesystem("archer", "fs3", ["gnu"], extras, []).cases("nightly")
+        versions = case("LibraryVersions", "archer:fs3/gnu")
+        asked = promise([{"name": "fs3", "environs": ["gnu"], "extras": extras}], "nightly").cases
+        assert asked == len(found), "the gate's own count"
+        return {str(one).partition("writers=24")[2] for one in found - {versions}}
+
+    usual = {
+        "collective": [True],
+        "collective_metadata": [True],
+        "flush": [False],
+        "transfer": ["1024MiB"],
+        "chunk": [None],
+        "hints": [None],
+    }
+    assert names({}) == names(usual) == {""}, "a case got no other name, and has no second one"
+    hints = {"romio_cb_write": "enable", "cb_nodes": 4}
+    assert names(
+        {"collective": [True, False], "flush": [False, True]},
+        {"backend": ["hdf5", "netcdf"], "chunk": ["64x64x32", 64]},
+        {"transfer": ["4MiB", 1024], "hints": [hints]},
+        {"backend": ["mpiio"], "hints": [None, dict(reversed(hints.items()))]},
+    ) == {
+        "", "/collective=no", "/flush=yes", "/collective=no/flush=yes",
+        "/chunk=64x64x32", "/chunk=64x64x64",
+        "/transfer=4MiB/hints=cb_nodes=4:romio_cb_write=enable",
+        "/transfer=1KiB/hints=cb_nodes=4:romio_cb_write=enable",
+        "/hints=cb_nodes=4:romio_cb_write=enable",
+    }  # fmt: skip
+    assert names({"collective": [False]}, check="SharedFileRead") == {"/collective=no"}
+    said = (
+        "^archer:fs3: 'sweeps' in .* longer than 240 characters, archer:fs3/.*: ask for fewer hin"
+    )
+    with pytest.raises(UserError, match=said):
+        names({"hints": [{"some_hint": "x" * 200}]})
+
+
 def test_setting_of_a_case_and_back():
     values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "writers_per_node": 3}
     setting = Setting.of(CHECKS["SharedFileWrite"], {**values, "stripe_count": None})
@@ -252,6 +293,34 @@ WRONG_VALUES = [
         ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
         "asks at nightly/IorPeer for what cannot be: IOR has no pnetcdf with a file of each proc",
     ),
+    ((W, {"collective": ["no"]}), f"at nightly/{W}/collective is neither True nor False: 'no'"),
+    ((W, {"flush": [1]}), f"at nightly/{W}/flush is neither True nor False: 1"),
+    ((W, {"transfer": ["2GiB"]}), f"at nightly/{W}/transfer is not a multiple of 8 bytes up to 1G"),
+    ((W, {"transfer": ["4 MiB"]}), f"at nightly/{W}/transfer is not a number of bytes such as 64K"),
+    ((W, {"transfer": [1001]}), "transfer is not a multiple of 8 bytes"),
+    ((W, {"chunk": ["64x64"]}), f"at nightly/{W}/chunk is not a size such as 128"),
+    ((W, {"hints": {"cb_nodes": 4}}), f"at nightly/{W}/hints is not a list with at least one"),
+    ((W, {"hints": [{}]}), "hints is neither None nor a mapping such as {'romio_cb_write': 'en"),
+    ((W, {"hints": ["cb_nodes=4"]}), "hints is neither None nor a mapping"),
+    (
+        (W, {"hints": [{"cb_config_list": "*:4"}]}),
+        "hint that is no text of letters, digits, .*'\\*:4'",
+    ),
+    ((W, {"hints": [{"romio_no_indep_rw": True}]}), "hints has a hint that is no text of letters"),
+    ((W, {"hints": [{"a": 1}, {"a": "1"}]}), "has an entry twice"),
+    (
+        (W, {"chunk": [64]}),
+        f"asks at nightly/{W} for what cannot be: chunk 64x64x64 with mpiio: it has a meaning for "
+        "hdf5 and netcdf alone$",
+    ),
+    (
+        (W, {"backend": ["hdf5", "netcdf"], "collective_metadata": [False]}),
+        "for what cannot be: collective_metadata no with netcdf: it has a meaning for hdf5 alone$",
+    ),
+    (("FilePerProcess", {"backend": ["posix"], "hints": [{"a": 1}]}), "hints a=1 with posix: it h"),
+    (("FilePerProcess", {"backend": ["posix"], "collective": [False]}), "collective no with posix"),
+    (("SharedFileRead", {"flush": [True]}), "has no place for nightly/SharedFileRead/flush$"),
+    (("SlowOst", {"hints": [{"a": 1}]}), "has no place for nightly/SlowOst/hints$"),
     ((W, {"stripe_size": [1]}, False), f"nightly/{W}/stripe_size, for it is not striped"),
     (("SlowOst", {}, False), "asks for nightly/SlowOst on a filesystem that is not striped"),
 ]

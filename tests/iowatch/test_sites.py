@@ -26,7 +26,7 @@ PUBLISHED = ROOT / "reference_values" / "published"
 CASES = {
     "archer": (36, 1752), "cirrus": (11, 386), "cosma5": (8, 65), "cosma6": (10, 566),
     "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (25, 112), "ulysses": (8, 122),
-    "archer2": (60, 1110), "slurm": (21, 138), "local": (38, 154),
+    "archer2": (60, 1160), "slurm": (21, 173), "local": (38, 154),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
@@ -75,8 +75,8 @@ def known(system):
 
 def values_of(check, words):
     """The values of a check's parameters, from ReFrame's name of a test."""
-    given = dict(word.split("=") for word in re.findall(r"%(\S+)", words))
-    known = {parameter.name: parameter for parameter in (*check.parameters, *COUNTS)}
+    given = dict(word.split("=", 1) for word in re.findall(r"%(\S+)", words))
+    known = {parameter.name: parameter for parameter in (*check.parameters, *check.ways, *COUNTS)}
     return {
         name: known[name].read(known[name].parse(text))
         for name, text in given.items()
@@ -227,7 +227,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     swept = {p.name for check in checks for p in site.swept(check, True)[0]}
-    names |= swept | {"files"}
+    names |= swept | {"files"} | {way.name for check in checks for way in check.ways}
     text = (CONFIGS / "README.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
     assert set(re.findall(r"\w+", " ".join(rows))) == names

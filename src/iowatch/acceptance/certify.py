@@ -51,6 +51,7 @@ def _certify(
             and case.check.needs_stripes == (criterion.kind == "slow_ost")
             and case.instances is None
             and case.check.has_control
+            and not case.way
             and bool(case.metrics)
         )
 

@@ -109,7 +109,8 @@ def own(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     of its own, and says so.
 
     A case is of the same kind as a row if operation, files, backend and instances agree, and what
-    the row states of local size and stripes; one on a filesystem without stripes has any.
+    the row states of local size and stripes; one on a filesystem without stripes has any. What was
+    written in another way than benchio's own is of none.
     """
     rows = read_tables().filter(pl.col("table").is_in(figure.tables)).to_dicts()
     wanted = {f"total_{name}" for name in figure.statistics}
@@ -168,7 +169,7 @@ def _is_alike(case: Case, row: dict[str, Any]) -> bool:
     }
     if case.stripe_count is not None:
         stated |= {"stripe_count": case.stripe_count, "stripe_size_mib": case.stripe_size}
-    if case.check.name not in KINDS_OF_TABLES:
+    if case.check.name not in KINDS_OF_TABLES or case.way:
         return False
     return all(row[name] in (None, value) for name, value in stated.items())
 
