@@ -25,7 +25,7 @@ from reframe.core.schedulers.local import LocalJobScheduler
 
 from iowatch import raw_results
 from iowatch.checks import DRIFT, metric
-from iowatch.files import UserError, no_room
+from iowatch.files import UserError
 from iowatch.judge import by_past, in_force, judge
 from iowatch.metrics import measured, slow_phase, slow_rank
 from iowatch.references import excuse
@@ -301,8 +301,7 @@ class BenchioJob(CaseCheck):
         lines = Path(str(self.stderr)).read_text(errors="replace").split("\n")
         lines = [line for line in lines if any(map(str.isalnum, line))]  # not mpirun's rules
         errors = [line for line in lines if line.startswith("benchio: error:")]
-        nothing = no_room(Path(self.kept), Path(self.stagedir)) or "nothing in stderr"
-        return (errors or lines or [f"no result file and {nothing}"])[-1]
+        return (errors or lines or ["no result file and nothing in stderr"])[-1]
 
 
 class BenchioCheck(BenchioJob):

@@ -121,8 +121,8 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
 # Of shim.c: what happens to the file of the case's backend, and a regular expression for what the
 # sentence then says after the case.
 INJECTED = {
-    "flipped": ("flip FAULT_BYTES=4194304", "verification_error"),
-    "halved": ("truncate FAULT_BYTES=4194304", "io_error"),
+    "flipped": ("flip", "verification_error"),
+    "halved": ("truncate", "io_error"),
     "closed": ("open FAULT_ERRNO=13 FAULT_RANK=all", "io_error"),
     "failing": ("write FAULT_ERRNO=5 FAULT_RANK=all", "io_error"),
     "full": ("write FAULT_ERRNO=28 FAULT_RANK=0", "io_error"),

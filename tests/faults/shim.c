@@ -22,6 +22,11 @@
  *              reverse, as by two aggregators that have each other's buffer; the libraries read them
  *              so, too, and find all well
  *
+ * of FAULT_FILE's pages:
+ *   cached     stay where they are for this process's first FAULT_CALL calls (1) of posix_fadvise;
+ *              and O_DIRECT, which the filesystem took, is refused when it is read with
+ *   unknown    stay likewise, and FAULT_RANK does not learn that they are in memory
+ *
  * anywhere:
  *   space      statfs reports free space that is not there */
 #define _GNU_SOURCE
@@ -37,6 +42,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -178,6 +184,25 @@ int statfs(const char *path, struct statfs *filesystem)
     if (code == 0 && fault_is("space"))
         filesystem->f_bfree = filesystem->f_bavail = 1 << 20;
     return code;
+}
+
+int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
+{
+    static int advised;
+    const int stay = fault_is("cached") || fault_is("unknown");
+
+    if (stay && is_fault_file(fd) && advised++ < number("FAULT_CALL", 1))
+        return 0;
+    return NEXT(posix_fadvise)(fd, offset, bytes, advice);
+}
+
+int mincore(void *pages, size_t bytes, unsigned char *are_there)
+{
+    if (fault_is("unknown") && hit()) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return NEXT(mincore)(pages, bytes, are_there);
 }
 
 int open(const char *path, int flags, ...)
@@ -394,6 +419,10 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     if (swaps_read_of(fd, __builtin_return_address(0)))
         return one_swapped(fd, 0, data, bytes, offset);
+    if (fault_is("cached") && is_fault_file(fd) && fcntl(fd, F_GETFL) & O_DIRECT) {
+        errno = EINVAL;
+        return -1;
+    }
     return NEXT(pread)(fd, data, bytes, offset);
 }
 

@@ -2,6 +2,8 @@
  * of benchio. All that is written stays right. SLOW is what is slow, by SLOW_S seconds:
  *
  *   open                    each that makes a file; with SLOW_RANK=n on rank n only
+ *   gmtime_r                each: benchio's look at the date before a file's clock starts; with
+ *                           SLOW_RANK=n on rank n only
  *   H5Fclose                each call on a file that was written
  *   MPI_File_set_size       each call. HDF5 once set the size of every file that it had written; now
  *                           only if the file is too short, so it is told that the last byte lacks
@@ -56,6 +58,13 @@ static int is_slow_rank(void)
         return 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     return which == NULL || rank == atoi(which);
+}
+
+struct tm *gmtime_r(const time_t *clock, struct tm *utc)
+{
+    if (slow("gmtime_r") && is_slow_rank())
+        delay(1);
+    return NEXT(gmtime_r)(clock, utc);
 }
 
 int open(const char *path, int flags, ...)

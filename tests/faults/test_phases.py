@@ -61,6 +61,12 @@ def test_rank_that_creates_its_file_late(timed: Timed) -> None:
     each(BACKENDS, check, at_once=5)
 
 
+def test_rank_that_is_late_for_the_start_is_waited_for(timed: Timed) -> None:
+    """The clock starts when all are there."""
+    phases = timed("posix", "gmtime_r", SLOW_RANK="1")["phases"]
+    assert phases["total"]["window"] < 0.9
+
+
 def test_phase_barrier_gives_the_late_rank_the_blame(timed: Timed) -> None:
     phases = timed("posix", "open", "--files", "process", "--phase-barrier", SLOW_RANK="1")[
         "phases"

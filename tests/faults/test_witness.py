@@ -7,10 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from conftest import ROOT, Run, each, files_of, injected, run_directory
+from conftest import ROOT, RUN_ID, Run, each, files_of, injected, run_directory
 from faults.attempts import (
     RANKS,
     THROUGH_OMPIO,
@@ -169,3 +169,64 @@ def test_data_of_the_same(
     """The other half of the test above: it is their values that tell them."""
     done = replaced(mpirun, shim, new_directory, Write(), Write())
     assert done.code == 0, done.err
+
+
+LAST_BYTE = (
+    'printf x | dd of="$FAULT_PATH" bs=1 seek=$(($(stat -c %s "$FAULT_PATH") - 1)) conv=notrunc '
+    "status=none"
+)
+
+
+def test_last_byte_of_a_large_slice(
+    mpirun: Callable[..., Run], shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """A rank reads a slice of 12 MiB in more than one piece."""
+    directory = new_directory()
+    file = run_directory(directory) / files_of("posix", 1)[0]
+    how = injected(shim, "command", file, COMMAND=LAST_BYTE, RANK="all")
+    size = ["--local-size", "128x128x96", "--repeats", 1, "--run-id", RUN_ID]
+    done = mpirun(2, "--backend", "posix", *size, "--warmup", 0, "--dir", directory, **how)
+    assert done.code == VERIFICATION, done.err
+    assert "1 of 1572864 elements differ" in done.errors[0]
+
+
+Cached = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def cached(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    shim: Path,
+    new_directory: Callable[[], Path],
+) -> Cached:
+    """cached("cached", CALL=...): the case of two rounds of reads whose file's pages do that."""
+
+    def start(fault: str, **more: object) -> dict[str, Any]:
+        directory = new_directory()
+        file = run_directory(directory) / files_of("posix", 1)[0]
+        options = [*few_mib("posix", directory, result_of(directory)), "--operation", "read"]
+        done = mpirun(RANKS, *options, **injected(shim, fault, file, **more))
+        assert done.code == 0, done.err
+        result = read_result(result_of(directory))
+        if result["run"]["filesystem"]["type"] not in ("ext4", "xfs"):
+            pytest.skip("the files are on no disk here")
+        (case,) = result["cases"]
+        found: dict[str, Any] = case
+        return found
+
+    return start
+
+
+def test_pages_that_stay_in_one_round_of_two(cached: Cached) -> None:
+    """What was read is suspect for one round's sake; and the witness, whom O_DIRECT was refused
+    when it was late, does not say that it read past them."""
+    case = cached("cached", CALL=2)  # before the read and before the witness
+    assert (case["cache"]["page_cache_fraction"], case["cache"]["suspect"]) == (1, True)
+    witnesses = [repetition["witness"] for repetition in case["repetitions"]]
+    assert [(w["direct"], w["page_cache_fraction"]) for w in witnesses] == [(False, 1), (False, 0)]
+
+
+def test_pages_of_which_one_rank_does_not_know(cached: Cached) -> None:
+    case = cached("unknown", RANK=1, CALL=9)
+    assert (case["cache"]["page_cache_fraction"], case["cache"]["suspect"]) == (None, True)

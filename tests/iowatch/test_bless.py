@@ -113,6 +113,8 @@ def test_window_is_of_the_last_nights_between_the_days(folder):
     assert (entry.bandwidth, entry.nights) == (1000.0, 25)
     entry = blessing(folder, cases, count=20, last=date(2026, 1, 25)).blessed[HDF5]
     assert (entry.first, entry.last) == ("2026-01-06T030000", "2026-01-25T030000")
+    down = nights(bests=[0.0] * 30 + [1000.0] * 25)  # for a month, before the window
+    assert blessing(folder, down, count=25).blessed[HDF5].nights == 25
 
 
 def test_first_valid_run_of_a_night_counts_and_hand_runs_do_not(folder):

@@ -106,6 +106,8 @@ def test_incomplete_night_says_what_is_missing():
     ]
     for asked, found, said in expected:
         assert problems(asked, found) == said
+    of_build = session({**broken}, hdf5, num_skipped=1)
+    assert faults(of_build) == [builds, "1 check(s) skipped or aborted"], "of no case"
 
 
 def test_case_that_is_promised_and_not_asked_for_is_a_problem():
@@ -284,6 +286,8 @@ def test_baselines_that_are_not_what_the_detector_takes_them_for():
     (note,) = tonight(*MONTH, blessed={CASE: other}).notes
     assert note.startswith("1 case(s) blessed under other thresholds of the detector: ")
     assert tonight(*MONTH, blessed={MPIIO: other}).notes == [], "not measured tonight"
+    same_day = replace(other, blessed=NIGHT)
+    assert tonight(*MONTH, blessed={CASE: same_day}).notes == [note], "in force from its day on"
     later = replace(BLESSED, settings="0" * 8, blessed=NIGHT + timedelta(1))
     assert tonight(*MONTH, blessed={CASE: later}).notes == [], "not in force yet"
 
@@ -307,6 +311,8 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
     assert not said(complete)
     for runs in (begun_anew, first, part, torn):
         assert said(runs)
+    older = [ran(CASE, ago) for ago in range(80, 40, -1)]
+    assert said(older + begun_anew), "as many nights, from before those that were blessed"
     no_rate = [run if run.night != night_id(25) else invalid(ago=25) for run in MONTH]
     assert said(no_rate), "another night than the one that was blessed"
     # Up to which night they were archived: the last blessed one was the tenth before tonight.
@@ -383,5 +389,7 @@ def test_runs_of_the_future_are_counted():
     assert tonight(*MONTH, *future, blessed={CASE: BLESSED}).notes == [
         "2 run(s) on record are dated later than now: a clock was wrong; they count for nothing"
     ]
+    jumped = [*future, ran(ago=1, time=at(ago=-400))]  # in the midst of its night
+    assert tonight(*MONTH, *jumped, blessed={CASE: BLESSED}).notes[-1].startswith("3 run(s) on")
     rate = tonight(*MONTH, *future).cases[0].expected.value
     assert rate == pytest.approx(USUAL)

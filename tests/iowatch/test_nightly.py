@@ -193,7 +193,18 @@ def test_empty_database_is_made_anew_and_said(site, database):
     ]
 
 
-def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database):
+def test_blessed_nights_that_are_not_on_record_make_the_night_red(site, tmp_path):
+    """They were when it was blessed; nobody removed the baseline."""
+    first, last = (night_id(NOW - timedelta(days)) for days in (40, 10))
+    entry = replace(BLESSED, first=first, last=last, blessed=day_of(last))
+    (tmp_path / "baselines").mkdir()
+    bless.write("local", tmp_path, {HDF5: entry})
+    site(Session(GREEN))
+    (problem,) = nightly.run(Wanted("local")).problems
+    assert problem.startswith("the blessed nights of 1 case are not on record, ")
+
+
+def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database, monkeypatch):
     """With no baseline either, which would say so."""
     database.parent.mkdir()
     before = [
@@ -208,6 +219,12 @@ def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database)
             f"{database}: {3 - last} of the {3 - last} session(s) on record when the night began "
             "are gone: restore it from a backup"
         )
+    database.unlink()
+    store(database, *before)
+    days = {place: (NOW - timedelta(n)).date() for n, place in enumerate(("disk", "tmpfs"), 1)}
+    monkeypatch.setattr(OneCase, "archived", days)
+    site(Session(replace_uuid("archived")), meanwhile=database.unlink)
+    assert nightly.run(Wanted("local")).problems == [], "on the last of these days, too"
 
 
 def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):

@@ -433,12 +433,20 @@ def test_result_without_metrics_says_why(spoil):
     assert_refused(InvalidResult, spoil, [(change, f"^{said}") for change, said in WITHOUT_METRICS])
 
 
-def test_number_too_large_for_a_double_is_no_rate(tmp_path):
-    text = json.dumps(make_result(["mpiio", "hdf5"]))
+def test_number_too_large_for_a_double_is_no_rate_and_no_time(tmp_path):
+    result = make_result(["mpiio", "hdf5"])
     path = tmp_path / "result.json"
-    path.write_text(text.replace('"total": 8.0', '"total": 1e999'))
-    with pytest.raises(InvalidResult, match="rate or time that is no number"):
-        require(read_result(path), CASE, 10, filesystem("tmpfs"))
+    close = result["cases"][1]["repetitions"][-1]["phases"]["close"]
+    close["file_window"] = "a time"
+    text = json.dumps(result).replace('"a time"', "0.25")
+    for old, new in (
+        ('"total": 8.0', '"total": 1e999'),
+        ('"file_window": 0.25', '"file_window": 1e999'),
+    ):
+        assert old in text, old
+        path.write_text(text.replace(old, new))
+        with pytest.raises(InvalidResult, match="rate or time that is no number"):
+            require(read_result(path), CASE, 10, filesystem("tmpfs"))
 
 
 def test_text_that_says_two_things_or_nothing_is_no_result(tmp_path):

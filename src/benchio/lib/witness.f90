@@ -174,9 +174,8 @@ contains
         if (message /= '') then
             call error%set(exit_io, 'open', task%path, message)
         else
-            is_direct = file%is_direct
-            if (.not. is_direct) in_memory = file%resident_bytes( &
-                place%offset + element_bytes*first, element_bytes*(last - first))
+            in_memory = file%resident_bytes(place%offset + element_bytes*first, &
+                element_bytes*(last - first))
         end if
         ! Or one rank's reading ahead would be another's page cache.
         call MPI_Barrier(plan%comm)
@@ -191,6 +190,7 @@ contains
             call wrong%add_run(values(:elements), at, key)
         end do
         is_direct = file%is_direct      ! a filesystem may refuse only when it is read
+        if (is_direct) in_memory = 0
         call file%close(ignored)
         if (message /= '') call error%set(exit_io, 'pread', task%path, message)
         call judge(task, wrong, last - first, confirmed, error)
