@@ -27,7 +27,7 @@ from iowatch import raw_results
 from iowatch.checks import DRIFT, metric
 from iowatch.files import UserError
 from iowatch.judge import by_past, in_force, judge
-from iowatch.metrics import measured, slow_phase, slow_rank
+from iowatch.metrics import measured, slow_rank
 from iowatch.references import excuse
 from iowatch.result import (
     InvalidResult,
@@ -375,8 +375,7 @@ class BenchioCheck(BenchioJob):
         """Phrases that a check adds to the sentence of a verdict."""
         if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
             return []
-        metrics, repetitions = self.measured.metrics, self.measured.repetitions
-        return [slow_phase(metrics, self.case_past.usual), slow_rank(repetitions)]
+        return [slow_rank(self.measured.repetitions)]
 
     def log_bounds(self, verdict, references):
         """Give report and database the bounds that iowatch judged by."""

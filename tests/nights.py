@@ -50,7 +50,7 @@ def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, kind="o
     metrics = dict.fromkeys(names, 8000 / (seconds - sync))
     metrics |= {"stable_max": rate, "stable_median": rate}
     metrics |= {"open_s": 0.01, "write_s": 4 * sync, "close_s": seconds * finish, "sync_s": sync}
-    metrics |= {"close_fraction": finish, "finish_fraction": finish}
+    metrics["finish_fraction"] = finish
     if of.backend != "mpiio":
         metrics["ratio"] = rate / (control or rate)
     fields = {

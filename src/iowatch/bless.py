@@ -31,7 +31,6 @@ from iowatch.detector.baseline import (
 )
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import BadYaml, UserError, load_yaml, text_of, whole
-from iowatch.metrics import finish_fraction
 from iowatch.run import Nights, Run, day_of, night_id
 
 HEADER = """\
@@ -100,9 +99,7 @@ class Blessed:
         A bound on bandwidth is never among them: it finds the baseline that is itself too low.
         """
         ratio = {"ratio"} if self.ratio is not None else set()
-        finish = (
-            {"close_fraction", "finish_fraction"} if self.finish_fraction is not None else set()
-        )
+        finish = {"finish_fraction"} if self.finish_fraction is not None else set()
         return ratio | finish
 
     @property
@@ -180,7 +177,7 @@ def samples_of(runs: Sequence[Run]) -> list[Sample]:
 def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
     """The metrics of one run, as the detector takes them."""
     best = metrics[rate_name(metrics)]
-    return Sample(time, best, metrics.get("ratio"), finish_fraction(metrics))
+    return Sample(time, best, metrics.get("ratio"), metrics.get("finish_fraction"))
 
 
 def _contradiction(entry: Blessed, nights: Nights) -> str:

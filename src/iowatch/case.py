@@ -161,8 +161,9 @@ class Case:
         One of each OST has one of every OST besides, and one with a baseline the detector's
         `drift`.
         """
-        is_control = self.backend == CONTROL
-        return [name for name in self.check.metrics if name != "ratio" or not is_control]
+        absent = {"ratio"} if self.backend == CONTROL else set()
+        absent |= set() if self.get("flush") else {"flush_s"}
+        return [name for name in self.check.metrics if name not in absent]
 
     @property
     def order(self) -> tuple[Any, ...]:

@@ -12,7 +12,9 @@ from iowatch.case import Case
 from iowatch.checks import METRICS, rate_name
 from iowatch.detector.baseline import Sample
 from iowatch.detector.rules import R2, R3, Detector, State
+from iowatch.detector.settings import NORMAL
 from iowatch.files import brief
+from iowatch.metrics import finishing, is_slow_to_finish, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Run
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
@@ -39,11 +41,27 @@ def judge(
     past: Past,
     blessed: Blessed | None,
 ) -> Verdict:
-    """The verdict on a verified run.
+    """The verdict on a verified run, and where it lost its time.
 
     `references` stand in the file `source`; `ceiling` is the filesystem's physical limit in MiB/s.
     """
     present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
+    verdict = _together(case, metrics, present, past, blessed)
+    if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
+        return verdict
+    said = verdict.sentence.removeprefix(f"{case}: ")
+    if "finish_fraction" in present.failed or is_slow_to_finish(metrics, past.usual):
+        slow = NORMAL.slow_part(blessed.spread if blessed else None)
+        found = f"{case.backend} on {case.partition} {finishing(case, metrics, past.usual, slow)}"
+        return replace(verdict, sentence=f"{case}: {found}; {said}")
+    lost = slow_phase(metrics, past.usual)
+    return replace(verdict, sentence=f"{verdict.sentence}; {lost}") if lost else verdict
+
+
+def _together(
+    case: Case, metrics: Mapping[str, float], present: Verdict, past: Past, blessed: Blessed | None
+) -> Verdict:
+    """The verdict by the references, and by the past."""
     is_alarm = past.verdict.kind in EXCUSABLE
     if present.kind is Kind.TOO_FAST or not (blessed or is_alarm):
         return present

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from iowatch.case import Case
-from iowatch.checks import CONTROL, OST
+from iowatch.checks import CONTROL, OST, rate_name
+from iowatch.detector.settings import NORMAL
 from iowatch.result import Repetition, Result, Slowest, conditions
 
 #: What the time of a run goes into, one after the other.
-PHASES = ("open", "define", "write", "read", "close", "sync")
+PHASES = ("open", "define", "write", "read", "flush", "close", "sync")
+#: Those that make a file of the data.
+ENDS = ("open", "define", "flush", "close")
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
 
@@ -50,7 +53,6 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     values = {
         **_rates([rep.rates for rep in reps]),
         "data_median": median(rep.rates["data"] for rep in reps),
-        "close_fraction": fastest.seconds["close"] / fastest.seconds["total"],
         "finish_fraction": _finish_fraction(case.backend, fastest, by_backend[CONTROL]),
     }
     names = case.metrics
@@ -67,19 +69,14 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     return {name: values[name] for name in names}
 
 
-def finish_fraction(metrics: Mapping[str, float]) -> float | None:
-    """The part of the time that finishes the file; of imported runs only the close is known."""
-    return metrics.get("finish_fraction", metrics.get("close_fraction"))
-
-
 def _finish_fraction(backend: str, fastest: Repetition, control: Sequence[Repetition]) -> float:
     """The part of the time, sync included, in which a library makes a file of what it has written.
 
-    It is what the library takes to open, define and close the file beyond MPI-IO in the same
-    rounds: HDF5 sets the file's size in H5Fclose, NetCDF makes its header in nf90_enddef, and an
-    application waits for either. What it has thereby saved in the sync does not count: NetCDF
-    flushes its file before it closes it, and the disk has to do that once in any case. MPI-IO and
-    POSIX make nothing of what they have written: of them it is the close.
+    It is what the library takes to open, define, flush (if it is told to) and close the file beyond
+    MPI-IO in the same rounds: HDF5 sets the file's size in H5Fclose, NetCDF makes its header in
+    nf90_enddef, and an application waits for either. What it has thereby saved in the sync does
+    not count: NetCDF flushes its file before it closes it, and the disk has to do that once in any
+    case. MPI-IO and POSIX make nothing of what they have written: of them it is the close.
     """
     seconds = fastest.seconds
     if backend in _PLAIN:
@@ -96,7 +93,7 @@ _PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
 
 def _ends_s(rep: Repetition) -> float:
     """Seconds before and after the data are moved."""
-    return sum(rep.seconds.get(phase, 0.0) for phase in ("open", "define", "close"))
+    return sum(rep.seconds.get(phase, 0.0) for phase in ENDS)
 
 
 def _sync_s(rep: Repetition) -> float:
@@ -183,6 +180,106 @@ def _rates(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _phases(repetitions: Sequence[Repetition]) -> list[str]:
     return [name for name in PHASES if any(name in rep.seconds for rep in repetitions)]
+
+
+def control_rate(metrics: Mapping[str, float]) -> float | None:
+    """MPI-IO's best in the same job, MiB/s; None: the case is MPI-IO's, or has no control."""
+    ratio = metrics.get("ratio")
+    return metrics[rate_name(metrics)] / ratio if ratio else None
+
+
+#: What a library calls in each of ENDS, and what that is known to do. `reopen` is open to read.
+_CALLS: Mapping[str, Mapping[str, str]] = {
+    "mpiio": {
+        "open": "MPI_File_open",
+        "reopen": "MPI_File_open",
+        "flush": "MPI_File_sync",
+        "close": "MPI_File_close",
+    },
+    "hdf5": {
+        "open": "H5Fcreate",
+        "reopen": "H5Fopen",
+        "define": "H5Dcreate",
+        "flush": "H5Fflush, which writes the metadata and syncs the file",
+        "close": "H5Fclose, which writes the metadata and sets the file's size by "
+        "MPI_File_set_size",
+    },
+    "netcdf": {
+        "open": "nf90_create",
+        "reopen": "nf90_open",
+        "define": "nf90_enddef, which writes the metadata, sets the file's size by "
+        "MPI_File_set_size and syncs the file",
+        "flush": "nf90_sync, which writes the metadata and syncs the file",
+        "close": "nf90_close, which writes the metadata, syncs the file and ends in H5Fclose",
+    },
+    "pnetcdf": {
+        "open": "nf90mpi_create",
+        "reopen": "nf90mpi_open",
+        "define": "nf90mpi_enddef, which writes the file's header",
+        "flush": "nf90mpi_sync",
+        "close": "nf90mpi_close",
+    },
+    "posix": {"open": "open", "reopen": "open", "flush": "fsync", "close": "close"},
+}
+
+
+def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) -> bool:
+    """Is the part of the time that finishes the file what the detector's R3 looks for?"""
+    now, before = metrics.get("finish_fraction"), usual.get("finish_fraction")
+    if now is None:
+        return False
+    if before is None:
+        return now > NORMAL.defect_finish_fraction
+    ratio = metrics.get("ratio")
+    is_defect = ratio is not None and NORMAL.is_defect(now, ratio)
+    return is_defect or now > NORMAL.finish_limit(before)
+
+
+def finishing(
+    case: Case,
+    metrics: Mapping[str, float],
+    usual: Mapping[str, float],
+    slow: float = 1 - NORMAL.wanted_drop,
+) -> str:
+    """What it takes to finish the file, in which phase and call, without the subject: `finishes its
+    file in 71 % of the time, 4 % on its good nights, while MPI-IO is as always: ...`.
+
+    `usual` are the metrics of good nights; empty: there are none. Below the part `slow` of what is
+    usual, MPI-IO is slow too.
+    """
+    files = "its file" if case.files == "shared" else "its files"
+    verb = "opens and closes" if case.operation == "read" else "finishes"
+    text = f"{verb} {files} in {100 * metrics['finish_fraction']:.0f} % of the time"
+    if "finish_fraction" in usual:
+        text += f", {100 * usual['finish_fraction']:.0f} % on its good nights"
+    text += _beside_control(metrics, usual, slow)
+    # Of the others benchio knows no more than the whole that `finish_fraction` is made of.
+    ends = ("close",) if case.backend in _PLAIN else ENDS
+    now = {phase: metrics[f"{phase}_s"] for phase in ends if f"{phase}_s" in metrics}
+    longer = {phase: max(0.0, s - usual.get(f"{phase}_s", 0.0)) for phase, s in now.items()}
+    phase = max(longer, key=lambda phase: longer[phase], default="")
+    if not phase:
+        return text
+    share = "most" if longer[phase] > sum(longer.values()) / 2 else "much"
+    call = _CALLS[case.backend][
+        "reopen" if (phase, verb) == ("open", "opens and closes") else phase
+    ]
+    text += f": {share} of it in {phase} ({call}): {now[phase]:.3g} s"
+    before = usual.get(f"{phase}_s")
+    return text if before is None else f"{text}, usually {before:.3g} s"
+
+
+def _beside_control(metrics: Mapping[str, float], usual: Mapping[str, float], slow: float) -> str:
+    """How fast MPI-IO was in the same rounds; nothing of MPI-IO itself."""
+    rate, before = control_rate(metrics), control_rate(usual)
+    if rate is None:
+        return ""
+    if before is None:
+        own = metrics[rate_name(metrics)]
+        return f", at {own:.0f} MiB/s where MPI-IO in the same rounds reaches {rate:.0f}"
+    if rate < slow * before:
+        return f", while MPI-IO is slow too, {rate:.0f} of its usual {before:.0f} MiB/s"
+    return ", while MPI-IO is as always"
 
 
 def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:

@@ -27,7 +27,7 @@ def show_night(night: Night, console: Console) -> None:
     """Print the verdict table, a sentence under what is red or known, and a line on the night."""
     console.print(
         f"\n{'partition':<10}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
-        f"{'writers':>8}{'max MiB/s':>10} {'ratio':>5} {'close %':>7} verdict",
+        f"{'writers':>7}{'max MiB/s':>10} {'ratio':>5} {'finish %':>8} verdict",
         style="bold",
         soft_wrap=True,
     )
@@ -36,10 +36,10 @@ def show_night(night: Night, console: Console) -> None:
         striping = case.stripes.removeprefix("stripes ") or "-"
         console.print(
             f"{case.partition:<10}{case.shape:<16}{case.backend or '-':<8}{striping:<11}"
-            f"{case.size.removeprefix('local ') or '-':<12}{case.writers or '-':>8}"
+            f"{case.size.removeprefix('local ') or '-':<12}{case.writers or '-':>7}"
             f"{_number(row.last.rate, '.0f'):>10}"
             f" {_number(metrics.get('ratio'), '.2f'):>5}"
-            f" {_number(metrics.get('close_fraction'), '.1%').rstrip('%'):>7} {row.label}",
+            f" {_number(metrics.get('finish_fraction'), '.1%').rstrip('%'):>8} {row.label}",
             style="red" if row.is_red else None,
             soft_wrap=True,
         )

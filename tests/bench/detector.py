@@ -16,7 +16,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
-from detector_model import HARDER, MAIN, PESSIMISTIC
+from detector_model import HARDER, MAIN, PESSIMISTIC, Finish
 from detector_trials import (
     CASES,
     FAULTS,
@@ -38,6 +38,7 @@ FALSE = {
     "main": Trial(MAIN, 300),
     "pessimistic": Trial(PESSIMISTIC, 150),
     "harder": Trial(HARDER, 100),
+    "main, stalls spare MPI-IO": Trial(MAIN, 100, finish=Finish(shared=0.0)),
     "main, without re-runs": Trial(MAIN, 100, runs=1),
     "pessimistic, without re-runs": Trial(PESSIMISTIC, 100, runs=1),
     "main, MPI-IO itself": Trial(MAIN, 100, mpiio=True),

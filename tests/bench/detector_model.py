@@ -41,18 +41,22 @@ HARDER = Model(icc=0.85, rerun=0.6, control=0.8)
 
 
 @dataclass(frozen=True)
-class Close:
-    """Close phases of healthy HDF5.
+class Finish:
+    """What healthy HDF5 takes to open, define and close its file beyond MPI-IO.
 
     Chosen such that rules on them come near the false alarms per 1000 that the study found with
     Darshan's metadata times of a real year: 2.2 on the median of ten repetitions (there 2.2), 0.56
-    on the fastest (0.66), 0.04 on the fastest if a re-run confirms it (0.06).
+    on the fastest (0.66), 0.04 on the fastest if a re-run confirms it (0.06), if stalls spare
+    MPI-IO: there was none beside it.
     """
 
     usual: tuple[float, float] = (0.0, 0.5)  # median fraction of a case: uniform, as systems differ
     spread: float = 0.3  # of a repetition's logit
     stalls: float = 0.005  # nights on which the metadata server is slow
     stalled: tuple[float, float] = (0.25, 0.6)  # what a stall adds to the fraction
+    #: Of the time that a stall costs HDF5, what it costs MPI-IO as well: it creates, sets the size,
+    #: flushes and closes in the rounds between, where MPI-IO creates and closes.
+    shared: float = 0.5
 
 
 @cache
@@ -75,11 +79,11 @@ def _scaled_beta(scale, ln_a, ln_b):
 class Nights:
     """`series` independent cases of the same kind, so many nights each, up to RUNS runs a night.
 
-    y, control: ln MiB/s of HDF5 and MPI-IO, the fastest repetition; close: HDF5's close fraction in
-    that repetition. Arrays of series x nights x runs.
+    y, control: ln MiB/s of HDF5 and MPI-IO, the fastest repetition; finish: HDF5's finish fraction
+    in that repetition. Arrays of series x nights x runs.
     """
 
-    def __init__(self, rng, table, model, series, nights, close=Close()):
+    def __init__(self, rng, table, model, series, nights, finish=Finish()):
         self.rng, self.table, self.model = rng, table, model
         shape = (series, nights, RUNS)
         shared = self._contention(shape)
@@ -87,7 +91,7 @@ class Nights:
         self.z = model.control * shared + math.sqrt(1 - model.control**2) * own
         self.control = self._fastest(shared)
         self.y = self._fastest(self.z)
-        self._close(close, shape)
+        self._finish(finish, shape)
 
     def _contention(self, shape):
         z = np.empty(shape)
@@ -109,23 +113,27 @@ class Nights:
         own = np.interp(np.log(self.rng.random(z.shape)) / REPEATS, _LN_PHI, _Z)
         return self._rate(z, own)
 
-    def _close(self, close, shape):
+    def _finish(self, model, shape):
         rng = self.rng
-        self.usual = rng.uniform(*close.usual, (shape[0], 1, 1))
+        self.usual = rng.uniform(*model.usual, (shape[0], 1, 1))
         logit = np.log(np.maximum(self.usual, 1e-3) / (1 - self.usual))
-        self.close = 1 / (1 + np.exp(-logit - close.spread * rng.standard_normal(shape)))
+        self.finish = 1 / (1 + np.exp(-logit - model.spread * rng.standard_normal(shape)))
         # A stall of the metadata server hits a share of a run's repetitions, any share alike; the
         # fastest is hit if all are. A re-run is stalled as well with the correlation of contention.
-        stall = rng.random(shape) < close.stalls
+        stall = rng.random(shape) < model.stalls
         again = rng.random(shape) < self.model.rerun
         stall[..., 1:] |= stall[..., :1] & again[..., 1:]
         stall &= rng.random(shape) ** REPEATS > rng.random(shape)
-        stalled = np.minimum(self.close + rng.uniform(*close.stalled, shape), 0.95)
-        self.y += np.where(stall, np.log((1 - stalled) / (1 - self.close)), 0)
-        self.close = np.where(stall, stalled, self.close)
+        stalled = np.minimum(self.finish + rng.uniform(*model.stalled, shape), 0.95)
+        healthy, control = np.exp(-self.y), np.exp(-self.control)
+        added = healthy * ((1 - self.finish) / (1 - stalled) - 1)
+        beyond = (self.finish * healthy + (1 - model.shared) * added) / (healthy + added)
+        self.y = np.where(stall, -np.log(healthy + added), self.y)
+        self.control = np.where(stall, -np.log(control + model.shared * added), self.control)
+        self.finish = np.where(stall, beyond, self.finish)
 
     def h5fclose(self, left, first):
-        """(y, close) from night `first` on if H5Fclose leaves this part of the bandwidth.
+        """(y, finish) from night `first` on if H5Fclose leaves this part of the bandwidth.
 
         The time it adds depends on the file's size, not on contention: lognormal, sd 0.35.
         """
@@ -139,7 +147,7 @@ class Nights:
         total, added, healthy = (
             np.take_along_axis(values, fastest, -1)[..., 0] for values in (total, added, healthy)
         )
-        return -np.log(total), (self.close[:, first:] * healthy + added) / total
+        return -np.log(total), (self.finish[:, first:] * healthy + added) / total
 
 
 _START = datetime(2026, 1, 1)
@@ -148,13 +156,13 @@ _TIMES = [
 ]
 
 
-def nights_of(y, control=None, close=None, first=0):
+def nights_of(y, control=None, finish=None, first=0):
     """The nights (lists of Samples) of one series from its arrays nights x runs of logarithms."""
     best = np.exp(y).tolist()
     none = [[None] * RUNS] * len(best)
     ratio = none if control is None else np.exp(y - control).tolist()
-    close = none if close is None else close.tolist()
+    finish = none if finish is None else finish.tolist()
     return [
         list(map(Sample, *columns))
-        for columns in zip(_TIMES[first : first + len(best)], best, ratio, close, strict=True)
+        for columns in zip(_TIMES[first : first + len(best)], best, ratio, finish, strict=True)
     ]

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from detector_model import BLESSED, RUNS, Model, Nights, nights_of, quantiles
+from detector_model import BLESSED, RUNS, Finish, Model, Nights, nights_of, quantiles
 
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import GAIN, Detector, State
@@ -17,6 +17,7 @@ CASES = 22
 PLAIN = (10, 20, 30, 50)  # ReFrame's lower threshold on the night's run, % below the reference
 WARM_UP = 10  # nights between bless and fault
 NEVER = 99
+HEALTHY = Finish()
 #: Name -> what is left of HDF5's bandwidth, and of MPI-IO's; None: the close phase is longer.
 FAULTS = {
     "filesystem -30 %": (0.7, 0.7),
@@ -40,16 +41,17 @@ class Trial:
     nights: int = 120  # judged
     settings: Settings = NORMAL
     runs: int = RUNS  # a night can have: 1 is a site that never re-runs
-    mpiio: bool = False  # the case is MPI-IO: no ratio, no close phase
+    mpiio: bool = False  # the case is MPI-IO: no ratio, no finish
+    finish: Finish = HEALTHY
     seed: int = 1
 
     def simulate(self, index, nights):
         rng = np.random.default_rng([self.seed, index])
         table = quantiles(self.model.icc, index)
-        return Nights(rng, table, self.model, self.series, BLESSED + nights)
+        return Nights(rng, table, self.model, self.series, BLESSED + nights, self.finish)
 
-    def nights_of(self, y, control, close, first=0):
-        every = nights_of(control) if self.mpiio else nights_of(y, control, close, first)
+    def nights_of(self, y, control, finish, first=0):
+        every = nights_of(control) if self.mpiio else nights_of(y, control, finish, first)
         return [night[: self.runs] for night in every]
 
 
@@ -60,8 +62,8 @@ def false_alarms(trial, index):
     """
     count = Counter()
     sim = trial.simulate(index, trial.nights)
-    for y, control, close in zip(sim.y, sim.control, sim.close, strict=True):
-        nights = trial.nights_of(y, control, close)
+    for y, control, finish in zip(sim.y, sim.control, sim.finish, strict=True):
+        nights = trial.nights_of(y, control, finish)
         detector = Detector(estimate(nights[:BLESSED]), trial.settings)
         state, better = State(), False
         for night in nights[BLESSED:]:
@@ -95,8 +97,8 @@ def detection(trial, index, faults=FAULTS):
     found = {fault: {rule: [] for rule in ("all", *PLAIN)} for fault in faults}
     after = {fault: _faulty(sim, start, *faults[fault]) for fault in faults}
     for series in range(trial.series):
-        y, control, close = sim.y[series], sim.control[series], sim.close[series]
-        nights = trial.nights_of(y[:start], control[:start], close[:start])
+        y, control, finish = sim.y[series], sim.control[series], sim.finish[series]
+        nights = trial.nights_of(y[:start], control[:start], finish[:start])
         detector, state = Detector(estimate(nights[:BLESSED]), trial.settings), State()
         for night in nights[BLESSED:]:
             state, _ = detector.judge(state, night)
@@ -113,10 +115,10 @@ def detection(trial, index, faults=FAULTS):
 
 def _faulty(sim, start, left, left_of_control):
     if left_of_control is None:
-        y, close = sim.h5fclose(left, start)
-        return y, sim.control[:, start:], close
+        y, finish = sim.h5fclose(left, start)
+        return y, sim.control[:, start:], finish
     y = sim.y[:, start:] + np.log(left)
-    return y, sim.control[:, start:] + np.log(left_of_control), sim.close[:, start:]
+    return y, sim.control[:, start:] + np.log(left_of_control), sim.finish[:, start:]
 
 
 def first_alarm(detector, state, nights):
@@ -131,16 +133,16 @@ def first_days(trial, index, left=0.27):
     """No baseline: (nights to the first alarm with H5Fclose slow from the first day, nights judged
     without that fault, alarms on them)."""
     sim = trial.simulate(index, 0)
-    y, close = sim.h5fclose(left, 0)
+    y, finish = sim.h5fclose(left, 0)
     detector = Detector(None, trial.settings)
     found, nights_judged, alarms = [], 0, 0
     for series in range(trial.series):
         control = sim.control[series]
         found.append(
-            first_alarm(detector, State(), trial.nights_of(y[series], control, close[series]))
+            first_alarm(detector, State(), trial.nights_of(y[series], control, finish[series]))
         )
         state = State()
-        for night in trial.nights_of(sim.y[series], control, sim.close[series]):
+        for night in trial.nights_of(sim.y[series], control, sim.finish[series]):
             state, _ = detector.judge(state, night)
             nights_judged += 1
             alarms += state.alarm is not None

@@ -33,7 +33,7 @@ exec {python} {program} "{fault}" "$@"
 REFERENCES = """\
 SharedFileWrite:
   small:.*:
-    close_fraction: [0, null, 0.999, '1']
+    finish_fraction: [0, null, 0.999, '1']
 """
 
 

@@ -172,7 +172,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "SystemLoad: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
         "FilePerProcess: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
         "general: {'.*': {total_max: [1, -0.999, null]}}\n"
-        "SharedFileWrite: {'small:.*': {close_fraction: [0, null, 0.999, '1']}}\n"
+        "SharedFileWrite: {'small:.*': {finish_fraction: [0, null, 0.999, '1']}}\n"
     )
     done = site.reframe("-r", "-S", "repeats=3")
     assert done.returncode == 1, done.stdout

@@ -13,7 +13,7 @@ SlowOst:
     ost_ratio: [1, -0.9, null, '1']
 SharedFileWrite:
   .*:
-    close_fraction: [0, null, 0.999, '1']
+    finish_fraction: [0, null, 0.999, '1']
 """
 EACH = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
 

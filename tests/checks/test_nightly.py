@@ -17,9 +17,9 @@ REFERENCES = f"""
 SharedFileWrite:
   {HDF5}:
     total_max: [1, -0.999, 1.0e+9, MiB/s]
-    close_fraction: [0, null, 0.999, '1']
+    finish_fraction: [0, null, 0.999, '1']
   small:.*:
-    close_fraction: [0, null, 0.999, '1']
+    finish_fraction: [0, null, 0.999, '1']
 """
 
 
@@ -70,7 +70,7 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     assert test["sentence"] == f"{HDF5}: 2 metric(s) within {site.folder.name}/small.yaml"
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
-    assert metrics["close_fraction"][1:] == [0, None, 0.999, "1", "pass"]
+    assert metrics["finish_fraction"][1:] == [0, None, 0.999, "1", "pass"]
     assert all(entry[0] > 0 for name, entry in metrics.items() if name != "close_s")
     assert test["conditions"]["transfer"] == "collective"
     assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
@@ -83,7 +83,7 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     assert (run.slowest, run.conditions) == (test["slowest"], test["conditions"])
     assert run.references == {
         "total_max": Reference(1, -0.999, 1e9),
-        "close_fraction": Reference(0, None, 0.999),
+        "finish_fraction": Reference(0, None, 0.999),
     }
     (log,) = (site.folder / "run" / "perflogs").rglob("SharedFileWrite.log")
     assert f"|pass|{HDF5}|ok|" in log.read_text()

@@ -39,27 +39,28 @@ class Fault:
 
     slow: str  # its variables
     seconds: float  # that it takes in each repetition, at least
-    hit: dict  # the cases that are slow, and the phase in which each is
+    hit: dict  # the cases that are slow, and the phase in which each is, as a pattern
     verdict: str
     says: str
     runs: int = 5  # of one night, hours apart, until it is certain
     checks: str = "SharedFileWrite|FilePerProcess"  # that meet it
     rank: str = ""  # what is said of a rank
-    open: tuple = ()  # of those hit, not decided by so few runs, or decided by fewer and not run
-
-    @property
-    def red(self):
-        return set(self.hit) - set(self.open)
 
 
+FINISHES = (
+    r"finishes its file in \d+ % of the time, \d+ % on its good nights, while MPI-IO is .*: "
+    r"(most|much) of it in \w+ \((H5Fclose|nf90_enddef|nf90_close), which .*"
+    "finishing the file takes more"
+)
 FAULTS = {
     "H5Fclose": Fault(
         "SLOW=H5Fclose SLOW_S=0.5",
         0.5,
         {HDF5: "close", NETCDF: "close"},
         "regression",
-        "of the time is spent finishing the file in 2 runs",
+        FINISHES,
         runs=2,
+        checks="SharedFileWrite",
     ),
     # what the white paper found; NetCDF sets the size when it writes its definitions
     "MPI_File_set_size": Fault(
@@ -67,17 +68,38 @@ FAULTS = {
         0.5,
         {HDF5: "close", NETCDF: "define"},
         "regression",
-        "of the time is spent finishing the file in 2 runs",
+        FINISHES,
         runs=2,
-        open=(NETCDF,),
+        checks="SharedFileWrite",
     ),
-    "MPI_File_set_size, all night": Fault(
-        "SLOW=MPI_File_set_size SLOW_S=0.5",
+    "nf90_enddef": Fault(
+        "SLOW=nc_enddef SLOW_S=0.5",
         0.5,
-        {HDF5: "close", NETCDF: "define"},
+        {NETCDF: "define"},
         "regression",
-        "% below its usual [0-9.]+ of MPI-IO's in the same jobs",
-        open=(HDF5,),
+        FINISHES,
+        runs=2,
+        checks="SharedFileWrite",
+    ),
+    # NetCDF's own; HDF5's users call it, and benchio if it is asked to
+    "H5Fflush": Fault(
+        "SLOW=H5Fflush SLOW_S=0.5",
+        0.5,
+        {NETCDF: "define|close"},
+        "regression",
+        FINISHES,
+        runs=2,
+        checks="SharedFileWrite",
+    ),
+    # that every rank writes by itself
+    "metadata": Fault(
+        "SLOW=metadata SLOW_S=0.5",
+        0.5,
+        {HDF5: "close", NETCDF: "define|close"},
+        "regression",
+        FINISHES,
+        runs=2,
+        checks="SharedFileWrite",
     ),
     # all libraries have their collective writes from MPI
     "MPI_File_write_at_all": Fault(
@@ -215,13 +237,17 @@ def course(request, new_night):
     night = night_id(datetime.now(UTC))
     first = session(site, checks=[fault.checks], slow=fault.slow, night=night)
     tonight = replay.sessions(site.database)[-1]
-    for number in range(1, fault.runs):  # hours ago
-        replay.copy(site.database, tonight, -4 * number * HOUR)
-    replay.forget(site.database, tonight)
-    last = looked_at(site, site.iowatch("--again"))
+    last, runs = first, 1
+    if "suspect" in {first.verdicts[case] for case in fault.hit}:
+        runs = fault.runs
+        for number in range(1, runs):  # hours ago
+            replay.copy(site.database, tonight, -4 * number * HOUR)
+        replay.forget(site.database, tonight)
+        again = looked_at(site, site.iowatch("--again"))
+        last = Session(again.code, first.tests | again.tests)
 
     yesterday = night_id(datetime.now(UTC) - timedelta(1))
-    for run in replay.sessions(site.database)[-fault.runs :]:
+    for run in replay.sessions(site.database)[-runs:]:
         replay.move(site.database, run, -DAY, yesterday)
     bless(site, -1)  # an alarm is open until then
     return Course(fault, first, last, session(site, checks=selected(first, fault.hit)))
@@ -239,19 +265,19 @@ def test_night_before_is_green(healthy):
 
 
 def test_course_of_a_fault(course):
-    """The first run is suspect and green; the last is red for the cases that are hit and no other,
-    and names the slow phase; the night after it was mended is green."""
+    """The first run is suspect and green, unless it says enough, as on a quiet machine; the last is
+    red for the cases that are hit and no other, and names the slow phase; the night after it was
+    mended is green."""
     fault = course.fault
-    assert course.first.code == 0
-    assert set(course.first.verdicts.values()) <= GREEN
-    for case in fault.hit:
+    assert course.first.red <= (set(fault.hit) if fault.says == FINISHES else set())
+    for case in set(fault.hit) - course.first.red:
         test = course.first.tests[case]
         assert test["verdict"] == "suspect", case
         assert "in the best of 1 run(s): a re-run is due from" in test["sentence"], case
 
     assert course.last.code == 1
-    assert course.last.red == fault.red
-    for case in fault.red:
+    assert course.last.red == set(fault.hit)
+    for case in fault.hit:
         test = course.last.tests[case]
         assert test["verdict"] == fault.verdict, case
         assert re.search(fault.says, test["sentence"]), case
@@ -260,14 +286,12 @@ def test_course_of_a_fault(course):
 
     for case, phase in fault.hit.items():
         for run in (course.first, course.last):
-            if case not in run.tests:
-                continue  # decided already
             sentence = run.tests[case]["sentence"]
             found = re.search(
-                r"; most of the time is lost in (\w+): (\S+) s, usually (\S+) s", sentence
+                r"(?:lost|of it) in (\w+)(?: \(.*?\))?: (\S+) s, usually ([\d.e-]+) s", sentence
             )
             assert found, sentence
-            assert found[1] == phase, sentence
+            assert re.fullmatch(phase, found[1]), sentence
             assert float(found[2]) > 0.99 * fault.seconds > float(found[3])
 
     assert course.mended.code == 0

@@ -4,10 +4,15 @@
  *   open                    each that makes a file; with SLOW_RANK=n on rank n only
  *   gmtime_r                each: benchio's look at the date before a file's clock starts; with
  *                           SLOW_RANK=n on rank n only
- *   H5Fclose                each call on a file that was written
+ *   H5Fclose, H5Fflush      each call on a file that was written
+ *   nc_enddef               each call
  *   MPI_File_set_size       each call. HDF5 once set the size of every file that it had written; now
  *                           only if the file is too short, so it is told that the last byte lacks
  *   MPI_File_write_at_all   each MiB of a rank's collective write; with SLOW_RANK=n on rank n only
+ *
+ *   metadata                each piece of HDF5's metadata that a rank writes by itself: all that there
+ *                           are, for every rank writes its part, as if nobody had asked for collective
+ *                           metadata. Of a few kilobytes on a disk nobody would see it
  *
  * or what is asked for and not done:
  *
@@ -20,6 +25,7 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +97,42 @@ int H5Fclose(int64_t file)
     if (slow("H5Fclose") && NEXT(H5Fget_intent)(file, &flags) >= 0 && (flags & 1)) /* H5F_ACC_RDWR */
         delay(1);
     return NEXT(H5Fclose)(file);
+}
+
+int H5Fflush(int64_t file, int scope)
+{
+    if (slow("H5Fflush"))
+        delay(1);
+    return NEXT(H5Fflush)(file, scope);
+}
+
+int nc_enddef(int file)
+{
+    if (slow("nc_enddef"))
+        delay(1);
+    return NEXT(nc_enddef)(file);
+}
+
+int H5Pset_coll_metadata_write(int64_t access, bool is_collective)
+{
+    return NEXT(H5Pset_coll_metadata_write)(access, slow("metadata") ? false : is_collective);
+}
+
+int H5Pget_coll_metadata_write(int64_t access, bool *is_collective)
+{
+    int code = NEXT(H5Pget_coll_metadata_write)(access, is_collective);
+
+    if (slow("metadata"))
+        *is_collective = true;
+    return code;
+}
+
+/* HDF5's own name; benchio's, whose data are collective, is the other. */
+int MPI_File_write_at(MPI_File file, MPI_Offset offset, const void *data, int count, MPI_Datatype type, MPI_Status *status)
+{
+    if (slow("metadata"))
+        delay(1);
+    return NEXT(MPI_File_write_at)(file, offset, data, count, type, status);
 }
 
 int H5Pset_dxpl_mpio(int64_t transfer, int mode)

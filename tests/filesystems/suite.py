@@ -13,7 +13,7 @@ from filesystems.slurm import Slurm
 
 REFERENCES = """\
 SharedFileWrite: &any
-  cluster:.*: {close_fraction: [0, null, 0.999, '1']}
+  cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
 SharedFileRead: *any
 FilePerProcess: *any
 """

@@ -110,7 +110,7 @@ def test_the_ratio_and_the_finish_of_the_file_are_judged(table):
     r2 = backtest(table([*lines, *faulty("a", [30], 0.3, ratio=0.27)])).rows[-1]
     assert (r2.verdict, r2.rule, r2.runs_used) == ("regression", "R2", 5)
     r3 = backtest(table([*lines, *faulty("a", [30], 0.3, ratio=0.27, finish=0.8)])).rows[-1]
-    assert (r3.verdict, r3.rule, r3.runs_used) == ("regression", "R3", 2)
+    assert (r3.verdict, r3.rule, r3.runs_used) == ("regression", "R3", 1)
     assert r3.drop == pytest.approx(0.7, abs=0.03)
 
 

@@ -74,7 +74,7 @@ def test_baseline_says_what_who_when_and_why(folder):
 
 def test_what_was_not_known_of_the_nights_is_not_judged(folder):
     entry = blessing(folder, nights()).blessed[HDF5]
-    fractions = {"close_fraction", "finish_fraction"}
+    fractions = {"finish_fraction"}
     assert entry.judged == {"ratio", *fractions}
     assert replace(entry, ratio=None, finish_fraction=None).judged == set()
     assert replace(entry, ratio=None).judged == fractions

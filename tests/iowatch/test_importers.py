@@ -65,7 +65,7 @@ def database(tmp_path):
 
 
 def test_imported_runs_are_read_like_any_other_but_are_not_verified(database):
-    metrics = {"total_max": 512.25, "ratio": 0.5, "close_fraction": 0.125}
+    metrics = {"total_max": 512.25, "ratio": 0.5, "finish_fraction": 0.125}
     file = database(run(**metrics, remark="verdict ok"), run(24, line=2))
     good, failed = read([file])
     assert (good.case, good.time, good.metrics) == (HDF5, NIGHT, metrics)
@@ -192,7 +192,7 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
     """Imported runs of one day, in UTC, are a night and its re-runs; what failed is none."""
     mpiio = changed(HDF5, backend="mpiio")
     file = database(
-        run(0, total_max=1 / 3, ratio=0.7, close_fraction=0.1),
+        run(0, total_max=1 / 3, ratio=0.7, finish_fraction=0.1),
         run(20, total_max=500.0, ratio=0.71),
         run(24, line=2),
         run(48, total_max=600.0),

@@ -159,7 +159,6 @@ class Year:
             "close_s": seconds * close,
             "sync_s": seconds * (0.15 - 0.15 * close),
             "unlink_s": 0.01,
-            "close_fraction": close,
             "finish_fraction": close,
             "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
         }

@@ -18,7 +18,7 @@ CHECK = "SharedFileWrite.*backend=hdf5.*local_size=64x64x64"
 REFERENCES = """\
 SharedFileWrite:
   local:.*:
-    close_fraction: [0, null, 0.999, '1']
+    finish_fraction: [0, null, 0.999, '1']
 """
 
 

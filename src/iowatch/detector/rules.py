@@ -116,7 +116,7 @@ class _Tonight:
     y: float = -math.inf  # bandwidth relative to the baseline; without one it stays so
     r: float = -math.inf  # ratio to MPI-IO, likewise
     low: bool = False  # a re-run is due
-    finish: int = 0  # runs with R3's signature, and those that the night before ended with
+    finish: int = 0  # runs with R3's signature, with those that the night before ended with
 
 
 class Detector:
@@ -136,9 +136,7 @@ class Detector:
         if baseline.m_r is not None and baseline.s_r is not None:
             self._ratio = Chart(baseline.m_r, baseline.s_r, settings)
         if baseline.finish_fraction is not None:
-            self._finish_limit = max(
-                settings.finish_fraction, baseline.finish_fraction + settings.finish_rise
-            )
+            self._finish_limit = settings.finish_limit(baseline.finish_fraction)
             if baseline.m_r is not None:
                 # A run may look so by chance; the median of the blessed nights does not.
                 self._may_be_defect = settings.is_defect(
@@ -173,7 +171,7 @@ class Detector:
             slow,
             relative,
             better,
-            tonight.finish if self._signature(tonight.last) else 0,
+            tonight.finish if self._finish_excess(tonight.last) > 0 else 0,
             state.nights + 1,
             state.suspicious + (tonight.low or tonight.runs > 1),
         )
@@ -202,10 +200,14 @@ class Detector:
                 tonight.reruns += 1
                 counts = True
             tonight.runs += 1
-            tonight.low = self._signature(run)
+            excess = self._finish_excess(run)
+            tonight.low = excess > 0
             if counts:
                 tonight.last = run
                 tonight.finish += tonight.low
+            if excess > limits.finish_sure and not self._is_mpiio_low(run):
+                tonight.last = run
+                tonight.finish = max(tonight.finish, limits.finish_runs)
             if speed:
                 tonight.y = max(tonight.y, speed.value(run.best))
                 tonight.low |= speed.is_low(tonight.y, state.slow)
@@ -217,18 +219,25 @@ class Detector:
                 break
         return tonight
 
-    def _signature(self, run: Sample) -> bool:
-        """Does finishing the file take a part of the time that it should not?"""
-        if run.finish_fraction is None:
+    def _finish_excess(self, run: Sample) -> float:
+        """By how much the part of the time that finishes the file is above R3's limit; more than 0
+        is its signature."""
+        part, limits = run.finish_fraction, []
+        if part is None:
+            return -math.inf
+        # A write phase that has become faster raises the fraction as well.
+        if self._speed and self._speed.value(run.best) < -self._speed.warn:
+            limits.append(self._finish_limit)
+        if self._may_be_defect and run.ratio is not None and run.ratio < self.settings.defect_ratio:
+            limits.append(self.settings.defect_finish_fraction)
+        return part - min(limits, default=math.inf)
+
+    def _is_mpiio_low(self, run: Sample) -> bool:
+        """Is MPI-IO slow in the same job, as far as there is a baseline to tell?"""
+        if not (self._speed and self._ratio and run.ratio is not None):
             return False
-        if run.finish_fraction > self._finish_limit and self._speed:
-            # A write phase that has become faster raises the fraction as well.
-            return self._speed.value(run.best) < -self._speed.warn
-        return (
-            self._may_be_defect
-            and run.ratio is not None
-            and self.settings.is_defect(run.finish_fraction, run.ratio)
-        )
+        control = self._speed.value(run.best) - self._ratio.value(run.ratio)
+        return self._speed.is_low(control, REST)
 
     def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
@@ -250,15 +259,16 @@ class Detector:
 
     def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
         part, ratio = tonight.last.finish_fraction or 0, tonight.last.ratio or 0
-        sentence = f"{part:.0%} of the time is spent finishing the file in {tonight.finish} runs"
         if part > self._finish_limit and self.baseline:
             drop = 1 - math.exp(tonight.y if tonight.r == -math.inf else tonight.r)
-            sentence += f", {self.baseline.finish_fraction:.0%} in its baseline"
-            sentence += f"; bandwidth is {drop:.0%} lower" if drop > 0 else ""
+            sentence = "finishing the file takes more of the time than in its baseline"
+            sentence += f", and bandwidth is {drop:.0%} lower" if drop > 0 else ""
             return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, R3, drop, time, raised=time)
-        drop = 1 - ratio
-        sentence += f", and bandwidth is {ratio:.2f} of MPI-IO's: a fault, whatever the history"
-        return Verdict(Kind.DEFECT, sentence, (), tonight.runs, R3, drop, time, raised=time)
+        sentence = (
+            f"bandwidth is {ratio:.2f} of MPI-IO's, and finishing the file takes the time: "
+            "a fault, whatever the history"
+        )
+        return Verdict(Kind.DEFECT, sentence, (), tonight.runs, R3, 1 - ratio, time, raised=time)
 
     def _drop_alarm(
         self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
@@ -306,7 +316,7 @@ class Detector:
     ) -> tuple[State, Verdict]:
         """A night while an alarm is open: only its end is looked for, and no re-run asked for."""
         limits, run = self.settings, night[0]
-        well = not self._signature(run)
+        well = self._finish_excess(run) <= 0
         if self._speed:
             well &= not self._speed.is_low(self._speed.value(run.best), REST)
         if self._ratio and run.ratio is not None:

@@ -96,7 +96,11 @@ class Settings:
     #: ... and less than this part of MPI-IO's bandwidth. Study: flags the published HDF5 on Cirrus,
     #: nothing on GPFS.
     defect_ratio: float = 0.5
-    #: Jobs that must show either signature. Study: false alarms per 1000 fall from 0.66 to 0.06.
+    #: One job says enough if it is this much above either limit, and MPI-IO is not slow beside it.
+    #: Tuned: a stall of the metadata server, which MPI-IO meets in the same rounds, does not come
+    #: so far.
+    finish_sure: float = 0.2
+    #: Else so many jobs must show it. Study: false alarms per 1000 fall from 0.66 to 0.06.
     finish_runs: int = 2
 
     # R4, improvement, the end of an alarm, common mode
@@ -128,6 +132,15 @@ class Settings:
         """The warn line, relative to the baseline on the logarithmic scale."""
         spreads = self.warn_again if again else self.warn
         return min(-spreads * spread, math.log(1 - self.warn_drop))
+
+    def slow_part(self, spread: float | None) -> float:
+        """Below this part of what is usual a rate is low; None: nobody knows its spread."""
+        return 1 - self.wanted_drop if spread is None else math.exp(self.warn_line(spread, False))
+
+    def finish_limit(self, usual: float) -> float:
+        """The part of the time to finish the file above which a case is slow whose baseline has
+        this part."""
+        return max(self.finish_fraction, usual + self.finish_rise)
 
     def is_defect(self, finish_fraction: float, ratio: float) -> bool:
         """Is this the close-phase fault, whatever the history?"""

@@ -20,7 +20,7 @@ from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, e
 from iowatch.detector.settings import NORMAL
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, medians, usual
-from iowatch.metrics import PHASES, finish_fraction, slow_phase
+from iowatch.metrics import PHASES, control_rate, finishing, is_slow_to_finish, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of
 from iowatch.verdict import GOOD, Kind
@@ -280,8 +280,8 @@ class CaseNight:
     @cached_property
     def sentence(self) -> str:
         """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: stable 2100 of
-        expected 7700 MiB/s; 91 % of the time in close; control mpiio normal: the library's close
-        path, not the filesystem`."""
+        expected 7700 MiB/s; it finishes its file in 91 % of the time, 2 % on its good nights, while
+        MPI-IO is as always: most of it in close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
         return f"{self.name}: {self.remark}"
 
     @cached_property
@@ -292,12 +292,12 @@ class CaseNight:
         rate = self._reached()
         if self.kind in _SAY_IT_ALL:
             return f"{rate}; {self.said}"
-        end, slow = self._slow_end(), self._is_slow()
-        if not (end or slow):
+        if is_slow_to_finish(self.metrics, self.usual):
+            return f"{rate}; it {finishing(self.case, self.metrics, self.usual, self._floor())}"
+        if not self._is_slow():
             return rate if self.kind is Kind.OK else f"{rate}; {self.said}"
-        phase = self._part(end) if end else slow_phase(self.metrics, self.usual)
-        control = self._control(end, is_sure=self.last.result != "pass")
-        return "; ".join(filter(None, [rate, phase, control]))
+        control = self._control(is_sure=self.last.result != "pass")
+        return "; ".join(filter(None, [rate, slow_phase(self.metrics, self.usual), control]))
 
     def _reached(self) -> str:
         name, expected = rate_name(self.metrics), self.expected
@@ -316,57 +316,27 @@ class CaseNight:
             return expected.low / expected.value
         return 1 - NORMAL.wanted_drop
 
-    def _slow_end(self) -> str:
-        """`open`, `define` or `close`, if finishing the file takes what the detector calls a
-        signature: the one in which most of the time is lost."""
-        finish, usual = finish_fraction(self.metrics), finish_fraction(self.usual)
-        if finish is None or finish <= NORMAL.finish_fraction:
-            return ""
-        if usual is not None and finish <= max(usual + NORMAL.finish_rise, NORMAL.finish_fraction):
-            ratio = self.metrics.get("ratio")
-            if ratio is None or not NORMAL.is_defect(finish, ratio):
-                return ""
-        ends = [phase for phase in self.phases if phase[0] in ("open", "define", "close")]
-        longest = max(ends, key=lambda phase: phase[1] - (phase[2] or 0), default=("close",))
-        return longest[0]
-
-    def _part(self, end: str) -> str:
-        finish, usual = finish_fraction(self.metrics), finish_fraction(self.usual)
-        text = f"{100 * (finish or 0):.0f} % of the time in {end}"
-        return text if usual is None else f"{text}, usually {100 * usual:.0f} %"
-
-    def _control(self, end: str, is_sure: bool) -> str:
+    def _control(self, is_sure: bool) -> str:
         """MPI-IO in the same job, and what follows from it; nothing follows from one slow night."""
         rate, usual = control_rate(self.metrics), control_rate(self.usual)
         if rate is None:
             return ""
-        path = f"the library's {end} path" if end else "the library's path"
-        if NORMAL.is_defect(finish_fraction(self.metrics) or 0, self.metrics["ratio"]):
-            is_fault, state = True, "normal" if usual else f"at {rate:.0f} MiB/s in the same job"
-        elif usual is None:
+        if usual is None:
             return f"control {CONTROL} at {rate:.0f} MiB/s in the same job"
-        else:
-            is_fault = self.metrics["ratio"] < self._floor() * self.usual["ratio"]
-            state = "normal"
-        if usual is not None and rate < self._floor() * usual:
+        is_fault = self.metrics["ratio"] < self._floor() * self.usual["ratio"]
+        if rate < self._floor() * usual:
+            path = "the library's path and the filesystem"
+            blame = path if is_fault else "the filesystem, not the library"
             state = f"slow too, {rate:.0f} of usual {usual:.0f} MiB/s"
-            blame = f"{path} and the filesystem" if is_fault else "the filesystem, not the library"
             return f"control {CONTROL} {state}" + (f": {blame}" if is_sure else "")
-        if not (is_fault and is_sure):
-            return f"control {CONTROL} {state}"
-        return f"control {CONTROL} {state}: {path}, not the filesystem"
+        blame = ": the library's path, not the filesystem" if is_fault and is_sure else ""
+        return f"control {CONTROL} normal{blame}"
 
 
 def fastest(runs: Sequence[Run]) -> Run | None:
     """The fastest valid run of a night."""
     measured = [run for run in runs if run.is_measured]
     return max(measured, key=lambda run: run.rate or 0, default=None)
-
-
-def control_rate(metrics: Mapping[str, float]) -> float | None:
-    """MPI-IO's best in the same job, MiB/s; None: the case is MPI-IO's, or has no control."""
-    ratio = metrics.get("ratio")
-    return metrics[rate_name(metrics)] / ratio if ratio else None
 
 
 def _with_band(baseline: Baseline, source: str, word: str) -> Expected:

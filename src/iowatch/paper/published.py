@@ -49,12 +49,13 @@ HEADER = """\
 # Keys are regular expressions that match the whole case; the first that matches counts.
 {published}
 # What holds on any machine. The ratio to mpiio is that of one job whose rounds alternate, and the
-# fractions are those of one repetition: contention cancels in both. The bounds are half of what the
-# white paper expects of the library (section 7: 10 % overhead of hdf5, 30 % of netcdf), and a
-# quarter of the time in close. netcdf flushes its file to the disk before it closes it, where the
-# others leave that to the sync after the close: a quarter of its time, sync included, may go into
-# what finishing the file costs it beyond that. Of pnetcdf the papers give no figure: it is bound
-# like netcdf in its ratio. The floor of total_max only says that something moved.
+# fraction is that of one repetition: contention cancels in both. The ratio is half of what the
+# white paper expects of the library (section 7: 10 % overhead of hdf5, 30 % of netcdf); of pnetcdf
+# the papers give no figure, and it is bound like netcdf. finish_fraction is the part of the time
+# that a library takes to open, define and close its file beyond mpiio in the same job: on a small
+# Lustre hdf5 and netcdf were seen to take a third of it in good health, and where hdf5 lost its
+# bandwidth on Cirrus it took 64 to 74 %. Of mpiio and posix it is the close. The floor of total_max
+# only says that something moved.
 general:
 """
 PUBLISHED_HEADER = """\
