@@ -63,6 +63,53 @@ if JOB_TMPDIR in os.environ:
         os.environ["TMPDIR"] = users
 
 
+def keep_commands(test):
+    """What a job does first, so that its raw results are kept whatever becomes of it."""
+    # The job itself does it, for ReFrame looks at no job that it has cancelled.
+    return [
+        raw_results.ENVIRONMENT_ENDS,
+        f'cd "{test.stagedir}" || exit 1',
+        *([f"rm -f {' '.join(test.outputs)}"] if test.outputs else []),
+        f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{test.kept}" {{}} +; }}',
+        "trap keep EXIT",
+    ]
+
+
+def spread(test, case, writers_per_node):
+    """Ask the scheduler of a test's job for the writers of this case."""
+    test.num_tasks = case.writers
+    # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
+    # `-R span[ptile=N]` instead.
+    if test.current_partition.scheduler.registered_name != "lsf":
+        test.num_tasks_per_node = writers_per_node
+
+
+def one_job_at_once(test, filesystem):
+    """No two jobs of ours write to a filesystem at the same time, where the scheduler can do it."""
+    # max_jobs of the partition holds within one session, this also across a user's sessions.
+    if test.current_partition.scheduler.registered_name in ("slurm", "squeue"):
+        name = f"iowatch_{filesystem.name}"
+        test.job.options += [f"--job-name={name}", "--dependency=singleton"]
+
+
+def make_run_directory(case, filesystem):
+    """The commands with which a job has `RUNDIR`, and room there for one round of this case."""
+    kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024
+    return run_directory.commands(filesystem.path, kib)
+
+
+def options_of_run(filesystem, repeats, run_id, result):
+    """benchio's options that are of one run, and follow those of its case."""
+    return [
+        f"--repeats {repeats}",
+        *([f"--settle {filesystem.settle}"] if filesystem.settle else []),
+        '--dir "$RUNDIR"',
+        f"--fs-type {','.join(filesystem.types)}",
+        f"--run-id {id_of_round(run_id, result)}",
+        f"--json {result}",
+    ]
+
+
 class CaseCheck(rfm.RunOnlyRegressionTest):
     """A check of one case: its job leaves raw results, and its verdict ends the test."""
 
@@ -139,14 +186,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
                 raise SanityError(str(err)) from None
         for name in (self.stdout, self.stderr):  # of an earlier job: this one may never start
             Path(self.stagedir, str(name)).unlink(missing_ok=True)
-        # The job itself does it, for ReFrame looks at no job that it has cancelled.
-        keep = [
-            f'cd "{self.stagedir}" || exit 1',
-            *([f"rm -f {' '.join(self.outputs)}"] if self.outputs else []),
-            f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{self.kept}" {{}} +; }}',
-            "trap keep EXIT",
-        ]
-        self.prerun_cmds = [*keep, *self.benchio.load_cmds]
+        self.prerun_cmds = [*keep_commands(self), *self.benchio.load_cmds]
 
     def kept_file(self, name):
         """A file among the raw results, which every verdict rests on."""
@@ -227,23 +267,15 @@ class BenchioJob(CaseCheck):
 
     @run_after("setup")
     def set_tasks(self):
-        self.num_tasks = self.case.writers
-        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
-        # `-R span[ptile=N]` instead.
-        if self.current_partition.scheduler.registered_name != "lsf":
-            self.num_tasks_per_node = self.writers_per_node
+        spread(self, self.case, self.writers_per_node)
 
     @run_after("setup")
     def set_one_job_per_filesystem(self):
-        # max_jobs of the partition holds within one session, this also across a user's sessions.
-        if self.current_partition.scheduler.registered_name in ("slurm", "squeue"):
-            name = f"iowatch_{self.filesystem.name}"
-            self.job.options += [f"--job-name={name}", "--dependency=singleton"]
+        one_job_at_once(self, self.filesystem)
 
     @run_before("run")
     def set_run_directory(self):
-        kib = 8 * prod(self.case.local_size) * self.case.writers * len(self.case.backends) // 1024
-        self.prerun_cmds += run_directory.commands(self.filesystem.path, kib)
+        self.prerun_cmds += make_run_directory(self.case, self.filesystem)
 
     @run_before("run")
     def set_command(self):
@@ -253,15 +285,9 @@ class BenchioJob(CaseCheck):
 
     def benchio_options(self, repeats, result):
         """The command line of one run for the case."""
-        settle = self.filesystem.settle
         return [
             *self.case.check.command_line(self.case),
-            f"--repeats {repeats}",
-            *([f"--settle {settle}"] if settle else []),
-            '--dir "$RUNDIR"',
-            f"--fs-type {','.join(self.filesystem.types)}",
-            f"--run-id {id_of_round(self.run_id, result)}",
-            f"--json {result}",
+            *options_of_run(self.filesystem, repeats, self.run_id, result),
         ]
 
     @sanity_function
@@ -277,6 +303,8 @@ class BenchioJob(CaseCheck):
             self.conditions["modules"] = " ".join(modules)
         if spec := self.benchio.concrete_spec:
             self.conditions["spack"] = spec
+        if digest := self.benchio.digest:
+            self.conditions["program"] = digest
         return True
 
     def verified(self):
@@ -298,10 +326,8 @@ class BenchioJob(CaseCheck):
 
     def last_error(self):
         """benchio's own last error in stderr, else its last line."""
-        lines = Path(str(self.stderr)).read_text(errors="replace").split("\n")
-        lines = [line for line in lines if any(map(str.isalnum, line))]  # not mpirun's rules
-        errors = [line for line in lines if line.startswith("benchio: error:")]
-        return (errors or lines or ["no result file and nothing in stderr"])[-1]
+        said = Path(str(self.stderr)).read_text(errors="replace")
+        return raw_results.last_error(said) or "no result file and nothing in stderr"
 
 
 class BenchioCheck(BenchioJob):

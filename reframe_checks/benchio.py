@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import reframe as rfm
@@ -14,6 +15,7 @@ import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import ReframeError, SanityError
 
+from iowatch import raw_results
 from iowatch.files import UserError, no_room
 from iowatch.site import BENCHIO, ROOT, require_for_jobs
 
@@ -54,6 +56,9 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
 
     #: What Spack has built, with what it is linked to.
     concrete_spec = variable(str, value="", loggable=True)
+
+    #: SHA-256 of the program, its first 16 digits; empty if only a job can read it.
+    digest = variable(str, value="", loggable=True)
 
     #: Is it taken as it was built, in a checkout that is read-only or somebody else's?
     is_borrowed = variable(bool, value=False)
@@ -109,13 +114,15 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             f"{spack} add {shlex.quote(spec)}",
             f"{spack} install",
             # For the jobs, which then need no Spack; with what else there is, such as Darshan.
-            f"{spack} load --sh {shlex.join([spec, *others])} >load.sh",
+            f"{spack} load --sh {shlex.join([spec, *others])} >{raw_results.LOADED}",
             f"program=$({spack} location --install-dir {shlex.quote(spec)})/bin/benchio",
             'echo "$program" >program',
-            ". ./load.sh",
+            f". ./{raw_results.LOADED}",
         ]
         self.program = "$program"  # until it has been built
-        self.load_cmds = [f". {shlex.quote(self.stagedir)}/load.sh"]
+        # A copy, which is kept with the raw results: the next night writes over this one.
+        loaded = f"{shlex.quote(self.stagedir)}/{raw_results.LOADED}"
+        self.load_cmds = [f"cp {loaded} . && . ./{raw_results.LOADED}"]
         self.keep_files = [f"{environment}/spack.yaml", f"{environment}/spack.lock"]
 
     @sanity_function
@@ -131,6 +138,12 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
                 f"{self.program} does not build or run: {advice}; see {self.stagedir}"
             )
         return True
+
+    @run_after("sanity")
+    def set_digest(self):
+        if not self.is_dry_run():
+            with suppress(OSError):
+                self.digest = raw_results.digest(Path(self.program))
 
     @property
     def advice(self):

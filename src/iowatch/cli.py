@@ -23,6 +23,7 @@ from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError
 from iowatch.importers import database as old_data
+from iowatch.night import blame as culprit
 from iowatch.night import mail, session
 from iowatch.night import nightly as nights
 from iowatch.night.gate import Night
@@ -244,6 +245,33 @@ def show(night: Night) -> bool:
         say_not_printed("the summary", why)
         return False
     return True
+
+
+@app.command("blame", rich_help_panel=EVERY_NIGHT)
+def blame_command(
+    case: Annotated[
+        str, typer.Argument(help="Case as the night names it, or a part that no other has.")
+    ],
+    rounds: Annotated[
+        int, typer.Option(help="Rounds, in each of which every environment has its turn.")
+    ] = culprit.ROUNDS,
+) -> None:
+    """Find the change that made a case slow: run it in one job with the environment of its last
+    good night and with tonight's, in turn, and with each change alone.
+
+    Both environments are those of the job scripts that are kept. It is no part of any night. Exit
+    code: 0 it is certain, 1 it is not, 2 not run, 130 or 143 interrupted.
+    """
+    with session.interruptible():
+        try:
+            with one_line_errors():
+                asked = culprit.ask(case, rounds)
+                finding = culprit.blame(asked, lambda said: print(said, flush=True))
+        except session.Interrupted as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            raise typer.Exit(128 + err.number) from None
+    tables.show_blame(finding, Console(highlight=False))
+    raise typer.Exit(0 if finding.is_sure else 1)
 
 
 @app.command("report", rich_help_panel=EVERY_NIGHT)

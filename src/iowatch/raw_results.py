@@ -8,6 +8,7 @@ Hand runs have a folder of their own beside those of the nights.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import shutil
 import zlib
 from collections.abc import Mapping
@@ -21,6 +22,9 @@ from iowatch.run import day_of
 FOLDER = "runs"
 COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
+#: In a job script: what stands above makes the environment, what follows is the check's own.
+ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
+LOADED = "load.sh"  # what the job has loaded besides, if Spack built its benchio
 #: Who looks at a recent run wants to read it as it is.
 COMPRESS_AFTER = timedelta(days=30)
 
@@ -98,3 +102,21 @@ def read_text(file: Path) -> str:
         except (EOFError, zlib.error) as err:  # cut off, or garbled
             raise ValueError(str(err)) from None
     return file.read_text("utf-8")
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """A file of a run, compressed or not; None: it is not there."""
+    there = (folder / name, folder / f"{name}{COMPRESSED}")
+    return next((file for file in there if file.is_file()), None)
+
+
+def digest(program: Path) -> str:
+    """By what a program is known again: SHA-256, its first 16 digits; OSError."""
+    return hashlib.sha256(program.read_bytes()).hexdigest()[:16]
+
+
+def last_error(said: str) -> str:
+    """benchio's own last error in what a job said, else its last line; empty: it said nothing."""
+    lines = [line for line in said.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
+    errors = [line for line in lines if line.startswith("benchio: error:")]
+    return (errors or lines or [""])[-1]

@@ -196,6 +196,24 @@ def read_site(system: str) -> Site:
     )
 
 
+def bare_configuration(system: str, partition: str, environ: str) -> dict[str, Any]:
+    """A configuration of ReFrame for this place alone, whose jobs get no environment, and whose
+    sessions are not stored; it is to be read after the site's own. UserError."""
+    place = f"{system}:{partition}"
+    (entry,) = _configuration(place)["systems"]
+    (own,) = entry["partitions"]
+    bare = {key: value for key, value in own.items() if key not in _MAKES_ENVIRONMENT}
+    return {
+        "systems": [{**entry, "partitions": [{**bare, "environs": [environ]}]}],
+        "environments": [{"name": environ, "target_systems": [place]}],
+        "storage": [{"enable": False, "target_systems": [system, place]}],
+        "general": [{"non_default_craype": False, "target_systems": [system, place]}],
+    }
+
+
+_MAKES_ENVIRONMENT = ("prepare_cmds", "modules", "env_vars", "variables")
+
+
 def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
     """What ReFrame's configuration of these partitions, which is valid, promises of a sweep.
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import count, product
+from statistics import median
 from string import ascii_lowercase
 from typing import TextIO
 
@@ -17,7 +18,10 @@ from rich.table import Table
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
+from iowatch.files import brief
+from iowatch.night.blame import GOOD, RED, Finding, with_interval
 from iowatch.night.gate import Night
+from iowatch.night.job_script import in_words
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
 from iowatch.verdict import Kind
@@ -110,6 +114,33 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
         if own[-1].folder:
             console.print(f"{'':>66}  {own[-1].folder}", soft_wrap=True, markup=False)
     console.print(f"{len(cases)} case(s)")
+
+
+def show_blame(finding: Finding, console: Console) -> None:
+    """Print what each environment came to, and the sentence."""
+    name = finding.metric
+    if finding.tried:
+        title = f"{name:>16} {'MiB/s':>7}  {'worse by [95 % interval]':<32} environment"
+        console.print(f"\n{title}", style="bold", soft_wrap=True)
+    nights = [f"{finding.good.night} (good)", finding.red.night]
+    for number, tried in enumerate(finding.tried):
+        of = nights[min(number, RED)]
+        if number > RED and tried.what:
+            of = f"{nights[GOOD]}, but {in_words(tried.what)}"
+        loss = finding.loss(tried)
+        lost = "-"
+        if loss and number != GOOD:
+            lost = with_interval(name, loss)
+        value, rate = (brief(median(each)) if each else "-" for each in (tried.values, tried.rates))
+        fault = f": {tried.fault}" if tried.fault else ""
+        console.print(
+            f"{value:>16} {rate:>7}  {lost:<32} {of}{fault}", soft_wrap=True, markup=False
+        )
+    for note in finding.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
+    if finding.folder:
+        console.print(f"raw results: {finding.folder}", soft_wrap=True, markup=False)
+    console.print(f"\n{finding.case}: {finding.conclusion}", soft_wrap=True, markup=False)
 
 
 #: Columns of the table that `iowatch backtest` reads.

@@ -68,7 +68,10 @@ class Suite:
         )  # fmt: skip
 
     def nightly(self) -> list[str]:
-        return self._command(sys.executable, "-m", "iowatch", "nightly", "--system", self.name)
+        return self.iowatch("nightly", "--system", self.name)
+
+    def iowatch(self, *words: object) -> list[str]:
+        return self._command(sys.executable, "-m", "iowatch", *words)
 
     def _command(self, *words: object) -> list[str]:
         self._write()

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from conftest import finish, kill_session
+from conftest import compiled, finish, kill_session
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
 from filesystems.slurm import Job
@@ -153,6 +153,30 @@ def test_killed_job(suite: Suite, endless: Endless) -> None:
 def run_once(suite: Suite) -> None:
     done = suite.run(suite.reframe(*ONLY, "-S", "repeats=1"))
     assert done.code == 0, done.out + done.err
+
+
+@pytest.mark.slow
+def test_blame(suite: Suite, tmp_path: Path) -> None:
+    """Two environments take turns in one job of two nodes, each with its own srun."""
+    close = "SharedFileWrite: {'cluster:.*': {finish_fraction: [0, null, 0.9, '1']}}\n"
+    suite.references = close
+    directory = suite.add(
+        "fs2", {"SharedFileWrite": {**WRITE["SharedFileWrite"], "backend": ["hdf5"]}}
+    )
+    shim = compiled("slow_shim.c", tmp_path)
+    suite.prepare += [f"export LD_PRELOAD={shim}", "export SLOW_S=0.5"]
+    for slow, code in ([], 0), (["export SLOW=H5Fclose"], 1):
+        suite.prepare += slow
+        night = suite.run(suite.nightly())
+        assert night.code == code, night.out + night.err
+    assert "finish_fraction is" in night.out
+    begin = datetime.now().astimezone()
+    done = suite.run(suite.iowatch("blame", "backend=hdf5", "--rounds", "6"))
+    assert done.code == 0, done.out + done.err
+    conclusion = done.out.splitlines()[-1]
+    assert ": the variable SLOW (not there before, H5Fclose now) carries the loss: " in conclusion
+    assert len(suite.slurm.accounting("iowatch_fs2", begin)) == 1
+    assert left(suite, directory) == []
 
 
 def test_distributed_filesystem(suite: Suite, gluster: Gluster) -> None:

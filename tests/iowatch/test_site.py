@@ -11,7 +11,16 @@ from iowatch import site
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.run import Promise
-from iowatch.site import SWEEPS, Setting, promise, read_filesystem, read_sweeps, swept
+from iowatch.site import (
+    ROOT,
+    SWEEPS,
+    Setting,
+    bare_configuration,
+    promise,
+    read_filesystem,
+    read_sweeps,
+    swept,
+)
 
 WRITE = {
     "backend": ["mpiio", "hdf5"],
@@ -343,3 +352,16 @@ def test_what_is_wrong_in_a_sweep_is_named_with_its_place():
 
     assert_refused(ValueError, attempt, WRONG_VALUES)
     assert_refused(ValueError, lambda sweeps: read_sweeps(sweeps, True, 24), WRONG_SWEEPS)
+
+
+def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
+    """What is not said in it would be the site's own, of every night."""
+    files = (ROOT / "site_configs" / name for name in ("settings.py", "local.py"))
+    monkeypatch.setenv("RFM_CONFIG_FILES", ":".join(map(str, files)))
+    bare = bare_configuration("local", "disk", "gnu")
+    ((partition,),) = (system["partitions"] for system in bare["systems"])
+    assert partition["extras"]["filesystem"] == "disk"
+    assert (partition["launcher"], partition["time_limit"]) == ("mpirun", "5m")
+    assert not {"prepare_cmds", "modules", "env_vars"} & set(partition)
+    assert bare["environments"] == [{"name": "gnu", "target_systems": ["local:disk"]}]
+    assert [entry["enable"] for entry in bare["storage"]] == [False]

@@ -188,7 +188,8 @@ def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, concre
 
     job = Path(write["kept"], "rfm_job.sh").read_text()
     assert f"{spack.folder}/store/" in job
-    assert "/load.sh\n" in job
+    assert "/load.sh . && . ./load.sh\n" in job
+    assert f"{spack.folder}/store/" in Path(write["kept"], "load.sh").read_text()
     (kept,) = (tmp_path / "run/output").glob("**/BuiltBenchio*/spack.lock")
     assert concrete_spec(json.loads(kept.read_text())) == build["concrete_spec"]
     asked = yaml.safe_load(kept.with_name("spack.yaml").read_text())["spack"]["specs"]

@@ -1,0 +1,96 @@
+"""Environments that take turns in one job: no check, and only `iowatch blame` runs it."""
+
+import json
+from pathlib import Path
+
+import reframe as rfm
+import reframe.core.runtime as rt
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
+
+from iowatch.case import Case
+
+from .base import keep_commands, make_run_directory, one_job_at_once, options_of_run, spread
+from .parameters import FILESYSTEMS
+
+#: What fails is not tried again, and without its two ends (0 and 1) nothing can be compared.
+TURNS = """\
+export RUNDIR
+IOWATCH_ROUND=0
+for turns in {turns}; do
+    export IOWATCH_ROUND=$((IOWATCH_ROUND + 1))
+    for IOWATCH_VARIANT in ${{turns//,/ }}; do
+        export IOWATCH_VARIANT
+        [ ! -e "failed.$IOWATCH_VARIANT" ] || continue
+        "./environment.$IOWATCH_VARIANT.sh" > "{said}" 2>&1 && continue
+        : > "failed.$IOWATCH_VARIANT"
+        [ "$IOWATCH_VARIANT" -gt 1 ] || exit 1
+    done
+done"""
+
+
+@rfm.simple_test
+class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
+    """One benchio of each environment in every round, as :mod:`iowatch.night.blame` has planned it.
+
+    Its results are judged there. It has no case of its own on record: what runs here is no past, no
+    night and no evidence.
+    """
+
+    descr = "Environments of two nights in turn"
+    valid_systems = []
+    valid_prog_environs = ["*"]
+    outputs = ("result.*", "said.*", "failed.*", "exit_code")
+
+    #: The file with the plan, JSON.
+    #:
+    #: :default: empty: then it runs nowhere.
+    plan = variable(str, value="")
+
+    #: Where the raw results are kept.
+    kept = variable(str, value="", loggable=True)
+
+    planned = None
+    case = None
+    filesystem = None
+
+    @run_after("init")
+    def read_plan(self):
+        if not self.plan:
+            return
+        self.planned = json.loads(Path(self.plan).read_text())
+        self.case, self.kept = Case.parse(self.planned["case"]), self.planned["kept"]
+        self.valid_systems = [f"{self.case.system}:{self.case.partition}"]
+        self.valid_prog_environs = [self.case.environ]
+
+    @run_after("setup")
+    def set_job(self):
+        self.filesystem = FILESYSTEMS[self.case.partition]
+        spread(self, self.case, self.planned["writers_per_node"])
+        one_job_at_once(self, self.filesystem)
+        self.job.launcher = getlauncher("local")()  # each environment has its own
+        limit = rt.runtime().get_option(f"systems/0/partitions/@{self.case.partition}/time_limit")
+        if limit:  # that of a case's job, for each environment
+            self.time_limit = limit
+            self.time_limit *= len(self.planned["variants"])
+
+    @run_before("run")
+    def set_turns(self):
+        result, run_id = self.planned["result"], self.planned["run_id"]
+        options = options_of_run(self.filesystem, self.planned["repeats"], run_id, result)
+        for number, variant in enumerate(self.planned["variants"]):
+            file = Path(self.stagedir, f"environment.{number}.sh")
+            command = " ".join([variant["command"], *options])
+            file.write_text("\n".join([*variant["environment"], command, ""]))
+            file.chmod(0o755)
+        self.prerun_cmds = [*keep_commands(self), *make_run_directory(self.case, self.filesystem)]
+        turns = (",".join(map(str, order)) for order in self.planned["turns"])
+        self.executable = TURNS.format(turns=" ".join(turns), said=self.planned["said"])
+        self.postrun_cmds = ["echo $? > exit_code"]
+
+    @sanity_function
+    def assert_it_ended(self):
+        return sn.assert_true(
+            Path(self.kept, "exit_code").exists(), "the job ended before its last round"
+        )

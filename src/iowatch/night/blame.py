@@ -1,0 +1,537 @@
+"""Which change of a case's environment carries its loss: those of a good night and of a red one run
+again in one job, in turn, change by change.
+
+What both environments were is taken from the job scripts that are kept with the raw results.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+from iowatch import raw_results
+from iowatch.case import Case, known_case
+from iowatch.checks import METRICS, rate_name
+from iowatch.files import UserError, brief
+from iowatch.history import read, reason, tests_of
+from iowatch.judge import judge
+from iowatch.metrics import metrics_of
+from iowatch.night.case_night import CaseNight, Change
+from iowatch.night.gate import night_of
+from iowatch.night.job_script import (
+    Difference,
+    Script,
+    as_planned,
+    environment_of,
+    in_words,
+    read_script,
+)
+from iowatch.night.nightly import look_back
+from iowatch.night.session import Interrupted, locked, run_session, temporary_folder
+from iowatch.result import (
+    InvalidResult,
+    Result,
+    conditions,
+    read_result,
+    require,
+    require_of_job,
+)
+from iowatch.run import Run, night_id
+from iowatch.site import Filesystem, Site, bare_configuration, read_site, results_database
+
+ROUNDS = 9
+MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median
+REPEATS = 2  # of each environment in a round, after one that warms up
+CONFIDENCE = 0.95
+LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
+RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environment
+GOOD, RED = 0, 1  # the environments that are always tried; then each change alone
+
+TRIFLE = 0.2  # a smaller part of what was lost is not worth a sentence
+UNSURE = "not certain"
+
+#: Conditions that no environment makes, and those that a job script says better.
+_NOT_MADE = ("hosts", "free space", "witness", "program", "modules", "spack")
+_NAMED = 5  # cases that an error names at most
+
+
+# What both nights left
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run of the case whose raw results are kept."""
+
+    run: Run
+    script: Script
+    result: Result
+
+    @property
+    def night(self) -> str:
+        return self.run.night
+
+
+def kept_of(run: Run) -> Kept:
+    """What a run has left; UserError says what is missing."""
+    folder = Path(run.folder or "-")
+    script = raw_results.find(folder, "rfm_job.sh")
+    result = raw_results.find(folder, "result.json")
+    loaded = raw_results.find(folder, raw_results.LOADED)
+    if not (run.folder and script and result):
+        raise UserError(f"{folder}: the raw results of {run.night} are no longer there")
+    try:
+        spack = raw_results.read_text(loaded) if loaded else ""
+        text = raw_results.read_text(script)
+        found = read_script(text, spack, run.conditions.get("spack", ""))
+        return Kept(run, found, read_result(result))
+    except (OSError, ValueError, InvalidResult) as err:
+        raise UserError(f"{script}: cannot be run again: {err}") from None
+
+
+def good_before(row: CaseNight) -> Kept:
+    """The last good run before what the verdict speaks of, with its raw results; UserError."""
+    verdict = row.past.verdict if row.past else None
+    since = (verdict.since or verdict.raised) if verdict else None
+    nights = [night for night in row.good if since is None or row.earlier[night][-1].time < since]
+    for night in reversed(nights):
+        for run in reversed(row.earlier[night]):
+            if run.is_measured:
+                try:
+                    return kept_of(run)
+                except UserError:
+                    continue
+    why = (
+        f"the raw results of the {len(nights)} good nights before it are no longer there "
+        "('keep_days' of the site says for how long they are kept)"
+        if nights
+        else "no night before it was good"
+    )
+    raise UserError(f"{row.case}: nothing to compare {row.night} with: {why}")
+
+
+# Statistics
+
+
+def worse(name: str, now: float, then: float) -> float:
+    """By what part of `then` a metric is worse now, or, if it is a part itself, by how much;
+    negative: it is better."""
+    if _is_part(name):
+        return now - then
+    if then == 0:
+        return math.inf if now else 0.0
+    return now / then - 1 if METRICS[name].lower_is_better else 1 - now / then
+
+
+def _is_part(name: str) -> bool:
+    return METRICS[name].largest == 1
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Where their median is with 95 % confidence or more, whatever they are spread like: as many
+    fair coins would rarely fall so unevenly. Six values at least."""
+    ordered, count = sorted(values), len(values)
+    outside = rank = 0
+    while 2 * (outside + math.comb(count, rank)) <= (1 - CONFIDENCE) * 2**count:
+        outside += math.comb(count, rank)
+        rank += 1
+    return ordered[rank - 1], ordered[count - rank]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the metric has lost with an environment, compared with the good one in each round."""
+
+    typical: float  # the median of all rounds
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
+        """From the value of each round."""
+        lost = [worse(name, now, then) for now, then in zip(values, good, strict=True)]
+        return cls(median(lost), *interval(lost))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An environment and what came of it."""
+
+    what: Change | None  # that it takes from the red night; None: nothing, or all
+    values: Sequence[float] = ()  # of the metric, one of each round
+    rates: Sequence[float] = ()  # MiB/s
+    fault: str = ""  # why there are none
+
+
+def extent(name: str, lost: float) -> str:
+    """How much worse a metric is: `71 % lower`, `0.67 higher`."""
+    amount, unit = _amount(name, lost)
+    return f"{amount}{unit} {_direction(name)}"
+
+
+def with_interval(name: str, loss: Loss) -> str:
+    """`71 % lower [65 to 77 %]`, `0.67 higher [0.6 to 0.7]`."""
+    low, high = (_amount(name, end) for end in (loss.low, loss.high))
+    return f"{extent(name, loss.typical)} [{low[0]} to {''.join(high)}]"
+
+
+def _direction(name: str) -> str:
+    return "higher" if METRICS[name].lower_is_better else "lower"
+
+
+def _amount(name: str, lost: float) -> tuple[str, str]:
+    """A number and its unit."""
+    number, unit = (f"{lost:.2f}", "") if _is_part(name) else (f"{100 * lost:.0f}", " %")
+    return number.removeprefix("-") if float(number) == 0 else number, unit
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is to be said."""
+
+    case: Case
+    metric: str
+    good: Run
+    red: Run
+    tried: Sequence[Tried] = ()  # the good environment, the red one, each change alone
+    notes: Sequence[str] = ()
+    folder: Path | None = None  # of the raw results
+
+    @property
+    def lost(self) -> float:
+        """What the red night had lost of the good one."""
+        return worse(self.metric, self.red.metrics[self.metric], self.good.metrics[self.metric])
+
+    def loss(self, tried: Tried) -> Loss | None:
+        """None: it could not be run."""
+        if tried.fault:
+            return None
+        return Loss.of(self.metric, tried.values, self.tried[GOOD].values)
+
+    @property
+    def is_sure(self) -> bool:
+        return not self.conclusion.startswith(UNSURE)
+
+    @property
+    def conclusion(self) -> str:
+        """Which change it was, in one sentence."""
+        if not self.tried:
+            same = f"the job scripts of {self.good.night} and {self.red.night} are the same"
+            if self.notes:
+                return f"{same}, and nothing was run: what may carry the loss cannot be had again"
+            return f"{same}, and nothing was run: it is the filesystem, or what is not on record"
+        for tried in self.tried[: RED + 1]:
+            if tried.fault:
+                night = (self.good if tried is self.tried[GOOD] else self.red).night
+                return f"{UNSURE}: the environment of {night} does not run now: {tried.fault}"
+        whole = self.loss(self.tried[RED])
+        assert whole  # it has no fault
+        is_part = whole.high < self.lost / 2
+        if whole.low <= 0 or whole.typical < TRIFLE * self.lost:
+            return self._no_change(whole, is_part)
+        if not is_part:
+            return self._changes(whole)
+        lost = f"{self.red.night} had lost more, {extent(self.metric, self.lost)}"
+        return f"{self._changes(whole)}; {lost}: the rest is in no environment"
+
+    def _no_change(self, whole: Loss, is_sure: bool) -> str:
+        nights = f"the environments of {self.good.night} and {self.red.night}"
+        found = f"{self.metric} is {with_interval(self.metric, whole)} with the latter"
+        if not is_sure:
+            return (
+                f"{UNSURE}: of {nights}, {found}, which may be nothing or all that was lost: try "
+                "again when the filesystem is quieter, or with more --rounds"
+            )
+        now = median(self.tried[GOOD].values)
+        still = worse(self.metric, now, self.good.metrics[self.metric]) >= self.lost / 2
+        if still:
+            why = "it is the filesystem, or what no job script says"
+            return f"none of the changes: {nights} are equally slow now ({found}): {why}"
+        return f"none of the changes: {nights} are equally fast now ({found}): it has gone"
+
+    def _changes(self, whole: Loss) -> str:
+        alone = self.tried[RED + 1 :]
+        if not alone:
+            (change,) = (tried.what for tried in self.tried[RED:])
+            assert change  # the only one
+            return f"{in_words(change)} carries the loss: {self._with(whole)}"
+        losses = [(tried, loss) for tried in alone if (loss := self.loss(tried))]
+        shares = [
+            (tried, loss)
+            for tried, loss in losses
+            if loss.low > 0 and loss.typical >= TRIFLE * whole.typical
+        ]
+        main = [(tried, loss) for tried, loss in shares if loss.typical >= whole.typical / 2]
+        if len(main) == 1:
+            ((tried, loss),) = main
+            assert tried.what
+            return f"{in_words(tried.what)} carries the loss: {self._with(loss)} alone"
+        every = f"all changes together: {with_interval(self.metric, whole)}"
+        if found := main or shares:
+            said = ", ".join(
+                f"{in_words(tried.what)}: {with_interval(self.metric, loss)}"
+                for tried, loss in found
+                if tried.what
+            )
+            who = "several changes carry the loss, each" if main else "no change carries the loss"
+            return f"{who} alone: {said}; {every}"
+        failed = [t.what.what for t in alone if t.fault and t.what]
+        rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
+        return f"no change carries the loss alone{rest}, only {every}"
+
+    def _with(self, loss: Loss) -> str:
+        return f"{self.metric} is {with_interval(self.metric, loss)} with it"
+
+
+# The run
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be compared."""
+
+    site: Site
+    place: Filesystem
+    row: CaseNight  # the last night of the case
+    red: Kept
+    good: Kept
+    metric: str
+    rounds: int
+
+
+def ask(text: str, rounds: int) -> Asked:
+    """What blame has to compare for the case with this id, or the only one with this in it;
+    UserError."""
+    if rounds < MIN_ROUNDS:
+        raise UserError(f"--rounds {rounds}: an interval needs {MIN_ROUNDS} rounds or more")
+    case = _find(text)
+    check = case.check
+    if not check.has_control or not check.metrics or check.needs_stripes:
+        raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
+    site, now = read_site(case.system), datetime.now(UTC)
+    place = next((p for p in site.filesystems if p.partition == case.partition), None)
+    if place is None:
+        raise UserError(f"{case}: the site's configuration no longer has its partition")
+    if not site.database.is_file():
+        raise UserError(f"{case}: nothing is on record yet: there is no {site.database}")
+    known, runs = look_back(site, now)
+    nights = {run.night for run in runs if run.case == case and run.night}
+    if not nights:
+        raise UserError(f"{case}: no night of it is on record in {site.database}")
+    night = max(nights)
+    (row,) = (row for row in night_of(site.system, night, runs, known, now).cases
+              if row.case == case)  # fmt: skip
+    if not row.last.is_measured or not row.past:
+        raise UserError(
+            f"{case}: its run of {night} was {row.kind}, and has nothing to compare: {row.said}"
+        )
+    failed = judge(
+        case, row.last.metrics, row.references, "", math.inf, row.past, row.blessed
+    ).failed
+    metric = next(iter(failed), rate_name(row.last.metrics))
+    red, good = kept_of(row.last), good_before(row)
+    asked = Asked(site, place, row, red, good, metric, rounds)
+    if worse(metric, red.run.metrics[metric], good.run.metrics.get(metric, math.nan)) > 0:
+        return asked
+    raise UserError(
+        f"{case}: {metric} was no worse on {red.night} than on {good.night}, the last good night: "
+        "there is nothing to look for"
+    )
+
+
+def _find(text: str) -> Case:
+    if case := known_case(text):
+        return case
+    database = results_database()
+    runs = read([database]) if database.is_file() else []
+    found = sorted({run.case for run in runs if text in str(run.case)}, key=str)
+    if len(found) == 1:
+        return found[0]
+    named = ", ".join(map(str, found[:_NAMED])) + (", ..." if len(found) > _NAMED else "")
+    what = f"is in {len(found)} cases: {named}" if found else "is in no case on record"
+    raise UserError(f"{text}: {what}: `iowatch history` lists them")
+
+
+def plan(asked: Asked) -> tuple[Difference, list[str]]:
+    """What differs, and what must be said of it before anything has run."""
+    notes: list[str] = []
+    then, now = asked.good.script, asked.red.script
+    lost = set()
+    for kept in (asked.good, asked.red):
+        recorded = kept.run.conditions.get("program")
+        found = _digest(Path(kept.script.program.text))
+        if recorded in (None, found):
+            continue
+        state = "is gone" if found is None else f"was replaced ({recorded} then, {found} now)"
+        is_good = kept is asked.good
+        notes.append(
+            f"the benchio of {kept.night}, {kept.script.program.text}, {state}"
+            + (f": it cannot be run again, and that of {asked.red.night} is" if is_good else "")
+        )
+        if is_good:
+            lost.add(kept.script.program.what)
+    if then.asked != now.asked:
+        gone, new = (
+            ", ".join(line for line in one.asked if line not in other.asked) or "nothing"
+            for one, other in ((then, now), (now, then))
+        )
+        notes.append(f"one job cannot try what was asked of the scheduler: {gone} then, {new} now")
+    return Difference.of(then, now, lost), notes
+
+
+def _digest(program: Path) -> str | None:
+    try:
+        return raw_results.digest(program)
+    except OSError:
+        return None
+
+
+def turns(variants: int, rounds: int) -> list[list[int]]:
+    """In which order the environments come in each round: one drawn by lot, and then the same
+    backwards, so that what grows worse all the time is as bad for all."""
+    orders: list[list[int]] = []
+    for number in range(rounds):
+        is_back = number % 2 == 1
+        orders.append(orders[-1][::-1] if is_back else random.sample(range(variants), variants))
+    return orders
+
+
+@dataclass
+class Job:
+    """The job as it was asked for, and where it leaves its results."""
+
+    run_id: str
+    made: datetime
+    folder: Path
+    variants: Sequence[Change | None] = field(default_factory=list)
+
+
+def blame(asked: Asked, tell: Callable[[str], None]) -> Finding:
+    """Run the environments in turn, and say which change it was; UserError, Interrupted.
+
+    `tell` is told what is about to run.
+    """
+    difference, notes = plan(asked)
+    case, good, red = asked.row.case, asked.good.run, asked.red.run
+    changes = difference.changes
+    if not changes:
+        notes += _other_conditions(good.conditions, red.conditions, good.night, f" on {red.night}")
+        return Finding(case, asked.metric, good, red, (), notes)
+    site = asked.site
+    with locked(site.system, site.own_folders) as locks:
+        night = night_id(datetime.now(UTC))
+        folder = raw_results.new_folder(site.prefix, night, case)
+        # Of one change alone, the red environment is the one with it.
+        only = changes[0] if len(changes) == 1 else None
+        variants = [None, only, *(changes if not only else ())]
+        job = Job(secrets.token_hex(8), datetime.now(UTC), folder, variants)
+        tell(
+            f"{case}: {len(variants)} environments take turns in one job, {asked.rounds} rounds of "
+            f"{REPEATS} repetitions, as of {good.night} (good) and {red.night}"
+        )
+        _run(asked, difference, job, locks)
+    tried = [_tried(asked, job, number) for number in range(len(variants))]
+    for kept, number in ((asked.good, GOOD), (asked.red, RED)):
+        if not tried[number].fault:
+            now = conditions(read_result(folder / RESULT.format(1, number)))
+            notes += _other_conditions(kept.run.conditions, now, kept.night, " now")
+    return Finding(case, asked.metric, good, red, tried, notes, folder)
+
+
+def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -> None:
+    """Have ReFrame run it to its end; UserError if it does not."""
+    case = asked.row.case
+    every = [change.what for change in difference.changes]
+    taken = [[], every, *([what] for what in every)][: len(job.variants)]
+    hosts = asked.red.result.run["hosts"]
+    planned = {
+        "case": str(case),
+        "writers_per_node": case.writers // len(hosts),
+        "kept": str(job.folder),
+        "run_id": job.run_id,
+        "repeats": REPEATS,
+        "result": RESULT.format("$IOWATCH_ROUND", "$IOWATCH_VARIANT"),
+        "said": SAID.format("$IOWATCH_ROUND", "$IOWATCH_VARIANT"),
+        "turns": turns(len(taken), asked.rounds),
+        "variants": [
+            as_planned(asked.red.script.shell, difference.parts(whats)) for whats in taken
+        ],
+    }
+    with temporary_folder() as (folder, _):
+        file, config = folder / "plan.json", folder / "bare.py"
+        file.write_text(json.dumps(planned), "utf-8")
+        bare = bare_configuration(case.system, case.partition, case.environ)
+        config.write_text(f"site_configuration = {bare!r}\n", "utf-8")
+        # An option takes the place of the environment variable.
+        configs = [*filter(None, os.environ.get("RFM_CONFIG_FILES", "").split(":")), str(config)]
+        options = [
+            *(f"--config-file={name}" for name in configs),
+            "--system", f"{case.system}:{case.partition}",
+            "--name", "^EnvironmentsInTurn$", "--setvar", f"EnvironmentsInTurn.plan={file}",
+            "--timestamp=blame",
+        ]  # fmt: skip
+        deadline = time.monotonic() + LIMIT.total_seconds()
+        session = run_session(options, "", deadline, quiet=True, locks=locks)
+    if session.signal:
+        raise Interrupted(session.signal)
+    tests = tests_of(session.report) if session.report else []
+    if session.stopped or not tests or tests[0]["result"] != "pass":
+        why = session.stopped or (reason(tests[0]) if tests else session.error or "nothing ran")
+        raise UserError(f"{case}: the job did not come to its end: {why}; see {job.folder}")
+    if own := environment_of((job.folder / "rfm_job.sh").read_text("utf-8", "replace")):
+        raise UserError(f"{case}: the job had an environment of its own, for all alike: {own[0]}")
+
+
+def _tried(asked: Asked, job: Job, number: int) -> Tried:
+    """What the job has measured with one environment, all of it verified."""
+    change, case, metrics = job.variants[number], asked.row.case, list[Mapping[str, float]]()
+    for round_ in range(1, asked.rounds + 1):
+        name = RESULT.format(round_, number)
+        try:
+            if (job.folder / f"failed.{number}").exists():
+                raise InvalidResult(_last_error(job.folder, number))
+            result = read_result(job.folder / name)
+            require_of_job(result, name, job.run_id, job.made)
+            require(result, case, REPEATS, asked.place)
+        except InvalidResult as err:
+            return Tried(change, fault=str(err))
+        metrics.append(metrics_of(result, case))
+    rates = [each[rate_name(each)] for each in metrics]
+    if max(rates) > asked.place.peak:
+        fault = f"{brief(max(rates))} MiB/s are above the filesystem's peak: a cache was measured"
+        return Tried(change, fault=fault)
+    return Tried(change, [each[asked.metric] for each in metrics], rates)
+
+
+def _last_error(folder: Path, number: int) -> str:
+    """What an environment said in the round in which it failed, its last."""
+    said = sorted(
+        folder.glob(SAID.format("*", number)), key=lambda file: int(file.suffixes[-2][1:])
+    )
+    text = said[-1].read_text("utf-8", "replace") if said else ""
+    return raw_results.last_error(text) or "it failed, and said nothing"
+
+
+def _other_conditions(
+    before: Mapping[str, str], now: Mapping[str, str], night: str, then: str
+) -> Iterator[str]:
+    """What a script does not say: a default has moved, or something was replaced in its place."""
+    other = [
+        f"{what} was {before.get(what, 'not there')} on {night} and is {now.get(what, 'not there')}"
+        for what in {**before, **now}
+        if what not in _NOT_MADE and before.get(what) != now.get(what)
+    ]
+    if other:
+        yield (
+            f"with the same script, {', '.join(other)}{then}: a default has moved, or something was"
+            " replaced in its place, and cannot be had again: load it by its version in the site's "
+            "configuration"
+        )
