@@ -1,6 +1,5 @@
 """The benchmark that all checks run."""
 
-import json
 import os
 import re
 import shlex
@@ -16,15 +15,13 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 from reframe.core.exceptions import ReframeError, SanityError
 
 from iowatch import raw_results
+from iowatch.adopt.spack import read_lock
 from iowatch.files import UserError, no_room
-from iowatch.site import BENCHIO, ROOT, require_for_jobs
+from iowatch.site import BENCHIO, ROOT, SPACK, require_for_jobs
 
 SOURCE = ROOT / "src" / "benchio"
 BUILD = ROOT / "build" / "benchio"
 SPACK_REPO = ROOT / "spack-repo"
-
-#: Optional, in the extras of an environment: the spec that Spack is to build.
-SPACK = "spack"
 
 
 class BuiltBenchio(rfm.RunOnlyRegressionTest):
@@ -37,8 +34,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
 
     #: ``cmake``: in this checkout; ``spack``: in a copy of the system's Spack environment.
     #:
-    #: :default: ``spack`` if the environment's extras name a spec as ``spack``; nothing is built if
-    #:     they name a program as ``benchio``; else ``cmake``
+    #: :default: nothing is built if the environment's extras name a program as ``benchio``;
+    #:     ``spack`` if they name a spec as ``spack``; else ``cmake``
     build = variable(typ.Str["cmake|spack"], type(None), value=None)
 
     #: What Spack is to build.
@@ -76,10 +73,10 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
     def set_commands(self):
         self.prerun_cmds = ["set -e"]
         extras = self.current_environ.extras
-        if self.build == "spack" or (self.build is None and SPACK in extras):
+        if self.build is None and BENCHIO in extras:
+            self.program, self.concrete_spec = extras[BENCHIO], extras.get(SPACK, "")
+        elif self.build == "spack" or (self.build is None and SPACK in extras):
             self.build_with_spack(self.spack_spec or extras.get(SPACK) or committed_spec())
-        elif self.build is None and BENCHIO in extras:
-            self.program = extras[BENCHIO]
         elif may_build():
             # The build tree is persistent and shared: one session at a time brings it up to date.
             # Touched, it is as new as what it was built of, whatever had to be linked anew.
@@ -161,7 +158,7 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             raise SanityError(f"Spack gave no benchio that runs: {errors[0]}; see {self.stagedir}")
         self.program = Path("program").read_text().strip()
         lock = Path("environments", self.current_system.name, "spack.lock")
-        self.concrete_spec = concrete_spec(json.loads(lock.read_text()))
+        self.concrete_spec = str(read_lock(lock.read_text())[-1])  # what was added
         return True
 
 
@@ -195,23 +192,6 @@ def committed_spec():
             "-S spack_spec=benchio@..., or build them with -S build=cmake"
         )
     return f"benchio@git.{commit}=main"
-
-
-def concrete_spec(lock):
-    """benchio of a spack.lock in one line: version, variants, what it is linked to, hash."""
-    specs = lock["concrete_specs"]
-    key, benchio = next((key, spec) for key, spec in specs.items() if spec["name"] == "benchio")
-    variants = (
-        f"{'+' if value else '~'}{name}"
-        for name, value in benchio["parameters"].items()
-        if isinstance(value, bool)
-    )
-    linked = sorted(
-        f"^{specs[needed['hash']]['name']}@{specs[needed['hash']]['version']}"
-        for needed in benchio["dependencies"]
-        if "link" in needed["parameters"]["deptypes"]
-    )
-    return " ".join([f"benchio@{benchio['version']}{''.join(variants)}", *linked, f"/{key[:7]}"])
 
 
 def _git(*arguments):

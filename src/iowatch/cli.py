@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 
 from iowatch import bless, history, report, tables
-from iowatch.adopt import site_new
+from iowatch.adopt import site_new, spack
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError
@@ -281,6 +281,14 @@ def report_command(
         str,
         typer.Option(help="Day on which it began, UTC, or its id.", show_default="the last"),
     ] = "",
+    session: Annotated[
+        str,
+        typer.Option(
+            help="Instead of a night: UUID of a session that was run by hand, as `reframe "
+            "--list-stored-sessions` has it.",
+            show_default="none",
+        ),
+    ] = "",
     form: Annotated[
         str, typer.Option("--format", help=f"One of {', '.join(report.FORMATS)}.")
     ] = "html",
@@ -294,8 +302,9 @@ def report_command(
 ) -> None:
     """Report on a night: verdicts, worst first, and what has changed since all was well.
 
-    html: one page that needs no network. md: for chat or mail. junit: for a CI dashboard. Exit
-    code: 0 written, whatever the verdicts; 2 wrong usage.
+    html: one page that needs no network, environments that measured the same side by side. md: for
+    chat or mail. junit: for a CI dashboard. Exit code: 0 written, whatever the verdicts; 2 wrong
+    usage.
     """
     progress = Console(stderr=True)
     with one_line_errors():
@@ -309,9 +318,11 @@ def report_command(
                 day_of(night)
         except ValueError:
             raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
+        if night and session:
+            raise UserError("--session is of no night: leave out --night")
         databases = db or [results_database()]
         with progress.status("reading the results database"):
-            found = report.read(system, databases, night)
+            found = report.read(system, databases, night, session)
         if found.later:
             typer.echo(
                 f"iowatch: a clock was wrong: night {found.later} is dated later than now: --night "
@@ -558,6 +569,22 @@ def site_new_command(
     with one_line_errors():
         adopted = site_new.new_site(name, path or [], folder)
     site_new.show(adopted, Console(width=100, highlight=False))
+
+
+@site_app.command("environs")
+def site_environs_command(
+    environment: Annotated[
+        str, typer.Option("--from-spack", metavar="ENV", help="Spack environment, name or folder.")
+    ],
+    system: Annotated[str, typer.Option(help="System of site_configs/ that is to run them.")],
+) -> None:
+    """Print an environment of ReFrame for each benchio that Spack has installed in ENV.
+
+    They belong into `environments` of site_configs/SYSTEM.py, and their names into `environs` of
+    each partition that is to compare them. They need no Spack to run.
+    """
+    with one_line_errors():
+        print(spack.environs(environment, system))
 
 
 app.add_typer(site_app, name="site", rich_help_panel="Sites")

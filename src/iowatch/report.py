@@ -19,7 +19,8 @@ from iowatch.files import UserError, brief, one_line, whole
 from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import Known, Night, faults, on_record
+from iowatch.night.comparison import comparisons
+from iowatch.night.gate import Known, Night, by_hand, faults, on_record
 from iowatch.plots import Trends, phase_plot
 from iowatch.references import Reference
 from iowatch.run import day_of
@@ -33,15 +34,24 @@ def html(night: Night) -> str:
     days = [day for row in night.cases for day in row.trend.nights]
     trends = Trends(min(days), max(days))
     env = _environment(autoescape=True)
-    env.globals |= {"trend_plot": trends.plot, "phase_plot": phase_plot, "osts_of": osts_of}
-    return env.get_template("report.html.j2").render(report=night)
+    env.globals |= {
+        "trend_plot": trends.plot,
+        "phase_plot": phase_plot,
+        "osts_of": osts_of,
+        "zip": zip,
+    }
+    return env.get_template("report.html.j2").render(
+        report=night, comparisons=comparisons(night.cases)
+    )
 
 
 def markdown(night: Night) -> str:
     """What is not as it should be, and no plots."""
     env = _environment(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
-    return env.get_template("report.md.j2").render(report=night)
+    return env.get_template("report.md.j2").render(
+        report=night, comparisons=comparisons(night.cases)
+    )
 
 
 def junit(night: Night) -> str:
@@ -128,8 +138,9 @@ def _clean(value: Any) -> Any:
 # Files
 
 
-def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
-    """A night of a system on record, the last one unless its day or id is given.
+def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
+    """A night of a system on record, the last one unless its day or id is given; or a session that
+    was run by hand.
 
     UserError, and what reading the databases and the site's files raises.
     """
@@ -139,7 +150,10 @@ def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
     known = Known(blessed, expected, archived=_archived(system))
     until = datetime.combine(day_of(night), now.timetz()) if night else now
     runs = history.read(databases, year_before(min(until, now)), bless.spans(blessed.values()))
-    found = on_record(system, night, runs, known, now)
+    if session:
+        found = by_hand(system, session, runs, known, now)
+    else:
+        found = on_record(system, night, runs, known, now)
     said = [
         fault
         for database in databases
@@ -163,7 +177,7 @@ def _archived(system: str) -> Mapping[str, date]:
 def write_page(night: Night, folder: Path) -> Path:
     """Write a night as a page into a folder, and return its path; UserError."""
     # The page of the night itself knows more: it is not written over.
-    kind = "report" if night.is_gated else "record"
+    kind = "report" if night.is_gated else "hand" if night.is_by_hand else "record"
     path = folder / f"{kind}-{night.system}-{night.id}.html"
     write(path, html(night))
     return path

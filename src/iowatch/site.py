@@ -54,6 +54,8 @@ BENCHIO = "benchio"
 
 #: The keys that the extras of a partition may have besides those that they must have.
 OPTIONAL = ("archived", "settle")
+#: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
+SPACK = "spack"
 
 #: Likewise: the path of libdarshan.so, or the module that brings Darshan.
 DARSHAN = "darshan"

@@ -29,17 +29,23 @@ from iowatch.verdict import Kind
 
 def show_night(night: Night, console: Console) -> None:
     """Print the verdict table, a sentence under what is red or known, and a line on the night."""
+    several = len({row.case.environ for row in night.cases}) > 1
+    places = [
+        f"{row.case.partition}/{row.case.environ}" if several else row.case.partition
+        for row in night.cases
+    ]
+    width = max(9, *map(len, places), 0) + 1
     console.print(
-        f"\n{'partition':<10}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
+        f"\n{'partition':<{width}}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
         f"{'writers':>7}{'max MiB/s':>10} {'ratio':>5} {'finish %':>8} verdict",
         style="bold",
         soft_wrap=True,
     )
-    for row in night.cases:
+    for place, row in zip(places, night.cases, strict=True):
         case, metrics = row.case, row.last.metrics
         striping = case.stripes.removeprefix("stripes ") or "-"
         console.print(
-            f"{case.partition:<10}{case.shape:<16}{case.backend or '-':<8}{striping:<11}"
+            f"{place:<{width}}{case.shape:<16}{case.backend or '-':<8}{striping:<11}"
             f"{case.size.removeprefix('local ') or '-':<12}{case.writers or '-':>7}"
             f"{_number(row.last.rate, '.0f'):>10}"
             f" {_number(metrics.get('ratio'), '.2f'):>5}"

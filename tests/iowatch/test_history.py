@@ -280,7 +280,9 @@ def test_hand_run_is_on_record_and_no_part_of_a_night(tmp_path, monkeypatch):
         ["2", "2026-03-02", "2026-03-03", "3", "1"],
         ["0", "2026-03-04", "2026-03-04", "1", "1"],
     ]
-    with pytest.raises(UserError, match=r"^no night of system local is on record; "):
+    with pytest.raises(
+        UserError, match=r"^no night of system local is on record, only what was run by hand"
+    ):
         on_record("local", "", runs_in(by_hand), Known(), NOW)
 
 

@@ -22,9 +22,11 @@ from typer.testing import CliRunner
 from iowatch import history
 from iowatch.cli import app
 from iowatch.files import UserError
+from iowatch.night.comparison import comparisons
 from iowatch.references import ExpectedFailure
 from iowatch.report import html, junit, markdown, write, write_page
 from iowatch.run import night_id
+from iowatch.tables import as_text
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 
@@ -61,6 +63,53 @@ def test_markdown_is_short_and_has_no_markup_of_others():
     assert "fs3" not in "".join(lines)
     above = red(kind="too_fast", sentence=f"{HDF5}: above the ceiling")
     assert [line for line in markdown(tonight(above)).splitlines() if r"| **too\_fast** |" in line]
+
+
+def environ(of, name, **met):
+    """A case in another environment, and what a run of it met with."""
+    return {"of": replace(of, environ=name), "conditions": {"benchio": "0.1.0", **met}}
+
+
+def test_environments_of_a_partition_are_side_by_side():
+    mpi = "Open MPI v4.1.4, package: Debian"
+    old = {"hdf5": "1.8.16", "mpi": "Open MPI v4.1.4, package: of a module"}
+    runs = [
+        ran(**environ(HDF5, "new", hdf5="1.10.8", mpi=mpi, netcdf="4.9.0")),
+        ran(**environ(MPIIO, "new", hdf5="1.10.8", mpi=mpi)),
+        ran(**environ(HDF5, "old", **old), rate=250, control=7000, finish=0.96, kind="suspect"),
+        ran(**environ(MPIIO, "old", **old)),
+        invalid(**environ(HDF5, "broken")),
+        ran(**environ(changed(HDF5, local_size=(64, 64, 64)), "new")),  # nowhere else
+        ran(FS2),
+        ran(**environ(case("LibraryVersions", place="archer:fs2/-"), "new"), metrics={}),
+        ran(**environ(case("LibraryVersions", place="archer:fs2/-"), "old"), metrics={}),
+    ]
+    (found,) = comparisons(tonight(*runs).cases)
+    assert found.partition == "fs3"
+    assert list(found.environs.items()) == [
+        ("old", ["hdf5 1.8.16"]),
+        ("new", ["hdf5 1.10.8"]),
+        ("broken", []),
+    ]
+    kinds = {name: [row and row.kind for row in rows] for name, rows in found.settings.items()}
+    assert kinds == {
+        "hdf5 on fs3": ["suspect", "ok", "invalid"],
+        "mpiio on fs3": ["ok", "ok", None],
+    }
+    lines = markdown(tonight(*runs)).splitlines()
+    start = lines.index("Environments of fs3 side by side:")
+    assert lines[start + 2 : start + 6] == [
+        "| Setting | old, hdf5 1.8.16 | new, hdf5 1.10.8 | broken |",
+        "|---|---|---|---|",
+        "| hdf5 on fs3 | suspect 250 MiB/s, ratio 0.04, finish 96 % "
+        "| ok 7700 MiB/s, ratio 1.00, finish 2 % | **invalid** |",
+        "| mpiio on fs3 | ok 7700 MiB/s, finish 2 % | ok 7700 MiB/s, finish 2 % | - |",
+    ]
+    shown = as_text(tonight(*runs))
+    assert shown.startswith("partition  case")
+    assert "\nfs3/broken write shared" in shown
+    assert comparisons(tonight(*well(), ran(), ran(MPIIO), ran(FS2)).cases) == []
+    assert "\nfs3       write shared" in as_text(tonight(ran(), ran(FS2)))
 
 
 def test_page_has_no_markup_of_others():

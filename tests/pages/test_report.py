@@ -1,6 +1,7 @@
 """The report's page as a reader has it."""
 
 import re
+from dataclasses import replace
 from datetime import date
 from functools import partial
 
@@ -69,6 +70,33 @@ def test_page_fits_and_says_first_what_matters(night, path, open_page):
                 assert page.evaluate(NO_SCROLL), (width, scheme)
                 page.evaluate(OPEN_ALL)
                 assert page.evaluate(NO_SCROLL), (width, scheme, "with all details open")
+
+
+def test_environments_side_by_side_lead_to_their_cases_and_fit(tmp_path, open_page):
+    versions = ["1.8.16", "1.10.0", "1.10.11", "1.12.3", "1.14.5", "2.1.0"]
+    runs = [
+        (red if version in versions[:2] else ran)(
+            replace(of, environ=f"hdf5-{version.replace('.', '-')}"),
+            conditions={"hdf5": version},
+        )
+        for version in versions
+        for of in (HDF5, MPIIO)
+    ]
+    path = tmp_path / "report.html"
+    path.write_text(html(tonight(*runs)))
+    for width in WIDTHS:
+        with open_page(path, width) as page:
+            assert page.evaluate(NO_SCROLL)
+            table = page.locator(".environs table")
+            titles = [text.split()[-1] for text in table.locator("thead th").all_inner_texts()]
+            assert titles == ["Setting", *versions]
+            assert table.locator("tbody tr").count() == 2
+            for cell in table.locator("td").all():
+                label, link = cell.get_attribute("data-label"), cell.get_by_role("link")
+                said = cell.evaluate("cell => getComputedStyle(cell, '::before').content")
+                assert said == (f'"{label}"' if width == 400 else "none")
+                target = page.locator(link.get_attribute("href"))
+                assert label.split(",")[0] in target.locator("summary").inner_text()
 
 
 def test_narrow_page_names_its_metrics_and_is_brief_on_what_is_ok_only(rows, path, open_page):

@@ -15,6 +15,8 @@ from iowatch.site import CHECKS_FOLDER
 ENVIRONMENTS = ROOT / "spack-repo/environments"
 SYSTEMS = sorted({path.stem for path in (ROOT / "site_configs").glob("*.py")} - {"settings"})
 
+VERSIONS = "hdf5-versions"  # of no system, to be copied
+
 SCHEMA = "benchio.result-2.schema.json"
 
 BENCHIO = (ROOT / PACKAGES / "benchio/package.py").read_text()
@@ -42,12 +44,19 @@ def at_release(path):
 
 
 def test_every_system_has_an_environment_that_shares_what_is_common():
-    assert {path.parent.name for path in ENVIRONMENTS.glob("*/spack.yaml")} == set(SYSTEMS)
-    for system in SYSTEMS:
+    named = {path.parent.name for path in ENVIRONMENTS.glob("*/spack.yaml")}
+    assert named == {*SYSTEMS, VERSIONS}
+    for system in named:
         found = environment(system)
         assert found["include"] == ["../common.yaml"], system
         # A variant that is not named could be dropped for a dependency that is not to be had.
         (spec,) = found["specs"]
+        if system == VERSIONS:  # which all concretize alone, with what else they need
+            (spec,), versions = spec["matrix"]
+            assert len(versions) > 1
+            assert all(version.startswith("^hdf5@") for version in versions)
+            assert found["concretizer"] == {"unify": False}
+            assert "hdf5" not in found["packages"]
         assert "+hdf5+netcdf" in spec, system
         for name, package in found.get("packages", {}).items():
             for external in package.get("externals", ()):

@@ -1,6 +1,5 @@
 """`reframe -S build=spack`: what is built, what is kept of it, and what goes wrong."""
 
-import importlib
 import json
 import os
 import re
@@ -11,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from spack.instance import NETCDF_FORTRAN, ROOT, git
+from spack.locks import lock
+
+from iowatch.adopt.spack import read_lock
 
 CHECK = "SharedFileWrite.*backend=hdf5.*local_size=64x64x64"
 
@@ -53,35 +55,6 @@ def reframe(tmp_path):
         return done.returncode, done.stdout
 
     return run
-
-
-@pytest.fixture
-def concrete_spec(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT)
-    return importlib.import_module("reframe_checks.benchio").concrete_spec
-
-
-def lock(hdf5="1.10.8"):
-    """A lock file of 0.23's and 1.x's form, as far as it is read."""
-
-    def needs(key, name, *types):
-        return {"name": name, "hash": key, "parameters": {"deptypes": types, "virtuals": []}}
-
-    specs = {
-        "c0": {"name": "cmake", "version": "3.25.1", "parameters": {}},
-        "h0": {"name": "hdf5", "version": hdf5, "parameters": {"mpi": True}},
-        "abcdefghij": {
-            "name": "benchio",
-            "version": "git.0123=main",
-            "parameters": {"build_type": "Release", "hdf5": True, "netcdf": False, "cflags": []},
-            "dependencies": [needs("c0", "cmake", "build"), needs("h0", "hdf5", "build", "link")],
-        },
-    }
-    return {"roots": [{"hash": "abcdefghij", "spec": "benchio"}], "concrete_specs": specs}
-
-
-def test_a_lock_file_in_one_line(concrete_spec):
-    assert concrete_spec(lock()) == "benchio@git.0123=main+hdf5~netcdf ^hdf5@1.10.8 /abcdefg"
 
 
 SPACK = ("-r", "-S", "build=spack")
@@ -157,7 +130,7 @@ def test_a_library_that_is_not_what_spack_was_asked_for_is_invalid(reframe, clon
     ).stdout
     version = re.search(r"^hdf5 +(\S+)$", here, re.MULTILINE)[1]
     for hdf5, verdict in ((version, "ok"), ("1.99.5", "invalid")):
-        asked.write_text(json.dumps(lock(hdf5)))
+        asked.write_text(json.dumps(lock(("abcdefghij", hdf5))))
         code, out = reframe(clone, *SPACK, "-n", CHECK, "-S", "repeats=1", path=[stand_in.parent])
         (report,) = (tmp_path / "run/reports").glob("*.json")
         tests = json.loads(report.read_text())["runs"][-1]["testcases"]
@@ -170,7 +143,7 @@ def test_a_library_that_is_not_what_spack_was_asked_for_is_invalid(reframe, clon
 
 
 @pytest.mark.slow
-def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, concrete_spec, tmp_path):
+def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, tmp_path):
     if not NETCDF_FORTRAN.is_dir():
         pytest.skip(f"there is no {NETCDF_FORTRAN}: make setup makes it")
     options = ("-n", CHECK, "-S", "repeats=2")
@@ -191,7 +164,7 @@ def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, concre
     assert "/load.sh . && . ./load.sh\n" in job
     assert f"{spack.folder}/store/" in Path(write["kept"], "load.sh").read_text()
     (kept,) = (tmp_path / "run/output").glob("**/BuiltBenchio*/spack.lock")
-    assert concrete_spec(json.loads(kept.read_text())) == build["concrete_spec"]
+    assert str(read_lock(kept.read_text())[-1]) == build["concrete_spec"]
     asked = yaml.safe_load(kept.with_name("spack.yaml").read_text())["spack"]["specs"]
     assert f"benchio@git.{commit}=main" in asked
     assert git(clone, "status", "--porcelain", "spack-repo") == ""

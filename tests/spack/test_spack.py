@@ -1,9 +1,12 @@
 """Installed, loaded and tested by a real Spack, from a clone of this checkout."""
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,24 @@ def test_installed_benchio_writes_and_verifies(spack, local, tmp_path):
         env={**os.environ, **loaded, **OPEN_MPI},
     )
     assert json.loads((tmp_path / "result.json").read_text())["status"] == "ok"
+
+
+def test_installed_benchio_is_an_environment_of_reframe(spack, local):
+    command = [sys.executable, "-m", "iowatch", "site", "environs", "--system", "local"]
+    done = subprocess.run(
+        [*command, "--from-spack", local],
+        env={**os.environ, "PATH": f"{spack.wrapper.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    (environ,) = ast.literal_eval(f"[{done.stdout}]")
+    program = environ["extras"]["benchio"]
+    assert program.startswith(str(spack.folder / "store"))
+    said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
+    version = re.search(r"^hdf5 +(\S+)$", said, re.MULTILINE)[1]
+    assert environ["name"] == f"hdf5-{version.replace('.', '-')}"
+    assert f"^hdf5@{version} " in environ["extras"]["spack"]
 
 
 def test_installed_benchio_passes_its_own_tests(spack, local):

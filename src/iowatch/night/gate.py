@@ -20,7 +20,7 @@ from iowatch.files import UserError
 from iowatch.history import reason, tests_of
 from iowatch.night.case_night import CaseNight, fastest
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import Promise, Run, by_case, day_of, nights_of
+from iowatch.run import Promise, Run, by_case, day_of, night_id, nights_of
 from iowatch.verdict import Kind, Verdict
 
 NAMED = 12  # cases that a sentence names at most
@@ -41,6 +41,7 @@ class Night:
     is_gated: bool = True  # whoever ran the night has said its problems; else the record speaks
     signal: int = 0  # that ended it early
     page: Path | None = None  # its report
+    is_by_hand: bool = False  # no night at all, but a session that somebody asks about
     later: str = ""  # the last night on record, dated later than now, that was not asked for
 
     @property
@@ -183,6 +184,11 @@ def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: d
             f"one, the last is {max(every)}"
         )
     if not nights:
+        if own:
+            raise UserError(
+                f"no night of system {system} is on record, only what was run by hand: --session "
+                "shows one of `reframe --list-stored-sessions`"
+            )
         names = ", ".join(sorted({run.case.system for run in runs})) or "none"
         raise UserError(f"no night of system {system} is on record; systems on record: {names}")
     found = [name for name in nights if name.startswith(night)] if night else [max(nights)]
@@ -202,6 +208,21 @@ def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: d
     later = "" if night or max(every) == last else max(every)
     problems = [*missing, *of_record.problems]
     return replace(of_record, problems=problems, is_gated=False, later=later)
+
+
+def by_hand(system: str, session: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
+    """A session of ReFrame that was run by hand, as if it were a night. UserError."""
+    own = [run for run in runs if run.session == session and run.case.system == system]
+    if not own:
+        raise UserError(
+            f"--session {session}: nothing of system {system} is on record of it: name one of "
+            "`reframe --list-stored-sessions`"
+        )
+    if night := own[0].night:
+        raise UserError(f"--session {session}: is of the night {night}: --night shows it")
+    name = night_id(own[0].time)
+    runs = [replace(run, night=name) if run.session == session else run for run in runs]
+    return replace(night_of(system, name, runs, known, now), is_gated=False, is_by_hand=True)
 
 
 def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:

@@ -1,0 +1,132 @@
+"""What Spack has built, and the environments of ReFrame's configuration that run it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iowatch.files import UserError
+from iowatch.site import BENCHIO, SPACK
+
+#: What names of environments are made of first, as far as it tells them apart.
+FIRST = ("hdf5", "netcdf-c", "netcdf-fortran", "parallel-netcdf")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A benchio of a concrete Spack environment."""
+
+    key: str  # Spack's hash
+    version: str
+    variants: str  # such as `+hdf5~netcdf`
+    linked: Mapping[str, str]  # version of each package, by its name
+
+    def __str__(self) -> str:
+        """In one line: version, variants, what it is linked to, hash."""
+        linked = (f"^{name}@{version}" for name, version in self.linked.items())
+        return " ".join([f"benchio@{self.version}{self.variants}", *linked, f"/{self.key[:7]}"])
+
+
+def read_lock(text: str) -> list[Built]:
+    """Every benchio that is a root of a spack.lock, in its order; ValueError if it is none."""
+    try:
+        lock = json.loads(text)
+        specs = lock["concrete_specs"]
+        keys = dict.fromkeys(root["hash"] for root in lock["roots"])
+        return [_built(key, specs) for key in keys if specs[key]["name"] == "benchio"]
+    except (KeyError, TypeError) as err:
+        raise ValueError(f"is no spack.lock that is known here: {err!r}") from None
+
+
+def _built(key: str, specs: Mapping[str, Any]) -> Built:
+    own = specs[key]
+    needed = [
+        specs[one["hash"]]
+        for one in own.get("dependencies", ())
+        if "link" in one["parameters"]["deptypes"]
+    ]
+    switches = {n: value for n, value in own["parameters"].items() if isinstance(value, bool)}
+    return Built(
+        key,
+        own["version"],
+        "".join(f"{'+' if value else '~'}{name}" for name, value in switches.items()),
+        dict(sorted((spec["name"], spec["version"]) for spec in needed)),
+    )
+
+
+def environs(environment: str, system: str) -> str:
+    """Python for a system's ReFrame configuration: an environment for each benchio that is
+    installed in this Spack environment, a name or a folder, and a comment on each that is not;
+    UserError."""
+    lock = Path(_ask(environment, "location", "--env"), "spack.lock")
+    try:
+        built = read_lock(lock.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{lock} is missing: spack -e {environment} install") from None
+    except (OSError, ValueError) as err:
+        raise UserError(f"{lock}: {err}") from None
+    if not built:
+        raise UserError(
+            f"{lock}: no benchio is among its specs: add some to spack.yaml, such as "
+            "benchio ^hdf5@1.10.11"
+        )
+    listed = _ask(environment, "find", "--format", "{hash} {prefix}", "benchio").splitlines()
+    prefixes = dict(line.split(maxsplit=1) for line in listed)
+    installed = [one for one in built if one.key in prefixes]
+    if not installed:
+        raise UserError(f"{lock}: none of it is installed: spack -e {environment} install")
+    chosen = names(installed)
+    lines = [
+        f'# For "environs" of a partition of {system} that is to compare them: '
+        + ", ".join(map(json.dumps, chosen)),
+        *(f"# not installed, and left out: {one}" for one in built if one not in installed),
+    ]
+    for name, one in zip(chosen, installed, strict=True):
+        lines += [
+            "{",
+            f'    "name": {json.dumps(name)},',
+            f'    "target_systems": [{json.dumps(system)}],',
+            '    "extras": {',
+            f"        {json.dumps(BENCHIO)}: {json.dumps(f'{prefixes[one.key]}/bin/benchio')},",
+            f"        {json.dumps(SPACK)}: {json.dumps(str(one))},",
+            "    },",
+            "},",
+        ]
+    return "\n".join(lines)
+
+
+def _ask(environment: str, *words: str) -> str:
+    """What Spack prints of an environment; UserError with its own error."""
+    spack = shutil.which("spack")
+    if spack is None:
+        raise UserError("no spack on PATH: source its setup-env.sh")
+    done = subprocess.run([spack, "-e", environment, *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        said = f"{done.stdout}\n{done.stderr}\nexit code {done.returncode}"
+        lines = [line for line in said.splitlines() if line.strip()]
+        why = next((line for line in lines if "Error:" in line), lines[0])
+        raise UserError(f"--from-spack {environment}: {why.removeprefix('==> ')}")
+    return done.stdout.strip()
+
+
+def names(built: Sequence[Built]) -> list[str]:
+    """A name for each, of what it is linked to: `hdf5-1-10-0`. ReFrame allows no dot in one."""
+    packages = sorted({name for one in built for name in one.linked})
+    told: list[tuple[str, ...]] = [()] * len(built)
+    for name in [*FIRST, *(name for name in packages if name not in FIRST)]:
+        versions = [one.linked.get(name) for one in built]
+        tells = len(set(zip(told, versions, strict=True))) > len(set(told))
+        if tells or (name == FIRST[0] and None not in versions):
+            told = [
+                (*words, f"{name}-{version}" if version else f"no-{name}")
+                for words, version in zip(told, versions, strict=True)
+            ]
+    if len(set(told)) < len(built):  # they differ in something else, such as a variant
+        told = [(*words, one.key[:7]) for words, one in zip(told, built, strict=True)]
+    return [re.sub("[^A-Za-z0-9]+", "-", "-".join(words)) for words in told]
