@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly test test-all mutants bench detector-bench lint clean
+.PHONY: setup cluster nightly demo test test-all mutants bench detector-bench lint clean
 
 setup:
 	scripts/setup.sh
@@ -14,6 +14,10 @@ cluster: setup
 
 nightly: setup
 	source env.sh && iowatch nightly --system $(SYSTEM)
+
+# A fault that the white paper found, made on this machine and named.
+demo: setup
+	.venv/bin/python scripts/demo/run.py
 
 test: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure

@@ -255,6 +255,9 @@ class BenchioJob(CaseCheck):
     #: The slowest rank of each phase, in words.
     slowest = variable(dict, value={}, loggable=True)
 
+    #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
+    control = variable(dict, value={}, loggable=True)
+
     #: When the job was made; set with its id.
     made = None
 
@@ -298,6 +301,7 @@ class BenchioJob(CaseCheck):
         except InvalidResult as err:
             self.end_invalid(err)
         self.slowest = self.measured.slowest
+        self.control = dict(self.measured.control)
         self.conditions = dict(self.measured.conditions)
         if modules := self.current_environ.modules:
             self.conditions["modules"] = " ".join(modules)

@@ -148,6 +148,7 @@ def _run(case: Case, info: Mapping[str, Any], night: str, test: Mapping[str, Any
         folder=test.get("kept") or "",
         conditions=test.get("conditions") or {},
         slowest=test.get("slowest") or {},
+        control=test.get("control") or {},
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
     )

@@ -28,6 +28,8 @@ class Measured:
     metrics: Mapping[str, float]
     conditions: Mapping[str, str]  # what it met with
     repetitions: Sequence[Repetition] = field(default_factory=list)  # of the case's own backend
+    #: Median seconds of each phase of MPI-IO in the same rounds; none if the case is MPI-IO's own.
+    control: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def slowest(self) -> dict[str, str]:
@@ -40,8 +42,13 @@ class Measured:
 
 def measured(result: Result, case: Case) -> Measured:
     """What a result that satisfies the law says of its case."""
-    own = result.measurements[-1].repetitions  # the control comes first
-    return Measured(metrics_of(result, case), conditions(result), own)
+    control, own = result.measurements[:-1], result.measurements[-1]  # the control comes first
+    seconds = {
+        name: median(rep.seconds[name] for rep in measurement.repetitions)
+        for measurement in control
+        for name in _phases(measurement.repetitions)
+    }
+    return Measured(metrics_of(result, case), conditions(result), own.repetitions, seconds)
 
 
 def metrics_of(result: Result, case: Case) -> dict[str, float]:

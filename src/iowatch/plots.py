@@ -7,15 +7,18 @@ the drawing, of which a phone shows one on each of its own points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import ClassVar
 
-from iowatch.checks import rate_name
+from iowatch.checks import CONTROL, rate_name
 from iowatch.files import brief
-from iowatch.night.case_night import CaseNight, Trend
+from iowatch.metrics import PHASES
+from iowatch.night.case_night import CaseNight, Phase, Trend
 
 Tick = tuple[float, str]  # its place, and what stands there
 Point = tuple[float, float]
@@ -26,9 +29,12 @@ _RED = 3  # how far below the axis the middle of the red nights' bars is
 _LEAST = 4  # the width of such a bar, which else is not seen among those of a year
 _LABEL = 30  # the width of what stands at a change of level
 _DATES = 7  # as many have room
-_BAR, _BARS = 22, 24  # from one bar of the phases to the next; where the first begins
+_BAR, _BARS = 22, 24  # from one bar to the next; where the first begins
 _THICK = 16  # of a bar
-_ENTRY = 52  # from one entry of the key to the next
+_GROUP = 8  # more between the bars of one library and those of the next
+_NAMES = 84  # the width of what stands before a bar
+_TOTAL = 52  # the width of what stands after the longest
+_ENTRY = 50  # from one entry of the key to the next
 
 
 class _Axes:
@@ -70,20 +76,23 @@ class Trends:
         bound = _bound(row)
         rates = [rate for rate in (*trend.rates, bound) if rate]
         if expected:
-            rates.append(expected.high or expected.value)
+            rates.append(expected.value)
         highest = 1.08 * max(rates)
+        if expected and expected.high:  # of nights that vary much it would leave no room for them
+            highest = max(highest, min(1.08 * expected.high, 2 * highest))
 
         def height(rate: float) -> float:
             return _tenth(_ZERO - rate / highest * (_ZERO - _TOP))
 
-        places = [_tenth(self._at(night)) for night in trend.nights]
+        middles, half = self._places(trend.nights)
+        places = [_tenth(place) for place in middles]
         points = [
             None if rate is None else (place, height(rate))
             for place, rate in zip(places, trend.rates, strict=True)
         ]
         band = None
         if expected and expected.low and expected.high:
-            top = height(expected.high)
+            top = height(min(expected.high, highest))
             band = (top, _tenth(height(expected.low) - top))
         spread = None
         if best:  # of the repetitions of the best run: from the median to the fastest
@@ -101,17 +110,32 @@ class Trends:
             band=band,
             expected=height(expected.value) if expected else None,
             bound=height(bound) if bound else None,
-            changes=self._changes(trend),
-            red="".join(f"M{a:.1f} {_ZERO + _RED}H{b:.1f}" for a, b in self._red_bars(trend)),
+            changes=self._changes(trend, middles, half),
+            red="".join(
+                f"M{a:.1f} {_ZERO + _RED}H{b:.1f}" for a, b in _red_bars(trend, middles, half)
+            ),
         )
 
+    def _places(self, nights: Sequence[date]) -> tuple[list[float], Sequence[float]]:
+        """The middle of each night, and half of its width: those of one day share the day's."""
+        of_day, seen, places, halves = Counter(nights), Counter[date](), [], []
+        for night in nights:
+            width = self._night / of_day[night]
+            begin = self._at(night) - self._night / 2 + width * seen[night]
+            seen[night] += 1
+            places.append(begin + width / 2)
+            halves.append(width / 2)
+        return places, halves
+
     def _at(self, night: date) -> float:
-        """The middle of a night."""
+        """The middle of a day."""
         return _LEFT + ((night - self._first).days + 0.5) * self._night
 
-    def _changes(self, trend: Trend) -> list[tuple[float, float, str]]:
+    def _changes(
+        self, trend: Trend, middles: Sequence[float], half: Sequence[float]
+    ) -> list[tuple[float, float, str]]:
         """Each at the beginning of its night; labels too close to each other are moved apart."""
-        places = [self._at(level.night) - self._night / 2 for level in trend.levels]
+        places = [middles[level.place] - half[level.place] for level in trend.levels]
         labels = _apart(places, _LABEL, _RIGHT)
         texts = [f"{level.after / level.before - 1:+.0%}" for level in trend.levels]
         return [
@@ -119,64 +143,124 @@ class Trends:
             for place, label, text in zip(places, labels, texts, strict=True)
         ]
 
-    def _red_bars(self, trend: Trend) -> Iterator[Point]:
-        """Where the bar of each unbroken run of red nights begins and ends."""
-        red = set(trend.red)
-        for is_red, run in groupby(trend.nights, red.__contains__):
-            if is_red:
-                nights = list(run)
-                begin, end = self._at(nights[0]), self._at(nights[-1])
-                half = max(end - begin + self._night, _LEAST) / 2
-                yield (begin + end) / 2 - half, (begin + end) / 2 + half
+
+def _red_bars(trend: Trend, places: Sequence[float], halves: Sequence[float]) -> Iterator[Point]:
+    """Where the bar of each unbroken run of red nights begins and ends."""
+    for is_red, run in groupby(zip(trend.red, places, halves, strict=True), itemgetter(0)):
+        if is_red:
+            nights = list(run)
+            (_, first, before), (_, last, after) = nights[0], nights[-1]
+            begin, end = first - before, last + after
+            half = max(end - begin, _LEAST) / 2
+            yield (begin + end) / 2 - half, (begin + end) / 2 + half
+
+
+class _Bars:
+    """Bars that begin at one line, with their names before them."""
+
+    left: ClassVar = _NAMES
+    right: ClassVar = _RIGHT
+    middle: ClassVar = (_NAMES + _RIGHT) // 2
+    thick: ClassVar = _THICK
 
 
 @dataclass(frozen=True)
-class PhasePlot(_Axes):
-    """Where the time goes, tonight and usually: a bar for each, one phase after the other."""
+class PhasePlot(_Bars):
+    """Where the time goes, tonight and usually, and that of MPI-IO in the same jobs: a bar for
+    each, one phase after the other."""
 
     says: str  # in a sentence
     key: Sequence[Tick]
-    nights: Sequence[Tick]
+    names: Sequence[Tick]  # of the bars
+    totals: Sequence[tuple[float, float, str]]  # where a bar ends, its middle, and its seconds
     seconds: Sequence[Tick]
     bars: Sequence[tuple[str, float, float, float]]  # phase, left end, upper end, width
     axis: int  # below all bars
-    thick: ClassVar = _THICK
 
 
 def phase_plot(row: CaseNight) -> PhasePlot:
     """The plot of one case, which has phases; what is usual may not be known."""
-    tonight = [(phase, seconds) for phase, seconds, _ in row.phases]
-    usual = [(phase, seconds) for phase, _, seconds in row.phases if seconds is not None]
-    nights = [("tonight", tonight)] + [("usual", usual)] * bool(usual)
-    longest = 1.01 * max(sum(seconds for _, seconds in phases) for _, phases in nights) or 1.0
-    scale = (_RIGHT - _LEFT) / longest
-    bars = []
-    for number, (_, phases) in enumerate(nights):
-        begin = 0.0
-        for phase, seconds in phases:
-            left, end = (_tenth(_LEFT + scale * second) for second in (begin, begin + seconds))
-            bars.append((phase, left, _BARS + _BAR * number, _tenth(end - left)))
+    backend = row.case.backend or CONTROL
+    nights = [*_nights(backend, row.phases, 0), *_nights(CONTROL, row.control_phases, _GROUP)]
+    phases = {phase for night in nights for phase, _ in night.phases}
+    longest = max(night.total for night in nights) or 1.0
+    scale = (_RIGHT - _TOTAL - _NAMES) / longest
+    bars, names, totals = list[tuple[str, float, float, float]](), list[Tick](), []
+    for number, night in enumerate(nights):
+        top, begin = _BARS + _BAR * number + night.below, 0.0
+        for phase, seconds in night.phases:
+            left, end = (_tenth(_NAMES + scale * second) for second in (begin, begin + seconds))
+            bars.append((phase, left, top, _tenth(end - left)))
             begin += seconds
-    said = "; ".join(_longest(*night) for night in nights)
+        middle = top + _THICK / 2
+        names.append((middle, night.name))
+        totals.append((_tenth(_NAMES + scale * begin + 4), middle, f"{night.total:.3g} s"))
+    axis = _BARS + _BAR * len(nights) + nights[-1].below
     return PhasePlot(
-        says=f"Time of {row.name} in each phase: {said}",
-        key=[(_LEFT + _ENTRY * number, phase) for number, (phase, _) in enumerate(tonight)],
-        nights=[
-            (_BARS + _BAR * number + _THICK / 2, name) for number, (name, _) in enumerate(nights)
-        ],
+        says=f"Time of {row.name} in each phase: {'; '.join(map(_longest, nights))}",
+        key=[(8 + _ENTRY * n, phase) for n, phase in enumerate(p for p in PHASES if p in phases)],
+        names=names,
+        totals=totals,
         seconds=[
-            (_tenth(_LEFT + scale * value), brief(value)) for value in round_values(longest, 6)
+            (_tenth(_NAMES + scale * value), brief(value)) for value in round_values(longest, 6)
         ],
         bars=bars,
-        axis=_BARS + _BAR * len(nights),
+        axis=axis,
     )
 
 
-def _longest(night: str, phases: Sequence[tuple[str, float]]) -> str:
-    """Such as `tonight 1.3 s, of which close 1.1 s`."""
-    phase, seconds = max(phases, key=lambda phase: phase[1])
-    total = sum(seconds for _, seconds in phases)
-    return f"{night} {total:.3g} s, of which {phase} {seconds:.3g} s"
+@dataclass(frozen=True)
+class _Night:
+    name: str
+    phases: Sequence[tuple[str, float]]
+    below: int  # units further down than the bars before it
+
+    @property
+    def total(self) -> float:
+        return sum(seconds for _, seconds in self.phases)
+
+
+def _nights(backend: str, phases: Sequence[Phase], below: int) -> Iterator[_Night]:
+    """Tonight and what is usual, as far as they are known."""
+    tonight = [(phase, seconds) for phase, seconds, _ in phases]
+    usual = [(phase, seconds) for phase, _, seconds in phases if seconds is not None]
+    for name, found in (("tonight", tonight), ("usual", usual)):
+        if found:
+            yield _Night(f"{backend} {name}", found, below)
+
+
+def _longest(night: _Night) -> str:
+    """Such as `hdf5 tonight 1.3 s, of which close 1.1 s`."""
+    phase, seconds = max(night.phases, key=itemgetter(1))
+    return f"{night.name} {night.total:.3g} s, of which {phase} {seconds:.3g} s"
+
+
+@dataclass(frozen=True)
+class PaperPlot(_Bars):
+    """Bandwidths that were published, for comparison: a bar for each library."""
+
+    says: str  # in a sentence
+    names: Sequence[Tick]
+    totals: Sequence[tuple[float, float, str]]
+    bars: Sequence[tuple[float, float]]  # upper end, width
+    height: int
+
+
+def paper_plot(rates: Mapping[str, float], says: str) -> PaperPlot:
+    """The plot of these bandwidths of libraries, MiB/s."""
+    scale = (_RIGHT - _TOTAL - _NAMES - 20) / max(rates.values())
+    widths = [_tenth(scale * rate) for rate in rates.values()]
+    middles = [_BAR * number + _THICK / 2 for number in range(len(rates))]
+    return PaperPlot(
+        says=says,
+        names=list(zip(middles, rates, strict=True)),
+        totals=[
+            (_tenth(_NAMES + width + 4), middle, f"{rate:.0f} MiB/s")
+            for width, middle, rate in zip(widths, middles, rates.values(), strict=True)
+        ],
+        bars=[(_BAR * number, width) for number, width in enumerate(widths)],
+        height=_BAR * len(rates),
+    )
 
 
 def _in_words(row: CaseNight) -> str:
@@ -191,8 +275,8 @@ def _in_words(row: CaseNight) -> str:
             said += f" ({expected.low:.0f} to {expected.high:.0f})"
     if bound := _bound(row):
         said += f", at least {bound:.0f} allowed"
-    if trend.red:
-        said += f"; {len(trend.red)} red"
+    if any(trend.red):
+        said += f"; {sum(trend.red)} red"
     for level in trend.levels:
         said += f"; {level.after / level.before - 1:+.0%} from {level.night} on"
     return said

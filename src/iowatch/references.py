@@ -144,7 +144,8 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
         if name not in case.metrics:
             raise BadReference(f"{name}: {case} has no such metric")
         is_form = isinstance(entry, list) and len(entry) in (3, 4)
-        if not is_form:  # nor ReFrame's own tuples, such as of a failure that is expected
+        # ReFrame's own form of an expected failure is a tuple in Python, and has $xfail here.
+        if not is_form or str(entry[0]).startswith("$"):
             raise BadReference(
                 f"{name}: is no [value, lower threshold, upper threshold, unit]; a failure that is "
                 "expected stands in expected_failures/"

@@ -21,7 +21,8 @@ from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.gate import Known, Night, by_hand, faults, on_record
-from iowatch.plots import Trends, phase_plot
+from iowatch.paper.published import SlowClose, slow_close
+from iowatch.plots import Trends, paper_plot, phase_plot
 from iowatch.references import Reference
 from iowatch.run import day_of
 from iowatch.site import read_site, reference_folder
@@ -37,12 +38,26 @@ def html(night: Night) -> str:
     env.globals |= {
         "trend_plot": trends.plot,
         "phase_plot": phase_plot,
+        "paper_plot": paper_plot,
+        "finding_like": _finding_like,
         "osts_of": osts_of,
         "zip": zip,
     }
     return env.get_template("report.html.j2").render(
         report=night, comparisons=comparisons(night.cases)
     )
+
+
+def _finding_like(row: CaseNight) -> SlowClose | None:
+    """What the white paper measured of a library that is slow to finish its files, if this is one
+    that it measured."""
+    is_measured = row.case.backend in ("hdf5", "netcdf") and row.case.operation == "write"
+    if not (is_measured and row.is_slow_to_finish):
+        return None
+    try:
+        return slow_close()
+    except UserError:  # iowatch without its checkout
+        return None
 
 
 def markdown(night: Night) -> str:

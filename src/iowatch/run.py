@@ -55,6 +55,8 @@ class Run:
     folder: str = ""  # where its raw results are kept
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
+    #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
+    control: Mapping[str, float] = field(default_factory=dict)
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
     promise: Promise | None = None  # to its night; None: to none, or none is on record
 

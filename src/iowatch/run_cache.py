@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL);
 CREATE TABLE IF NOT EXISTS runs (
     session TEXT, start REAL, case_id TEXT, time REAL, kind TEXT, sentence TEXT, night TEXT,
     test TEXT, result TEXT, filesystem TEXT, folder TEXT, names TEXT, metrics BLOB,
-    conditions TEXT, slowest TEXT, bounds TEXT, promise TEXT
+    conditions TEXT, slowest TEXT, control TEXT, bounds TEXT, promise TEXT
 );
 CREATE INDEX IF NOT EXISTS runs_by_start ON runs (start);
 """
@@ -88,7 +88,7 @@ class RunCache:
         """Keep the runs of a session; kept for good when the cache is closed."""
         if self._connection:
             rows = [_row(start, run) for run in runs]
-            marks = ", ".join("?" * 17)
+            marks = ", ".join("?" * 18)
             try:
                 self._connection.execute(
                     "INSERT OR REPLACE INTO sessions VALUES (?, ?)", [session, start]
@@ -130,7 +130,7 @@ def _row(start: float, run: Run) -> tuple[Any, ...]:
         *(run.session, start, str(run.case), run.time.timestamp(), str(run.kind), run.sentence),
         *(run.night, run.test, run.result, run.filesystem, run.folder),
         *(" ".join(run.metrics), array("d", run.metrics.values()).tobytes()),
-        *(_text(run.conditions), _text(run.slowest), _text(bounds)),
+        *(_text(run.conditions), _text(run.slowest), _text(run.control), _text(bounds)),
         str(run.promise or ""),
     )
 
@@ -154,8 +154,9 @@ def _run(case: Case, row: tuple[Any, ...]) -> Run:
         metrics=dict(zip(_names(row[11]), array("d", row[12]), strict=True)),
         conditions=Later(row[13]) if row[13] else {},
         slowest=Later(row[14]) if row[14] else {},
-        references=_bounds(row[15]) if row[15] else {},
-        promise=_promise(row[16]),
+        control=Later(row[15]) if row[15] else {},
+        references=_bounds(row[16]) if row[16] else {},
+        promise=_promise(row[17]),
     )
 
 

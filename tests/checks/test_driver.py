@@ -67,7 +67,7 @@ def test_interrupted_night(hanging):
             process.wait(100)
     assert process.returncode == 143, output
     # The case that was measured is shown and on record; nothing else is left.
-    assert re.search(r"^memory .* hdf5 .* ok$", output, re.M), output
+    assert re.search(r"^memory/fine .* hdf5 .* ok$", output, re.M), output
     assert "\nproblem: interrupted by SIGTERM\n" in output
     assert f"\nproblem: 1 of 4 cases not run: {CASE.format('hangs')}\n" in output
     assert "\nred: 3 case(s) measured, 0 with a red verdict, " in output

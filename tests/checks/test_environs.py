@@ -26,7 +26,7 @@ def measured(module_site, tmp_path_factory):
     here = version_here(site.benchio)
     site.environs[NEW] = {"extras": {"spack": f"benchio@0.1.0+hdf5 ^hdf5@{here} /abcdefg"}}
     site.write |= {"backend": ["mpiio", "hdf5"], "local_size": [32]}
-    site.references = "SharedFileWrite:\n  small:.*: {close_fraction: [0, null, 0.5, '1']}\n"
+    site.references = "SharedFileWrite:\n  small:.*: {finish_fraction: [0, null, 0.5, '1']}\n"
     done = site.reframe("-r", "-n", "SharedFileWrite", "-S", "repeats=2")
     (session,) = history.starts(site.database)
     return site, done, session

@@ -35,6 +35,8 @@ def test_runs_of_a_session_are_read(database):
         assert [str(run.kind) for run in (fine, broken, versions)] == ["ok", "invalid", "ok"]
         assert fine.metrics["total_max"] > 0
         assert fine.conditions["hosts"]
+        assert fine.control["close"] > 0, "of MPI-IO in the same rounds"
+        assert dict(found[CASE.format("fine", "mpiio")].control) == {}
         assert (broken.metrics, dict(broken.conditions), versions.metrics) == ({}, {}, {})
         assert "not readable JSON" in broken.sentence
         assert {run.night for run in found.values()} == {fine.night}

@@ -170,7 +170,7 @@ def test_a_run_without_its_control_leaves_the_ratio_as_it_was():
 
 @pytest.mark.parametrize("is_final", [True, False])
 def test_one_run_that_takes_most_of_its_time_to_finish_the_file_is_a_regression(is_final):
-    runs = [sample(0, 300, 0.27, 0.7)]
+    runs = [sample(0, 300, 0.27, 0.8)]
     _, verdict = Detector(BASELINE).judge(State(), runs, final=is_final)
     assert (verdict.kind, verdict.rule, verdict.runs) == ("regression", "R3", 1)
     assert verdict.sentence == (

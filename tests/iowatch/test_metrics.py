@@ -326,3 +326,10 @@ def test_every_phase_has_its_slowest_rank(run):
     assert set(found.slowest) == {"open", "define", "write", "close", "sync"}
     assert (found.metrics["total_max"], found.metrics["stable_max"]) == (MIB, MIB / 1.25)
     assert found.conditions["hosts"] == "node1"
+
+
+def test_control_has_its_phases(spoil):
+    found = measured(spoil(slowdown={"hdf5": 2.0}), CASE)
+    seconds = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "sync": 0.25}
+    assert dict(found.control) == pytest.approx(seconds)
+    assert measured(spoil(backends=["mpiio"]), MPIIO).control == {}, "it has none"

@@ -370,8 +370,8 @@ def test_the_detector_alone_calls_it_a_defect_of_the_close_phase():
             found[row["table"], row["backend"], row["writers"]] = past
     assert set(found) == HDF5_FAULT
     for past in found.values():
-        assert (past.kind, past.rule) == ("defect", "R3")
-    assert {key[2]: past.runs for key, past in found.items()} == {576: 1, 1152: 1, 2304: 1, 4608: 2}
+        # The bound on finish_fraction is red after the first run; without it a re-run decides.
+        assert (past.kind, past.rule, past.runs) == ("defect", "R3", 2)
     worst = found[CIRRUS_ALL_STRIPES, "hdf5", 1152]
     assert worst.sentence.startswith("bandwidth is 0.26 of MPI-IO's, and finishing the file takes")
 

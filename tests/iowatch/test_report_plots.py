@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from conftest import ROOT
-from nights import ran, recorded, red, tonight
+from nights import BLESSED, HDF5, night_id, ran, recorded, red, tonight
 from pages.plotted import SVG, Plot, axis, svgs
 from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
 
@@ -106,7 +106,7 @@ def test_fault_of_the_last_nights_is_marked_where_it_began(year, plots):
     rate, expected = row.rate, row.expected
     assert plot.title == (
         f"Bandwidth of {row.name}, {NIGHTS} nights: tonight {rate:.0f} MiB/s, expected "
-        f"{expected.value:.0f} ({expected.low:.0f} to {expected.high:.0f}); {len(row.trend.red)} "
+        f"{expected.value:.0f} ({expected.low:.0f} to {expected.high:.0f}); {sum(row.trend.red)} "
         f"red; {label} from {LAST - timedelta(days=2)} on"
     )
 
@@ -114,8 +114,8 @@ def test_fault_of_the_last_nights_is_marked_where_it_began(year, plots):
 def test_labels_of_changes_do_not_cover_each_other(year):
     night, _ = year
     row = row_of(night, SLOW)
-    nights = [row.trend.nights[place] for place in (2, 6, 75, -8, -4)]
-    row = with_trend(row, levels=[Level(night, 4.0, 5.0) for night in nights])
+    levels = [Level(place, row.trend.nights[place], 4.0, 5.0) for place in (2, 6, 75, -8, -4)]
+    row = with_trend(row, levels=levels)
     plot = trends(replace(night, cases=[row]))[SLOW]
     begin = [change[0][0] for change in plot.points("change")]
     (line,) = plot.points("rate")
@@ -245,7 +245,7 @@ def metrics(phases):
 
 
 def bars(page):
-    """What the drawing says, and (night, phase, begin, end) of each bar, in seconds."""
+    """What the drawing says, and (bar, phase, begin, end) of each part of a bar, in seconds."""
     root = ET.fromstring(svgs(page)[1])
 
     def group(name, element):
@@ -264,6 +264,13 @@ def bars(page):
     squares = [square.get("class") for square in group("key", "rect")]
     assert squares == [f"phase-{text.text}" for text in group("key", "text")]
     assert set(squares) == {f"phase-{phase}" for _, phase, *_ in drawn}
+    ends = {nights[float(text.get("y"))]: text for text in group("totals", "text")}
+    for night, *_, end in drawn:  # the last part of each bar
+        total = ends.pop(night, None) if end == max(e for n, *_, e in drawn if n == night) else None
+        if total is not None:
+            assert float(total.text.removesuffix(" s")) == pytest.approx(end, abs=0.01)
+            assert second(float(total.get("x")) - 4) == pytest.approx(end, abs=0.01)
+    assert ends == {}, "a total at each bar"
     return root.findtext(f"{SVG}title"), drawn
 
 
@@ -279,15 +286,68 @@ def stacked(night, phases):
 def test_bars_are_tonights_and_the_usual_seconds():
     before = [ran(ago=ago, metrics=metrics(USUAL)) for ago in range(1, 6)]
     title, drawn = bars(html(tonight(*before, red(metrics=metrics(TONIGHT)))))
-    assert drawn == [*stacked("tonight", TONIGHT), *stacked("usual", USUAL)]
+    assert drawn == [*stacked("hdf5 tonight", TONIGHT), *stacked("hdf5 usual", USUAL)]
     assert title.endswith(
-        " in each phase: tonight 2.75 s, of which close 1.3 s; usual 1.6 s, of which write 1 s"
+        " in each phase: hdf5 tonight 2.75 s, of which close 1.3 s; "
+        "hdf5 usual 1.6 s, of which write 1 s"
     )
+
+
+def test_bars_of_mpiio_in_the_same_jobs_are_beside_them():
+    """Of tonight, and the median of the nights compared with: blessed ones, else the good."""
+    control, usual = {"open": 0.1, "write": 1.5, "close": 0.1}, {"open": 0.1, "write": 1.4}
+    before = [
+        replace(ran(ago=ago, metrics=metrics(USUAL)), control={"open": 0.1, "write": write})
+        for ago, write in ((5, 9.0), (4, 9.0), (3, 1.3), (2, 1.5))
+    ]
+    last = replace(red(metrics=metrics(TONIGHT)), control=control)
+    of_two = {HDF5: replace(BLESSED, first=night_id(3), last=night_id(2))}
+    for runs, blessed in (([*before, last], of_two), ([*before[2:], last], {})):
+        night = tonight(*runs, blessed=blessed)
+        title, drawn = bars(html(night))
+        assert drawn == [
+            *stacked("hdf5 tonight", TONIGHT),
+            *stacked("hdf5 usual", USUAL),
+            *stacked("mpiio tonight", control),
+            *stacked("mpiio usual", usual),
+        ]
+        assert "; mpiio tonight 1.7 s, of which write 1.5 s; mpiio usual " in title
 
 
 def test_what_is_not_known_has_no_bar():
     title, drawn = bars(html(tonight(red(metrics=metrics(EVERY)))))
-    assert drawn == stacked("tonight", EVERY)
-    assert title.endswith(" in each phase: tonight 3.25 s, of which write 1.2 s")
+    assert drawn == stacked("hdf5 tonight", EVERY)
+    assert title.endswith(" in each phase: hdf5 tonight 3.25 s, of which write 1.2 s")
     _, drawn = bars(html(tonight(red(metrics=metrics(dict.fromkeys(USUAL, 0.0))))))
-    assert drawn == stacked("tonight", dict.fromkeys(USUAL, 0.0)), "of a clock too coarse"
+    assert drawn == stacked("hdf5 tonight", dict.fromkeys(USUAL, 0.0)), "of a clock too coarse"
+
+
+def test_band_of_nights_that_vary_much_leaves_room_for_them():
+    wide = {
+        HDF5: replace(BLESSED, bandwidth=1000.0, spread=1.5, first=night_id(9), last=night_id(1))
+    }
+    runs = [ran(ago=ago, rate=rate) for ago, rate in enumerate((900.0, 1000.0, 1200.0))]
+    night = tonight(*runs, blessed=wide)
+    plot = Plot(svgs(html(night))[0])
+    assert night.cases[0].expected.high > 10_000
+    assert plot.band()[1] == near(plot, 2 * 1.08 * 1200)
+    assert [value for _, value in plot.points("rate")[0]] == [
+        near(plot, rate) for rate in (1200, 1000, 900)
+    ]
+
+
+def test_nights_of_one_day_stand_side_by_side():
+    """As when somebody runs `make nightly` twice, or the demo's twenty."""
+    rates = [7000.0, 6900.0, 7100.0, 1020.0, 1010.0, 1000.0]
+    nights = [
+        (red if rate == 1000 else ran)(night=f"2026-11-20T00{25 + n}00", rate=rate)
+        for n, rate in enumerate(rates)
+    ]
+    plot = Plot(svgs(html(tonight(*nights)))[0])
+    (line,) = plot.points("rate")
+    assert [value for _, value in line] == [near(plot, rate) for rate in rates]
+    assert [b[0] - a[0] for a, b in pairwise(line)] == pytest.approx([316 / 6] * 5, abs=0.2)
+    ((begin, end),) = [(a[0], b[0]) for a, b in plot.points("red")]
+    assert (begin, end) == pytest.approx((366 - 316 / 6, 366), abs=0.11), "only one of them"
+    (change,) = plot.points("change")
+    assert change[0][0] == pytest.approx((50 + 366) / 2, abs=0.11), "not with the day"

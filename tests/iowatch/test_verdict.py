@@ -294,7 +294,7 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
     assert judged(30, slow).kind in ("defect", "regression")
     found = judged(30, slow, blessed)
     assert (found.kind, found.rule) == ("suspect", None), "not so much more"
-    slow = on_lustre(spoil, backend, rng, phase, 4.0)
+    slow = on_lustre(spoil, backend, rng, phase, 8.0)
     found = judged(30, slow, blessed)
     assert (found.kind, found.rule, found.runs) == ("regression", "R3", 1)
     assert f"while MPI-IO is as always: most of it in {phase} (" in found.sentence

@@ -99,7 +99,7 @@ class Settings:
     #: One job says enough if it is this much above either limit, and MPI-IO is not slow beside it.
     #: Tuned: a stall of the metadata server, which MPI-IO meets in the same rounds, does not come
     #: so far.
-    finish_sure: float = 0.2
+    finish_sure: float = 0.3
     #: Else so many jobs must show it. Study: false alarms per 1000 fall from 0.66 to 0.06.
     finish_runs: int = 2
 

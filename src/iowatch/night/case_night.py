@@ -19,7 +19,7 @@ from iowatch.checks import CONTROL, rate_name
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
 from iowatch.history import YEAR
-from iowatch.judge import Past, by_past, medians, usual
+from iowatch.judge import Past, by_past, medians
 from iowatch.metrics import PHASES, control_rate, finishing, is_slow_to_finish, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of
@@ -36,6 +36,9 @@ _SAY_IT_ALL = frozenset(
 )
 #: A bless refuses only what lasts; a reader wants to see what has just begun, at its right place.
 _NEW = replace(NORMAL, change_nights=3, clip=10.0)
+
+
+Phase = tuple[str, float, float | None]  # its name, seconds tonight, and usually
 
 
 @dataclass(frozen=True)
@@ -62,18 +65,19 @@ class Change:
 class Level:
     """A change of the bandwidth that lasts."""
 
-    night: date  # the first of the new level
+    place: int  # among the nights, of the first of the new level
+    night: date
     before: float  # median MiB/s of the nights on either side, back or on to the next change
     after: float
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The nights of a plot, oldest first."""
+    """The nights of a plot, oldest first; of one day there may be several."""
 
     nights: Sequence[date]
     rates: Sequence[float | None]  # MiB/s of the best run; None: no valid run
-    red: Sequence[date]
+    red: Sequence[bool]
     levels: Sequence[Level]
 
     @property
@@ -208,9 +212,7 @@ class CaseNight:
     @cached_property
     def usual(self) -> Mapping[str, float]:
         """The median of each metric on the nights compared with."""
-        blessed = usual(list(self.earlier.values()), self.blessed) if self.blessed else {}
-        runs = (fastest(runs) for runs in self._compared)
-        return blessed or medians([run.metrics for run in runs if run])
+        return medians([run.metrics for run in self._usual_runs])
 
     @cached_property
     def expected(self) -> Expected | None:
@@ -231,6 +233,14 @@ class CaseNight:
     def _compared(self) -> list[Sequence[Run]]:
         return [self.earlier[night] for night in self.good[-COMPARED:]]
 
+    @cached_property
+    def _usual_runs(self) -> list[Run]:
+        """Those of the blessed nights that are on record; without any, the best of the good."""
+        entry, nights = self.blessed, self.earlier.items()
+        blessed = [runs for night, runs in nights if entry and entry.covers(night)]
+        found = [run for runs in blessed for run in runs if run.metrics]
+        return found or [run for runs in self._compared if (run := fastest(runs))]
+
     @property
     def drop(self) -> float | None:
         """The part of the expected bandwidth that is lost; negative: gained."""
@@ -239,13 +249,25 @@ class CaseNight:
         return 1 - self.rate / self.expected.value
 
     @property
-    def phases(self) -> list[tuple[str, float, float | None]]:
+    def phases(self) -> list[Phase]:
         """Each phase with its seconds tonight and usually, in the order of time."""
         return [
             (phase, self.metrics[f"{phase}_s"], self.usual.get(f"{phase}_s"))
             for phase in PHASES
             if f"{phase}_s" in self.metrics
         ]
+
+    @cached_property
+    def control_phases(self) -> list[Phase]:
+        """The same of MPI-IO in the same jobs; nothing if the case is its own control."""
+        tonight = self.best.control if self.best else {}
+        usual = medians([dict(run.control) for run in self._usual_runs]) if tonight else {}
+        return [(phase, tonight[phase], usual.get(phase)) for phase in PHASES if phase in tonight]
+
+    @property
+    def is_slow_to_finish(self) -> bool:
+        """Does finishing the file take so much of the time that the sentence is about it?"""
+        return bool(self.metrics) and is_slow_to_finish(self.metrics, self.usual)
 
     @property
     def changes(self) -> list[Change] | None:
@@ -271,9 +293,8 @@ class CaseNight:
         days = [day_of(night) for night in shown]
         best = [fastest(runs) for runs in shown.values()]
         rates = [run.rate if run else None for run in best]
-        red = [day for day, runs in zip(days, shown.values(), strict=True) if runs[-1].is_red]
-        series = [(day, rate) for day, rate in zip(days, rates, strict=True) if rate]
-        return Trend(days, rates, red, list(_levels(series)))
+        red = [runs[-1].is_red for runs in shown.values()]
+        return Trend(days, rates, red, list(_levels(days, rates)))
 
     # The sentence
 
@@ -292,7 +313,7 @@ class CaseNight:
         rate = self._reached()
         if self.kind in _SAY_IT_ALL:
             return f"{rate}; {self.said}"
-        if is_slow_to_finish(self.metrics, self.usual):
+        if self.is_slow_to_finish:
             return f"{rate}; it {finishing(self.case, self.metrics, self.usual, self._floor())}"
         if not self._is_slow():
             return rate if self.kind is Kind.OK else f"{rate}; {self.said}"
@@ -362,12 +383,14 @@ def _some(hosts: Sequence[str]) -> str:
     return " ".join(hosts[:HOSTS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _levels(series: Sequence[tuple[date, float]]) -> Iterator[Level]:
+def _levels(days: Sequence[date], rates: Sequence[float | None]) -> Iterator[Level]:
     """What the test that guards a bless finds, in the whole and again on both sides."""
+    series = [(place, rate) for place, rate in enumerate(rates) if rate]
     splits = sorted(_splits([math.log(rate) for _, rate in series]))
     for start, split, end in zip([0, *splits], splits, [*splits[1:], len(series)], strict=False):
         before, after = series[start:split], series[split:end]
-        yield Level(after[0][0], *(median(rate for _, rate in part) for part in (before, after)))
+        place, middles = after[0][0], [median(rate for _, rate in part) for part in (before, after)]
+        yield Level(place, days[place], *middles)
 
 
 def _splits(values: Sequence[float]) -> Iterator[int]:

@@ -199,6 +199,22 @@ def read_tables() -> pl.DataFrame:
     return pl.concat(pl.read_csv(file, schema=COLUMNS) for file in files)
 
 
+@dataclass(frozen=True)
+class SlowClose:
+    """What H5Fclose cost on Lustre in the white paper, by its Table 14: Cirrus, all OSTs."""
+
+    writers: int  # the most in that table
+    rates: Mapping[str, float]  # MiB/s of each library
+
+
+def slow_close() -> SlowClose:
+    """The figures of that finding; UserError if the tables are not there."""
+    rows = read_tables().filter(pl.col("system") == "cirrus", pl.col("table") == "14")
+    most = rows["writers"].max()
+    found = rows.filter(pl.col("writers") == most).select("backend", "max")
+    return SlowClose(int(str(most)), dict(found.iter_rows()))
+
+
 def read_prose() -> pl.DataFrame:
     """What the papers state in their text."""
     return pl.read_csv(PUBLISHED / PROSE, schema=PROSE_COLUMNS)

@@ -1,0 +1,64 @@
+"""The system of the demo: this machine's memory as a filesystem, where little disturbs small files.
+
+`run.py` sets DEMO_FILES, the folder to write to, and for the night of the fault DEMO_PRELOAD, the
+library to load into its jobs.
+"""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PRELOAD = os.environ.get("DEMO_PRELOAD")
+
+SWEEP = {
+    "SharedFileWrite": {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [64], "nodes": [1]}
+}
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "demo",
+            "descr": "One small filesystem",
+            "hostnames": [],
+            "partitions": [
+                {
+                    "name": "tmpfs",
+                    "scheduler": "local",
+                    "launcher": "mpirun",
+                    "environs": ["gnu"],
+                    "max_jobs": 1,
+                    "time_limit": "5m",
+                    # Its jobs and those of system local take turns.
+                    "prepare_cmds": [f'exec 9<"{ROOT}" && flock 9'],
+                    "env_vars": [
+                        ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
+                        ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
+                        ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
+                        ["OMPI_MCA_io", "romio321"],
+                        # A rank that waits lets others work, whatever else this machine does.
+                        ["OMPI_MCA_mpi_yield_when_idle", "1"],
+                        *([["LD_PRELOAD", PRELOAD]] if PRELOAD else []),
+                    ],
+                    "extras": {
+                        "filesystem": "tmpfs",
+                        "path": os.environ["DEMO_FILES"],
+                        "type": "tmpfs",
+                        "peak": 460.8e9 / 2**20,  # twelve channels of DDR5-4800
+                        "osts": None,
+                        "cached_reads": True,  # memory is what it is
+                        "writers_per_node": 2,
+                        "keep_days": 60,
+                        "sweeps": {"nightly": SWEEP, "acceptance": SWEEP},
+                    },
+                }
+            ],
+        }
+    ],
+    "environments": [
+        {
+            "name": "gnu",
+            "target_systems": ["demo"],
+            "extras": {"benchio": str(ROOT / "build" / "bin" / "benchio")},
+        }
+    ],
+}
