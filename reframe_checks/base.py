@@ -176,7 +176,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 
     @run_before("run")
     def set_kept(self):
-        self.executable = self.benchio.program
+        self.executable = self.benchio.word
         self.kept = "runs"
         if not self.is_dry_run():
             try:

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,25 +18,33 @@ from reframe.core.exceptions import ReframeError, SanityError
 from iowatch import raw_results
 from iowatch.adopt.spack import read_lock
 from iowatch.files import UserError, no_room
-from iowatch.site import BENCHIO, ROOT, SPACK, require_for_jobs
+from iowatch.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
+from iowatch.site import BENCHIO, SPACK, require_for_jobs
 
-SOURCE = ROOT / "src" / "benchio"
 BUILD = ROOT / "build" / "benchio"
 SPACK_REPO = ROOT / "spack-repo"
 
+#: This session of ReFrame: what Spack has made concrete in it, it does not again.
+SESSION = uuid.uuid4().hex
+
+#: The program while only the shell knows where it is.
+IN_SHELL = '"$program"'
+
 
 class BuiltBenchio(rfm.RunOnlyRegressionTest):
-    """benchio, brought up to date in this checkout; built by Spack; or a site's own."""
+    """benchio: a site's own; built by Spack; brought up to date in this checkout; or on PATH."""
 
     descr = "benchio is built and runs"
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
     local = True
 
-    #: ``cmake``: in this checkout; ``spack``: in a copy of the system's Spack environment.
+    #: ``cmake``: in this checkout; ``spack``: in a copy of the system's Spack environment, which
+    #: all partitions share.
     #:
     #: :default: nothing is built if the environment's extras name a program as ``benchio``;
-    #:     ``spack`` if they name a spec as ``spack``; else ``cmake``
+    #:     ``spack`` if they name a spec as ``spack``; else ``cmake`` if there is a build in this
+    #:     checkout
     build = variable(typ.Str["cmake|spack"], type(None), value=None)
 
     #: What Spack is to build.
@@ -45,8 +54,9 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
 
     #: The program's path.
     #:
-    #: :default: ``benchio`` of the environment's extras, else ``build/bin/benchio``.
-    program = variable(str, value=str(ROOT / "build" / "bin" / "benchio"))
+    #: :default: ``benchio`` of the environment's extras, else ``build/bin/benchio``, else the one
+    #:     on PATH once the environment is loaded
+    program = variable(str, value=str(BUILT_BENCHIO))
 
     #: What a job must do before it runs the program.
     load_cmds = variable(typ.List[str], value=[])
@@ -56,6 +66,9 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
 
     #: SHA-256 of the program, its first 16 digits; empty if only a job can read it.
     digest = variable(str, value="", loggable=True)
+
+    #: Is it looked for on PATH?
+    is_on_path = variable(bool, value=False)
 
     #: Is it taken as it was built, in a checkout that is read-only or somebody else's?
     is_borrowed = variable(bool, value=False)
@@ -76,18 +89,36 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
         if self.build is None and BENCHIO in extras:
             self.program, self.concrete_spec = extras[BENCHIO], extras.get(SPACK, "")
         elif self.build == "spack" or (self.build is None and SPACK in extras):
-            self.build_with_spack(self.spack_spec or extras.get(SPACK) or committed_spec())
+            self.build_with_spack(self.spack_spec or extras.get(SPACK))
+        elif self.build is None and not BUILD.is_dir():
+            self.find_on_path()
         elif may_build():
             # The build tree is persistent and shared: one session at a time brings it up to date.
             # Touched, it is as new as what it was built of, whatever had to be linked anew.
-            built = shlex.quote(f"cmake --build {BUILD} && touch -c {ROOT}/build/bin/benchio")
-            self.prerun_cmds += [f"flock {BUILD}/.lock sh -c {built}"]
+            touch = shlex.join(["touch", "-c", str(BUILT_BENCHIO)])
+            built = shlex.quote(f"{shlex.join(['cmake', '--build', str(BUILD)])} && {touch}")
+            self.prerun_cmds += [f"flock {shlex.quote(f'{BUILD}/.lock')} sh -c {built}"]
         else:
             self.is_borrowed = True
-        self.executable = self.program
+        self.executable = self.word
         self.executable_opts = ["--version"]
 
+    @property
+    def word(self):
+        """The program as one word of a job's shell, which may have a variable to put in."""
+        return re.sub(r"\s", r"\\\g<0>", self.program)
+
+    def find_on_path(self):
+        """The benchio that jobs find: a module of the environment may bring it."""
+        self.is_on_path = True
+        self.program = IN_SHELL  # until it has been found
+        self.prerun_cmds += [
+            "program=$(command -v benchio) || { echo 'no benchio on PATH' >&2; exit 1; }",
+            'echo "$program" >program',
+        ]
+
     def build_with_spack(self, spec):
+        """This spec; None: this checkout's last commit to benchio."""
         environments = SPACK_REPO / "environments"
         system = self.current_system.name
         manifest = environments / system / "spack.yaml"
@@ -101,22 +132,42 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
         self.build, self.time_limit = "spack", "4h"  # with what a site has not installed
         environment = f"environments/{system}"
         spack = f"spack -e {environment}"
+        source = []
+        if spec is None:
+            spec = committed_spec()
+            git = f'packages:benchio:package_attributes:git:"{ROOT.as_uri()}"'
+            source = [f"{spack} config add {shlex.quote(git)}"]
+        # Making it concrete takes minutes: one partition's job does it for all with this environ.
+        shared = Path(rt.runtime().stage_prefix, system, ".spack", self.current_environ.name)
+        session = shlex.quote(f"{SESSION} {spec}")
+        stage = shlex.quote(self.stagedir)
         self.prerun_cmds += [
             "command -v spack >/dev/null || "
             "{ echo 'no spack on PATH: source its setup-env.sh' >&2; exit 1; }",
+            f"mkdir -p {shared} && cd {shared} && exec 8>lock && flock 8",
+            f'if [ "$(cat session 2>/dev/null)" != {session} ]; then',
             # A copy: adding a spec changes it. Its paths stay right: they begin at its own folder.
-            f"rm -rf environments && mkdir environments && ln -sfn {SPACK_REPO}/spack_repo .",
+            "rm -rf session environments && mkdir environments",
+            f"ln -sfn {SPACK_REPO}/spack_repo .",
             f"cp -r {environments}/common.yaml {environments}/{system} environments",
-            f"rm -f {environment}/spack.lock",
+            # Of another time, and perhaps of another Spack, whose lock files this one cannot read.
+            f"rm -rf {environment}/spack.lock {environment}/.spack-env",
+            *source,
             f"{spack} add {shlex.quote(spec)}",
             f"{spack} install",
             # For the jobs, which then need no Spack; with what else there is, such as Darshan.
             f"{spack} load --sh {shlex.join([spec, *others])} >{raw_results.LOADED}",
             f"program=$({spack} location --install-dir {shlex.quote(spec)})/bin/benchio",
             'echo "$program" >program',
+            f"echo {session} >session",
+            "fi",
+            f"rm -rf {stage}/environments",
+            f"cp -r environments program {raw_results.LOADED} {stage}",
+            f"cd {stage} && exec 8>&-",
+            "program=$(cat program)",
             f". ./{raw_results.LOADED}",
         ]
-        self.program = "$program"  # until it has been built
+        self.program = IN_SHELL  # until it has been built
         # A copy, which is kept with the raw results: the next night writes over this one.
         loaded = f"{shlex.quote(self.stagedir)}/{raw_results.LOADED}"
         self.load_cmds = [f"cp {loaded} . && . ./{raw_results.LOADED}"]
@@ -128,12 +179,15 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             return self.assert_spack_built_it()
         if self.is_borrowed and (newer := newer_than(self.program)):
             raise SanityError(f"{self.program} is older than {newer}: {self.advice}")
+        if self.is_on_path and Path("program").exists():
+            self.program = Path("program").read_text().strip()
         if self.job.exitcode != 0:
             full = no_room(Path(self.stagedir), BUILD)
             advice = f"{full}: make some" if full else self.advice
-            raise SanityError(
-                f"{self.program} does not build or run: {advice}; see {self.stagedir}"
-            )
+            what = f"{self.program} does not build or run"
+            if self.program == IN_SHELL:
+                what = "there is no benchio on PATH"
+            raise SanityError(f"{what}: {advice}; see {self.stagedir}")
         return True
 
     @run_after("sanity")
@@ -145,10 +199,16 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
     @property
     def advice(self):
         """What to do if there is no benchio that can be used."""
-        own = "ask whoever owns this checkout to run `make setup`"
+        first = "run `make setup`"
+        if self.is_borrowed:
+            first = "ask whoever owns this checkout to run `make setup`"
+        elif not BENCHIO_SOURCE.is_dir():
+            first = "load what brings it"
+        elif self.is_on_path:
+            first += ", or load what brings it"
         return (
-            f"{own if self.is_borrowed else 'run `make setup`'}, or name a prebuilt one as "
-            f"{BENCHIO!r} in the extras of environment {self.current_environ.name!r}"
+            f"{first}, or name a prebuilt one as {BENCHIO!r} in the extras of environment "
+            f"{self.current_environ.name!r}"
         )
 
     def assert_spack_built_it(self):
@@ -173,7 +233,8 @@ def newer_than(program):
     if not Path(program).exists():
         return None
     built = Path(program).stat().st_mtime
-    sources = (file for folder in ("app", "lib") for file in sorted((SOURCE / folder).iterdir()))
+    folders = (BENCHIO_SOURCE / "app", BENCHIO_SOURCE / "lib")
+    sources = (file for folder in folders for file in sorted(folder.iterdir()))
     return next((file for file in sources if file.stat().st_mtime > built), None)
 
 
@@ -185,7 +246,10 @@ def committed_spec():
         commit = _git("log", "-1", "--format=%H", "--", where)
     except (OSError, subprocess.CalledProcessError) as err:
         said = (getattr(err, "stderr", None) or str(err)).strip().splitlines()[-1]
-        raise ReframeError(f"{ROOT} is no git clone to be built by Spack: {said}") from None
+        raise ReframeError(
+            f"{ROOT} is no git clone to be built by Spack: name a spec with -S "
+            f"spack_spec=benchio@..., or as {SPACK!r} in the extras of the environment ({said})"
+        ) from None
     if changed:
         raise ReframeError(
             f"{where} has changes, and Spack builds commits: commit them, name another spec with "

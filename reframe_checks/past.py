@@ -9,8 +9,9 @@ import reframe.core.runtime as rt
 
 from iowatch import bless, history, references
 from iowatch.files import UserError
+from iowatch.places import reference_folder, reference_values
 from iowatch.run import by_case, night_id
-from iowatch.site import NIGHT, ROOT
+from iowatch.site import NIGHT
 
 from .parameters import SYSTEM
 
@@ -21,16 +22,10 @@ TONIGHT = os.environ.get(NIGHT, "")
 KEPT_AS = TONIGHT or night_id(datetime.now(UTC))
 
 
-def reference_folder():
-    """Where the site's reference values and baselines are."""
-    given = rt.runtime().get_option("general/0/reference_prefix")
-    return Path(given or ROOT / "reference_values").absolute()
-
-
 @cache
 def reference_file():
     """The reference values of the system; BadReference."""
-    return references.ReferenceFile(reference_folder() / f"{SYSTEM.name}.yaml")
+    return references.ReferenceFile(reference_values(SYSTEM.name))
 
 
 @cache

@@ -159,7 +159,7 @@ class IoProfile(BenchioJob):
     def require_pydarshan(self):
         self.skip_if(
             find_spec("darshan") is None,
-            "PyDarshan is missing: pip install -e '.[darshan]' where ReFrame runs",
+            "PyDarshan is missing: pip install darshan where ReFrame runs",
         )
 
     @run_before("run")

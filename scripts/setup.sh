@@ -111,7 +111,9 @@ find_python() {
 
 python_environment() {
     "$python" -m venv --clear .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+    # compat puts src on Python's path; otherwise any folder named iowatch, as in tests, hides ours.
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+        -c tests/constraints.txt --config-settings editable_mode=compat -e '.[test,lint]'
 }
 
 configure() { cmake --fresh -S src/benchio -B build/benchio "${options[@]}"; }
@@ -145,7 +147,7 @@ if [[ -n $debian ]]; then
 fi
 
 python=$(find_python)
-once python .venv "$PWD $("$python" -VV) $(sha256sum pyproject.toml)" python_environment
+once python .venv "$PWD $("$python" -VV) $(sha256sum pyproject.toml tests/constraints.txt)" python_environment
 
 versions=$([[ -z $debian ]] || dpkg-query -W "${packages[@]}")
 once configure build/benchio "${options[*]} ${FC:-} ${FFLAGS:-} $versions" configure

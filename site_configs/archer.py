@@ -4,9 +4,8 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017). Slides: Turner, "CSE Benchmarking", its talk on the same runs.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the project's code. Compute nodes saw no /home: the checkout belongs on /work as well.
@@ -128,7 +127,7 @@ site_configuration = {
             "name": "archer",
             "descr": "ARCHER, Cray XC30, Sonexion Lustre",
             "hostnames": [r"eslogin\d+"],
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "envmod",
             "partitions": [
                 {

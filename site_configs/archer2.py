@@ -5,9 +5,8 @@ Guide: the ARCHER2 user guide, https://docs.archer2.ac.uk/user-guide/, as of Jun
 ends in November 2026.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the project's code, and that it has a directory on all five: most projects have one.
@@ -127,7 +126,7 @@ site_configuration = {
             "name": "archer2",
             "descr": "ARCHER2, HPE Cray EX, Lustre",
             "hostnames": [r"ln\d\d", r"uan\d\d"],
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "lmod",
             "partitions": [
                 {

@@ -4,9 +4,8 @@ Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks": NetCDF
 Darshan on three filesystems. It names no directory, scheduler, module, network or number of cores.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the user who has the directories.
@@ -128,7 +127,7 @@ site_configuration = {
             "name": "c3hpc",
             "descr": "C3HPC, Trieste: Lustre, NFS and local disks",
             "hostnames": [r"c3hpc", r"hpc\.c3e"],  # to confirm
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "partitions": [
                 {
                     "name": filesystem["filesystem"],

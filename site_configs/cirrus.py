@@ -5,9 +5,8 @@ Architectures", version 1.4 (2017): an SGI ICE XA, 280 nodes of 36 cores, DDN EX
 jobs are run is not in WP: it is from the Cirrus user guide of those days. Today Cirrus has Slurm.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the project's code, and its directory.
@@ -71,7 +70,7 @@ site_configuration = {
             "name": "cirrus",
             "descr": "Cirrus in 2017, SGI ICE XA, DDN Lustre",
             "hostnames": [r"cirrus-login\d+"],
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "envmod",
             "partitions": [
                 {

@@ -5,9 +5,8 @@ Architectures", version 1.4 (2017). How jobs are run is not in WP: it is from it
 scripts of those days. The COSMA5 of today is another machine.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the project's code, and its directory.
@@ -49,7 +48,7 @@ site_configuration = {
             "name": "cosma5",
             "descr": "COSMA5 in 2017, DDN GPFS",
             "hostnames": [r"login5[a-z]"],  # to confirm
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "envmod",
             "partitions": [
                 {

@@ -4,9 +4,8 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017). How jobs are run is not in WP: it is taken from COSMA5.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the project's code, and its directory.
@@ -61,7 +60,7 @@ site_configuration = {
             "name": "cosma6",
             "descr": "COSMA6 in 2017, DDN EXAScaler Lustre",
             "hostnames": [r"login6[a-z]"],  # to confirm
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "envmod",
             "partitions": [
                 {

@@ -5,9 +5,8 @@ Architectures", version 1.4 (2017). How jobs are run is not in WP: it is from CE
 users' job scripts of those days. Today Lotus has Slurm.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the group workspace.
@@ -48,7 +47,7 @@ site_configuration = {
             "name": "jasmin",
             "descr": "JASMIN Lotus in 2017, Panasas",
             "hostnames": [r"jasmin-sci\d+"],
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "envmod",
             "partitions": [
                 {

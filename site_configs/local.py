@@ -4,15 +4,14 @@ It is never chosen by host name (`--system local` must be typed), so that it can
 system.
 """
 
-from pathlib import Path
+from iowatch.places import ROOT, results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 FILESYSTEMS = [
     {
         "filesystem": "disk",
-        "path": str(ROOT / "build" / "scratch"),
+        "path": str(results() / "scratch"),
         "type": ["ext4", "xfs", "btrfs", "overlay", "zfs"],
         # A PCIe 5.0 x4 link, as of the fastest NVMe drives: 32 GT/s x 4 lanes x 128/130 / 8.
         "peak": 15.75e9 / MIB,
@@ -88,7 +87,7 @@ site_configuration = {
             "name": "local",
             "descr": "One machine: a disk and memory",
             "hostnames": [],
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "partitions": [
                 {
                     "name": filesystem["filesystem"],

@@ -4,9 +4,8 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017).
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the project's code. WP has the filesystems' names and where they are mounted; it
@@ -61,7 +60,7 @@ site_configuration = {
             "name": "rdf-dac",
             "descr": "UK-RDF Data Analytic Cluster, DDN GPFS",
             "hostnames": [r"rdf-comp"],  # to confirm
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "envmod",
             "partitions": [
                 {

@@ -1,10 +1,15 @@
 """ReFrame settings that all systems share. RFM_PREFIX moves everything that is written."""
 
-import os
-from pathlib import Path
+try:
+    from iowatch.files import UserError
+    from iowatch.places import results
+except ImportError as err:  # ReFrame would only say which file it could not load
+    raise SystemExit(f"error: iowatch cannot be imported ({err}): source its env.sh") from None
 
-ROOT = Path(__file__).resolve().parents[1]
-PREFIX = Path(os.environ.get("RFM_PREFIX", ROOT / "results"))
+try:
+    PREFIX = results()
+except UserError as err:
+    raise SystemExit(f"error: {err}") from None
 if not PREFIX.is_absolute():  # ReFrame is somewhere else while it reads this, and so are jobs
     raise SystemExit(f"error: RFM_PREFIX is {str(PREFIX)!r}: it must be an absolute path")
 try:

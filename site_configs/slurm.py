@@ -4,9 +4,8 @@ It can be listed and dry-run as it is. README.md, next to it, explains every key
 `iowatch site new NAME` writes such a file from what it finds on a login node.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # Replace: what `sbatch` wants of every job. No other job may share the nodes.
@@ -93,7 +92,7 @@ site_configuration = {
             "name": "slurm",
             "descr": "Template of a Slurm cluster",
             "hostnames": [],  # Replace: login nodes, such as r"login\d+"
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "modules_system": "lmod",  # or "envmod" (Environment Modules), or "nomod"
             "partitions": [
                 {

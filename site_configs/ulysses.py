@@ -4,9 +4,8 @@ Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks", exerci
 OSTs, one at a time. How jobs are run is not in it: that is from users' notes on the old Ulysses.
 """
 
-from pathlib import Path
+from iowatch.places import results
 
-ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 
 # To confirm: the user who has the directory.
@@ -51,7 +50,7 @@ site_configuration = {
             "name": "ulysses",
             "descr": "Ulysses, SISSA, Lustre",
             "hostnames": [r"frontend[12]"],
-            "prefix": str(ROOT / "results"),
+            "prefix": str(results()),
             "partitions": [
                 {
                     "name": "lustre",

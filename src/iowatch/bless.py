@@ -31,6 +31,7 @@ from iowatch.detector.baseline import (
 )
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import BadYaml, UserError, load_yaml, text_of, whole
+from iowatch.places import reference_folder, reference_values
 from iowatch.run import Nights, Run, day_of, night_id
 
 HEADER = """\
@@ -237,10 +238,13 @@ def bless(
     dry_run: bool,
 ) -> Blessing:
     """Bless each case for which the nights allow it; a case that is refused keeps its baseline."""
-    if not os.access(folder, os.R_OK | os.X_OK):
+    values = folder / f"{system}.yaml"
+    if folder == reference_folder() and reference_values(system) != values:
+        pass  # those that are shipped: the site's own folder may begin with this baseline
+    elif not os.access(folder, os.R_OK | os.X_OK):
         raise UserError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
-    if not (folder / f"{system}.yaml").is_file():
-        raise UserError(f"{folder / system}.yaml: there is no such file: --folder names its folder")
+    elif not values.is_file():
+        raise UserError(f"{values}: there is no such file: --folder names its folder")
     blessed, refused = {}, {}
     for case, nights in cases.items():
         try:
@@ -253,7 +257,7 @@ def bless(
         return Blessing(read(system, folder), blessed, refused, None)
     path = path_of(system, folder)
     try:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with process_lock(path.parent / ".lock") as is_held:
             if not is_held:
                 raise UserError(f"{folder}: another bless is at work: try again")

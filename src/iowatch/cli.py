@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from iowatch import bless, history, report, tables
+from iowatch import __version__, bless, history, report, tables
 from iowatch.adopt import site_new, spack
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
@@ -28,8 +28,9 @@ from iowatch.night import mail, session
 from iowatch.night import nightly as nights
 from iowatch.night.gate import Night
 from iowatch.paper import published
+from iowatch.places import made, prepare, reference_folder, shell_lines
 from iowatch.run import Run, by_case, day_of
-from iowatch.site import ACCEPTANCE, NIGHTLY, ROOT, read_site, results_database
+from iowatch.site import ACCEPTANCE, NIGHTLY, read_site, results_database
 
 DAY = "%Y-%m-%d"
 
@@ -64,25 +65,41 @@ app = App(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of every command
     rich_markup_mode="markdown",  # which fills paragraphs
 )
 EVERY_NIGHT, PAST = "Every night", "The past"
 TESTS_AND_PAPER = "Acceptance, and the white paper"
+SITES = "Sites"
 
 Databases = Annotated[
     list[Path] | None,
     typer.Option("--db", help="ReFrame's database, may be repeated.", show_default="its own"),
 ]
 ReferenceValues = Annotated[
-    Path, typer.Option("--folder", help="Folder of SYSTEM.yaml.", show_default="reference_values")
+    Path | None,
+    typer.Option("--folder", help="Folder of SYSTEM.yaml.", show_default="the site's own"),
 ]
 Matching = Annotated[
     str, typer.Option("--case", help="Only cases that match this regular expression.")
 ]
 
 
+def say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"iowatch {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def iowatch() -> None:
+def iowatch(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=say_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Guard the parallel I/O of an HPC centre: measure, verify, judge, report.
 
     A new site: iowatch site new, then iowatch nightly --record; iowatch bless once a case has 20
@@ -93,8 +110,10 @@ def iowatch() -> None:
 
     A procurement: iowatch nightly --sweep acceptance, then iowatch accept.
 
-    Environment: RFM_CONFIG_FILES names the configuration of the site (env.sh sets it), RFM_PREFIX
-    the folder of results, RFM_REFERENCE_PREFIX that of reference values.
+    Environment: IOWATCH_SITE_DIR names the folder of the site's own site_configs, reference_values
+    and results; without it, they are in the checkout, or in the folder iowatch of your home.
+    RFM_PREFIX names another folder of results, RFM_REFERENCE_PREFIX another one of reference
+    values, and RFM_CONFIG_FILES further files of ReFrame's configuration.
 
     Exit code: 0 all is well, 1 something is red or refused, 2 a mistake in what was given, 3 what
     there is to say cannot be printed; each command says what else.
@@ -104,6 +123,8 @@ def iowatch() -> None:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    with one_line_errors():
+        prepare()
 
 
 @contextmanager
@@ -122,7 +143,9 @@ def needs_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as err:
-        raise UserError(f"{err.name} is missing: pip install -e '{ROOT}[{extra}]'") from None
+        raise UserError(
+            f"{err.name} is missing: pip install {err.name}, or iowatch with its extra {extra!r}"
+        ) from None
 
 
 def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
@@ -409,7 +432,7 @@ def bless_command(
     last: Annotated[datetime | None, typer.Option("--to", formats=[DAY], help="Last day.")] = None,
     who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
     db: Databases = None,
-    folder: ReferenceValues = published.PUBLISHED.parent,
+    folder: ReferenceValues = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
 ) -> None:
     """Make good nights the baseline: 0 all cases blessed, 1 some refused, 2 wrong usage."""
@@ -433,6 +456,7 @@ def bless_command(
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"
         days = _day(first), _day(last)
         name = system.partition(":")[0]
+        folder = folder or reference_folder()
         blessing = bless.bless(name, folder, cases, count, *days, who, why, dry_run)
     tables.show_blessing(blessing, Console(highlight=False))
     raise typer.Exit(1 if blessing.refused else 0)
@@ -539,11 +563,11 @@ def figures_command(
 @app.command("references", rich_help_panel=TESTS_AND_PAPER)
 def references_command(
     system: Annotated[str, typer.Argument(help="System of the published tables, such as archer.")],
-    folder: ReferenceValues = published.PUBLISHED.parent,
+    folder: ReferenceValues = None,
 ) -> None:
     """Write a system's reference values from the published tables."""
     with one_line_errors():
-        print(published.write_references(system, folder))
+        print(published.write_references(system, folder or made(reference_folder())))
 
 
 site_app = typer.Typer(no_args_is_help=True)
@@ -562,8 +586,9 @@ def site_new_command(
         typer.Option(help="Directory to measure, may be repeated.", show_default="what is found"),
     ] = None,
     folder: Annotated[
-        Path, typer.Option(help="Where the file is written.", show_default="site_configs")
-    ] = site_new.SITES,
+        Path | None,
+        typer.Option(help="Where the file is written.", show_default="the site's own"),
+    ] = None,
 ) -> None:
     """Look at this machine, a centre's login node, and write site_configs/NAME.py."""
     with one_line_errors():
@@ -587,4 +612,14 @@ def site_environs_command(
         print(spack.environs(environment, system))
 
 
-app.add_typer(site_app, name="site", rich_help_panel="Sites")
+app.add_typer(site_app, name="site", rich_help_panel=SITES)
+
+
+@app.command("env", rich_help_panel=SITES)
+def env_command() -> None:
+    """Print what a shell needs to use ReFrame itself: eval "$(iowatch env)".
+
+    Then reframe -c "$IOWATCH_CHECKS" -l --system local lists the checks of a system. In a checkout,
+    source env.sh does the same.
+    """
+    print(shell_lines())

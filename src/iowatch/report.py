@@ -22,10 +22,11 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.gate import Known, Night, by_hand, faults, on_record
 from iowatch.paper.published import SlowClose, slow_close
+from iowatch.places import reference_folder
 from iowatch.plots import Trends, paper_plot, phase_plot
 from iowatch.references import Reference
 from iowatch.run import day_of
-from iowatch.site import read_site, reference_folder
+from iowatch.site import read_site
 
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 

@@ -35,10 +35,8 @@ from iowatch.checks import (
     read_text,
 )
 from iowatch.files import UserError
+from iowatch.places import activate
 from iowatch.run import Promise
-
-ROOT = Path(__file__).resolve().parents[2]
-CHECKS_FOLDER = ROOT / "reframe_checks"
 
 #: The environment variable with the id of the night that a session of ReFrame belongs to.
 NIGHT = "IOWATCH_NIGHT"
@@ -49,7 +47,7 @@ JOB_TMPDIR = "IOWATCH_TMPDIR"
 NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
 SWEEPS = (NIGHTLY, ACCEPTANCE)
 
-#: Optional, in the extras of an environment: a prebuilt benchio to use instead of this checkout's.
+#: Optional, in the extras of an environment: the benchio to use instead of the one that is found.
 BENCHIO = "benchio"
 
 #: The keys that the extras of a partition may have besides those that they must have.
@@ -268,11 +266,6 @@ def results_database() -> Path:
     return _database(_configuration("generic"))
 
 
-def reference_folder() -> Path:
-    """Where the checks find reference values and baselines."""
-    return Path(os.environ.get("RFM_REFERENCE_PREFIX") or ROOT / "reference_values").absolute()
-
-
 def _database(config: Any) -> Path:
     given = os.environ.get("RFM_SQLITE_DB_FILE") or config.get("storage/0/sqlite_db_file")
     return Path(os.path.expandvars(given)).expanduser()
@@ -294,7 +287,7 @@ def _configuration(system: str) -> Any:
     except SystemExit as err:  # a configuration file of ours that refuses to go on
         raise UserError(str(err.code).removeprefix("error: ")) from None
     except Exception as err:
-        where = ", ".join(found) or "RFM_CONFIG_FILES, which is not set: source env.sh"
+        where = ", ".join(found) or f"RFM_CONFIG_FILES, which is not set: {activate()}"
         raise UserError(f"--system {system}: {_why(err)}: see {where}") from None
     return site
 

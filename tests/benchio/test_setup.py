@@ -58,8 +58,9 @@ def test_running_benchio_maps_only_the_parallel_libraries(benchio: Path, tmp_pat
 
 def test_set_up_again_changes_nothing() -> None:
     # It would make .venv anew, from which this test runs.
-    needed = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    assert needed in (ROOT / ".venv/.stamp").read_text(), "pyproject.toml changed: run make setup"
+    for name in ("pyproject.toml", "tests/constraints.txt"):
+        needed = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
+        assert needed in (ROOT / ".venv/.stamp").read_text(), f"{name} changed: run make setup"
     # The sources may have changed, too.
     assert run([ROOT / "scripts/setup.sh"], timeout=600).code == 0
     products = [*(ROOT / "build").glob("*/.stamp"), ROOT / ".venv/.stamp"]
@@ -79,8 +80,12 @@ def elsewhere(tmp_path: Path) -> Callable[..., Run]:
     """elsewhere(hidden, fakes): runs set-up in a copy of the project on a machine that lacks the
     hidden commands and whose fakes (name: shell text) stand before the real ones."""
     copy = tmp_path / "project"
-    for name in ("scripts", "src", "pyproject.toml"):
+    for name in (
+        *("scripts", "src", "reframe_checks", "site_configs", "reference_values"),
+        *("pyproject.toml", "README.md", "LICENSE", "tests/constraints.txt"),
+    ):
         source = ROOT / name
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, copy / name)
         else:

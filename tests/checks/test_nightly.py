@@ -1,7 +1,6 @@
 """`iowatch nightly` with the real ReFrame and benchio: nothing passes quietly."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from checks.conftest import new_site
 from iowatch import history
 from iowatch.references import Reference
 
-ROOT = Path(__file__).parents[2]
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
 HDF5 = CASE.format("real", "hdf5")
 REFERENCES = f"""
@@ -170,7 +168,6 @@ def test_what_cannot_be_asked_for_is_one_line(site, tmp_path):
         "/proc/iowatch cannot be made (No such file or directory): set RFM_PREFIX to a folder"
     )
     with_variable("RFM_PREFIX", "/proc/iowatch", sentence)
-    with_variable("PATH", str(tmp_path), "no reframe on PATH")
     for text, said in (("x = (", "broken.py, line 1"), (None, "No such file"), ("x = 1", "valid")):
         broken = site.folder / "broken.py"
         broken.unlink(missing_ok=True)
@@ -184,17 +181,3 @@ def test_what_cannot_be_asked_for_is_one_line(site, tmp_path):
         f"small:memory: the partition's extras have no 'peak': add it in {site.folder}/small.py"
     )
     assert_usage_error(site.iowatch(), sentence)
-
-
-def test_env_sh_works_from_any_directory(tmp_path):
-    script = (
-        f"source '{ROOT}/env.sh' && source '{ROOT}/env.sh' && echo $RFM_CONFIG_FILES && echo $PATH"
-    )
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    files, path = done.stdout.splitlines()
-    assert files.split(":")[0] == f"{ROOT}/site_configs/settings.py"
-    sites = {str(file) for file in (ROOT / "site_configs").glob("*.py")}
-    assert sorted(files.split(":")) == sorted(sites)
-    assert path.split(":").count(f"{ROOT}/.venv/bin") == 1

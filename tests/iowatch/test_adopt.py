@@ -19,6 +19,7 @@ from login_node import (
     files,
 )
 
+from iowatch import places
 from iowatch.adopt import machine, mounts, site_new
 from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
@@ -145,12 +146,13 @@ def facts(tmp_path, monkeypatch, mounted, commands):
     commands(sinfo=SINFO, scontrol=config, lfs=osts + STRIPE_OLD, benchio=BENCHIO)
     mounted(("lustre", "fs2"), ("gpfs", "epsrc"), ("wekafs", "weka"), ("nfs", "home"))
     files(tmp_path / "class", INFINIBAND)
-    monkeypatch.setattr(site_new, "ROOT", tmp_path)  # where no benchio is built
+    monkeypatch.setattr(site_new, "BUILT_BENCHIO", tmp_path / "none")
+    monkeypatch.setenv("RFM_PREFIX", str(tmp_path / "results"))
     monkeypatch.setattr(site_new, "LINKS", tmp_path / "class")
     monkeypatch.setattr(site_new.socket, "gethostname", lambda: "eslogin003.site.org")
     for name in ("LMOD_CMD", "MODULES_CMD", "MODULESHOME", "LOADEDMODULES"):
         monkeypatch.delenv(name, raising=False)
-    return lambda: site_new.look("archer", [], site_new.SITES)
+    return lambda: site_new.look("archer", [])
 
 
 def load(text, tmp_path):
@@ -316,10 +318,12 @@ def test_no_folder(tmp_path):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout of its own."""
-    for name in ("site_configs", "reference_values"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(site_new, "ROOT", tmp_path)
-    monkeypatch.setattr(site_new, "SITES", tmp_path / "site_configs")
+    for name in ("site_configs", "reference_values", "src/benchio"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "env.sh").touch()
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(places, "BENCHIO_SOURCE", tmp_path / "src/benchio")
+    monkeypatch.delenv("IOWATCH_SITE_DIR", raising=False)
     monkeypatch.delenv("RFM_REFERENCE_PREFIX", raising=False)
     return tmp_path
 

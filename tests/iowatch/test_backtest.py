@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import random
 
 import pytest
@@ -195,11 +196,17 @@ def test_a_malformed_table_is_one_line_of_error(table):
         (["a,0,0,1,0,"], "line 2: control_max_mib_s is '0'"),
         (["a,0,0,1,1,1.5"], "line 2: finish_fraction is '1.5'"),
         (["a,1.5,0,1,1,"], "line 2: night is '1.5'"),
-        (["a,,0,1,1,"], "line 2: night is None"),
-        ([",1,0,1,1,"], "line 2: case is None"),
+        (["a,,0,1,1,"], "line 2: night is empty"),
+        ([",1,0,1,1,"], "line 2: case is empty"),
         (["a,0,-1,1,1,"], "line 2: run is '-1'"),
         (["a,0,0,1,,", "a,0,0,2,,"], "case a, night 0, run 0 is there twice"),
-        (["a,0,0,1,,,,,"], "cannot be read as a CSV table"),
+        (["a,1_0,0,1,1,"], "line 2: night is '1_0'"),
+        (
+            ["a,0,0,1,,,,,"],
+            "cannot be read as a CSV table: line 2 has 9 cells, and the first line 6",
+        ),
+        (["a,0,0,1"], "cannot be read as a CSV table: line 2 has 4 cells"),
+        (['a,0,0,"1'], "cannot be read as a CSV table"),
     ):
         path = table(lines)
         with pytest.raises(UserError) as error:
@@ -211,13 +218,18 @@ def test_a_malformed_table_is_one_line_of_error(table):
 
 def test_what_is_no_table_is_one_line_of_error(tmp_path):
     path = tmp_path / "x.csv"
-    for content in (b"", b"case;night\n1;2\n", b"\xff\xfe\x00a,b\n\x81"):
+    for content in (b"", b"case;night\n1;2\n", b"\xff\xfe\x00a,b\n\x81", b"case,run,case\na,0,b\n"):
         path.write_bytes(content)
         for bad in (path, tmp_path, tmp_path / "missing.csv"):
             with pytest.raises(UserError) as error:
                 read(bad)
             assert str(error.value).startswith(str(bad))
             assert "\n" not in str(error.value)
+    odd = tmp_path / os.fsdecode(b"\xe9t\xe9.csv")  # a name that is no UTF-8
+    with pytest.raises(UserError, match=r"\?t\?.csv: cannot be read as a CSV table: No such file"):
+        read(odd)
+    odd.write_text(f"{HEADER}\na,0,0,1000,,\n")
+    assert list(read(odd)) == ["a"]
 
 
 def test_a_missing_column_is_named_with_what_is_needed(table):

@@ -54,7 +54,7 @@ def test_figures_4_to_21_show_all_tables():
 
 def test_every_published_value_is_on_its_figure():
     for number in range(4, 22):
-        assert_all_is_drawn(figure(number), read_tables().to_dicts())
+        assert_all_is_drawn(figure(number), read_tables())
 
 
 def assert_all_is_drawn(shown, rows):

@@ -29,7 +29,7 @@ from iowatch.verdict import Kind
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "reference_values"
 SYSTEMS = sorted(file.stem for file in FILES.glob("*.yaml"))
-ROWS = read_tables().rows(named=True)
+ROWS = read_tables()
 HDF5 = case("SharedFileWrite", "archer:fs2/gnu", local_size=(8, 8, 8), writers=2)
 MPIIO = changed(HDF5, backend="mpiio")
 
@@ -498,5 +498,5 @@ def test_what_is_written_is_whole_or_not_there(tmp_path, monkeypatch):
         write_references("jasmin", folder)
     assert [file.read_text() for file in folder.iterdir()] == ["old"]
     monkeypatch.setattr(published, "PUBLISHED", tmp_path)
-    with pytest.raises(UserError, match="has no tables: install iowatch from its checkout"):
+    with pytest.raises(UserError, match="has no tables: install iowatch again"):
         references("local")

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -13,9 +14,6 @@ from iowatch.checks import CHECKS
 ROOT = Path(__file__).parents[2]
 CHECKS_FOLDER = ROOT / "reframe_checks"
 SOURCES = ROOT / "src/iowatch"
-
-#: Of what ReFrame brings, this alone takes so long to load that every job script would feel it.
-SLOW = "polars"
 
 LOADED = """
 import json, sys
@@ -71,8 +69,37 @@ def test_what_the_checks_import_needs_only_reframes_dependencies():
     assert modules <= set(loaded)
     installed = metadata.packages_distributions()
     used = {plain(one) for name in names for one in installed.get(name, ())}
-    assert used - {"iowatch", "setuptools"} <= needed("reframe-hpc") - {SLOW}
+    assert used - {"iowatch", "setuptools"} <= needed("reframe-hpc")
     assert {"pyyaml", "jsonschema", "fasteners"} <= used, "the rule sees what is imported"
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
+    """Somebody else's dependency may go with their next version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    words = [*project["project"]["dependencies"], *extras["report"], *extras["darshan"]]
+    declared = {plain(re.match(r"[\w-]+", one)[0]) for one in words}
+    assert all(re.search(r">=\d", one) for one in words), "from which version on"
+    installed = metadata.packages_distributions()
+    used = {
+        plain(distribution)
+        for folder in (SOURCES, CHECKS_FOLDER, ROOT / "site_configs")
+        for file in folder.rglob("*.py")
+        for _, modules in imports(file)
+        for module in modules
+        if (top := module.partition(".")[0]) not in {"iowatch", *sys.stdlib_module_names}
+        for distribution in installed[top]
+    }
+    assert used == declared
+
+
+def test_every_folder_of_python_is_in_the_package():
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {name: ROOT / path for name, path in setuptools["package-dir"].items() if name}
+    here = {file.parent for file in SOURCES.rglob("*.py")}
+    found = {".".join(folder.relative_to(SOURCES.parent).parts) for folder in here}
+    assert set(setuptools["packages"]) == found | set(folders)
+    assert all(folder.is_dir() for folder in folders.values())
 
 
 def test_iowatch_imports_no_check_and_the_detector_needs_nothing():

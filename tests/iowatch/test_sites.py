@@ -276,11 +276,16 @@ def test_one_partition_of_a_site():
     }
 
 
-def test_where_results_are(monkeypatch, tmp_path):
-    prefix = Path(os.environ["RFM_PREFIX"])
-    for name, module in list(sys.modules.items()):  # or the prefix is that of another test
+def forget_configurations(monkeypatch):
+    """What ReFrame has read is read again."""
+    for name, module in list(sys.modules.items()):
         if Path(getattr(module, "__file__", None) or "").parent == ROOT / "site_configs":
             monkeypatch.delitem(sys.modules, name)
+
+
+def test_where_results_are(monkeypatch, tmp_path):
+    prefix = Path(os.environ["RFM_PREFIX"])
+    forget_configurations(monkeypatch)  # or the prefix is that of another test
     found = read_site("local")
     assert (found.prefix, found.database) == (prefix, prefix / "results.db")
     assert site.results_database() == prefix / "results.db"
@@ -300,6 +305,8 @@ def test_where_results_are(monkeypatch, tmp_path):
         with pytest.raises(UserError, match=said):
             read_site("local")
     monkeypatch.delenv("RFM_PREFIX")
+    monkeypatch.delenv("IOWATCH_SITE_DIR", raising=False)
+    forget_configurations(monkeypatch)
     if os.access(ROOT, os.W_OK):
         assert read_site("local").prefix == ROOT / "results"
 

@@ -12,12 +12,12 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spack(tmp_path_factory: pytest.TempPathFactory) -> Spack:
+def spack(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Spack:
     program = find_spack()
     if program is None:
         pytest.skip("there is no Spack: set SPACK_ROOT, or put spack on PATH")
     spack = Spack(program, tmp_path_factory.mktemp("spack"))
-    spack.set_up()
+    spack.set_up(clone)
     return spack
 
 

@@ -46,16 +46,22 @@ def make_clone(folder: Path) -> None:
 
 
 def link_environments(clone: Path, folder: Path) -> None:
-    """Copies the environments of a clone, with its recipes, whose sources are its own."""
+    """Copies the environments of a clone, with its recipes."""
     shutil.copytree(clone / "spack-repo/environments", folder / "environments")
     (folder / "spack_repo").symlink_to(clone / "spack-repo/spack_repo")
+
+
+def sources(clone: Path) -> dict[str, object]:
+    """Where ours come from: what a site says once in its packages.yaml."""
+    git = {"package_attributes": {"git": clone.as_uri()}}
+    return {"benchio": git, "iowatch": git}
 
 
 def externals() -> dict[str, object]:
     """What would take long to build, or would have to be fetched."""
     here = ".".join(map(str, sys.version_info[:3]))
     found = {"python": (here, sys.prefix), "reframe": (version("reframe-hpc"), sys.prefix)}
-    for name in ("fasteners", "jinja2", "polars", "rich", "typer"):
+    for name in ("fasteners", "jinja2", "jsonschema", "markupsafe", "pyyaml", "rich", "typer"):
         found[f"py-{name}"] = (version(name), sys.prefix)
     if NETCDF_FORTRAN.is_dir():
         found["netcdf-fortran"] = ("4.5.4", str(NETCDF_FORTRAN))
@@ -76,7 +82,7 @@ class Spack:
     def wrapper(self) -> Path:
         return self.folder / "bin" / "spack"
 
-    def set_up(self) -> None:
+    def set_up(self, clone: Path) -> None:
         scope = self.folder / "scope"
         config = {
             "install_tree": {"root": str(self.folder / "store")},
@@ -85,7 +91,10 @@ class Spack:
         }
         scope.mkdir(parents=True)
         (scope / "config.yaml").write_text(yaml.safe_dump({"config": config}))
-        (scope / "packages.yaml").write_text(yaml.safe_dump({"packages": externals()}))
+        packages = externals() | sources(clone)
+        (scope / "packages.yaml").write_text(yaml.safe_dump({"packages": packages}))
+        modules = {"default": {"roots": {"tcl": str(self.folder / "modules")}, "enable": ["tcl"]}}
+        (scope / "modules.yaml").write_text(yaml.safe_dump({"modules": modules}))
         self.wrapper.parent.mkdir()
         self.wrapper.write_text(f'#!/bin/sh\nexec "{self.program}" -C "{scope}" "$@"\n')
         self.wrapper.chmod(0o755)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from spack.instance import PACKAGES, RELEASE, ROOT, git
 
-from iowatch.site import CHECKS_FOLDER
+from iowatch.places import CHECKS_FOLDER
 
 ENVIRONMENTS = ROOT / "spack-repo/environments"
 SYSTEMS = sorted({path.stem for path in (ROOT / "site_configs").glob("*.py")} - {"settings"})
@@ -50,7 +50,9 @@ def test_every_system_has_an_environment_that_shares_what_is_common():
         found = environment(system)
         assert found["include"] == ["../common.yaml"], system
         # A variant that is not named could be dropped for a dependency that is not to be had.
-        (spec,) = found["specs"]
+        spec, *others = found["specs"]
+        # Debian has neither of what second opinions need, and its environment is for trying.
+        assert others == ([] if system in (VERSIONS, "local") else ["darshan-runtime", "ior+hdf5"])
         if system == VERSIONS:  # which all concretize alone, with what else they need
             (spec,), versions = spec["matrix"]
             assert len(versions) > 1
@@ -58,6 +60,9 @@ def test_every_system_has_an_environment_that_shares_what_is_common():
             assert found["concretizer"] == {"unify": False}
             assert "hdf5" not in found["packages"]
         assert "+hdf5+netcdf" in spec, system
+        # Where a compiler is named, no other that Spack knows of takes its place.
+        for external in found.get("packages", {}).get("gcc", {}).get("externals", ()):
+            assert f"%{external['spec'].split()[0]}" in spec, system
         for name, package in found.get("packages", {}).items():
             for external in package.get("externals", ()):
                 assert external["spec"].startswith(f"{name}@"), (system, name)
@@ -68,11 +73,23 @@ def test_iowatch_needs_there_what_it_needs_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.match(r"[\w-]+", words)[0] for words in project["dependencies"]}
     named = {"reframe-hpc": "reframe"}
-    wanted = {named.get(name, f"py-{name}") for name in needed}
-    recipe = dict(re.findall(r'depends_on\("([\w-]+)(@\S+)?",', IOWATCH))
+    wanted = {named.get(name, f"py-{name.lower()}") for name in needed}
+    needs, for_report = IOWATCH.split('    with when("+report"):\n')
+    recipe = dict(re.findall(r'^    depends_on\("([\w-]+)(@\S+)?",', needs, re.MULTILINE))
     assert recipe.keys() - {"python"} == wanted
+    report = {re.match(r"\w+", words)[0] for words in project["optional-dependencies"]["report"]}
+    listed = re.findall(r'^        depends_on\("py-(\w+)",', for_report, re.MULTILINE)
+    assert set(listed) == report - {"weasyprint"}  # of which Spack has no recipe
     assert recipe["python"] == f"@{project['requires-python'].removeprefix('>=')}:"
-    assert "@" + re.search(r"reframe-hpc==(\d+\.\d+)", str(project))[1] == recipe["reframe"]
+    assert "@" + re.search(r"reframe-hpc>=(\d+\.\d+)", str(project))[1] == recipe["reframe"]
+
+
+def test_recipes_say_nothing_of_the_machine_that_reads_them():
+    """Where the sources are is a site's to say; who installs is not who loads."""
+    for recipe in (BENCHIO, IOWATCH):
+        assert not re.search(
+            r"__file__|Path\.home|os\.environ|^    (git|url) = ", recipe, re.MULTILINE
+        )
 
 
 def test_what_iowatch_reads_is_installed_with_it():
@@ -81,6 +98,7 @@ def test_what_iowatch_reads_is_installed_with_it():
     folders = re.findall(r'"([^"]+)"', listed)
     for place in (
         CHECKS_FOLDER,
+        ROOT / "spack-repo",
         ROOT / "reference_values",
         ROOT / "site_configs",
         *read_by_the_package(),
@@ -98,9 +116,10 @@ def read_by_the_package():
 def test_the_recipes_of_a_release_agree_and_it_has_its_version():
     assert RELEASE.findall(BENCHIO) == RELEASE.findall(IOWATCH) != []
     ((number, _),) = RELEASE.findall(BENCHIO)
+    assert f'for one in ("main", "{number}"):' in IOWATCH
     build = at_release("src/benchio/CMakeLists.txt")
     assert f"project(benchio VERSION {number} " in build
-    assert f'version = "{number}"' in at_release("pyproject.toml")
+    assert f'version = "{number}"' in at_release("pyproject.toml")  # __init__.py has it since then
     assert OPTIONS.keys() == VARIANTS.keys() != set()
     later = {name for name, rest in VARIANTS.items() if 'when="@main"' in rest}
     assert {name for name, option in OPTIONS.items() if option not in build} == later

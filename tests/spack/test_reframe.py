@@ -111,27 +111,56 @@ def test_a_site_can_ask_for_a_spec(reframe, copy, tmp_path, options, command):
 #: Spack's part without its work: what it would install is there already.
 STAND_IN = """\
 #!/bin/sh
+echo "$*" >>{lock}.asked
 case "$*" in
+*" add "*) [ ! -e environments/local/spack.lock ] ;; # what another Spack wrote cannot be read
 *install) cp {lock} environments/local/spack.lock ;;
 *location*) echo {build} ;;
 esac
 """
 
 
-def test_a_library_that_is_not_what_spack_was_asked_for_is_invalid(reframe, clone, tmp_path):
+@pytest.fixture
+def stand_in(tmp_path):
+    """The stand-in's folder, and the lock file that it copies; `.asked` beside it has its calls."""
+    program, asked = tmp_path / "bin/spack", tmp_path / "spack.lock"
+    program.parent.mkdir()
+    program.write_text(STAND_IN.format(lock=asked, build=ROOT / "build"))
+    program.chmod(0o755)
+    return program.parent, asked
+
+
+def test_spack_makes_an_environ_concrete_once_a_session(reframe, copy, stand_in, tmp_path):
+    """Not once a partition: it takes minutes. Each partition keeps what was made."""
+    folder, asked = stand_in
+    asked.write_text(json.dumps(lock(("abcdefghij", "1.10.8"))))
+    (copy / "spack-repo/environments/local/spack.lock").write_text("of another Spack")
+    for session in (1, 2):
+        code, out = reframe(copy, *SPACK, "--system", "local", path=[folder])
+        assert code == 0, out
+        kept = sorted((tmp_path / "run/output").glob("local/*/gnu/BuiltBenchio*/spack.lock"))
+        assert [path.parts[-4] for path in kept] == ["disk", "tmpfs"]
+        assert [path.read_text() for path in kept] == [asked.read_text()] * 2
+        calls = Path(f"{asked}.asked").read_text().splitlines()
+        assert len([call for call in calls if call.endswith(" install")]) == session, calls
+        (source,) = {call for call in calls if "config add" in call}
+        assert source.endswith(
+            f'config add packages:benchio:package_attributes:git:"file://{copy}"'
+        )
+
+
+def test_a_library_that_is_not_what_spack_was_asked_for_is_invalid(
+    reframe, clone, stand_in, tmp_path
+):
     """Such as a wrong external: the job has benchio with HDF5 of another version."""
-    stand_in = tmp_path / "bin/spack"
-    stand_in.parent.mkdir()
-    asked = tmp_path / "spack.lock"
-    stand_in.write_text(STAND_IN.format(lock=asked, build=ROOT / "build"))
-    stand_in.chmod(0o755)
+    folder, asked = stand_in
     here = subprocess.run(
         [ROOT / "build/bin/benchio", "--version"], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     version = re.search(r"^hdf5 +(\S+)$", here, re.MULTILINE)[1]
     for hdf5, verdict in ((version, "ok"), ("1.99.5", "invalid")):
         asked.write_text(json.dumps(lock(("abcdefghij", hdf5))))
-        code, out = reframe(clone, *SPACK, "-n", CHECK, "-S", "repeats=1", path=[stand_in.parent])
+        code, out = reframe(clone, *SPACK, "-n", CHECK, "-S", "repeats=1", path=[folder])
         (report,) = (tmp_path / "run/reports").glob("*.json")
         tests = json.loads(report.read_text())["runs"][-1]["testcases"]
         verdicts = {test["case_id"]: test["verdict"] for test in tests if test.get("case_id")}

@@ -112,25 +112,36 @@ def test_the_release_with_no_library_says_what_is_not_built_in(spack, environmen
     assert "test_verified_write_hdf5" not in results
 
 
-def test_loaded_iowatch_has_the_commands_and_the_checks(spack, clone, environments, tmp_path):
-    folder = tmp_path / "environments/python"
-    folder.mkdir(parents=True)
-    shutil.copy(environments / "common.yaml", folder.parent)
-    (tmp_path / "spack_repo").symlink_to(clone / "spack-repo/spack_repo")
-    (folder / "spack.yaml").write_text(
-        "spack:\n  include: [../common.yaml]\n  specs: [iowatch]\n  view: false\n"
-    )
+def test_loaded_iowatch_runs_with_the_benchio_of_spack(spack, environments, tmp_path):
+    """Nothing of who installed it is in what others load, and a case is measured and judged."""
+    folder = environments / "iowatch"
+    shutil.copytree(environments / "local", folder, ignore=shutil.ignore_patterns("spack.lock"))
+    manifest = folder / "spack.yaml"
+    text = manifest.read_text()
+    (spec,) = yaml.safe_load(text)["spack"]["specs"]
+    manifest.write_text(text.replace(spec, "iowatch ^benchio+hdf5~netcdf"))
     spack("-e", folder, "install")
     loaded = spack.loaded(folder, "iowatch")
-    assert not loaded["RFM_PREFIX"].startswith(str(spack.folder))
+    assert not [name for name in loaded if name.startswith(("RFM_", "IOWATCH_"))]
+    spack("-e", folder, "module", "tcl", "refresh", "-y", "iowatch")
+    (module,) = spack.folder.glob("modules/**/iowatch/*")
+    assert str(Path.home()) not in module.read_text().replace(str(spack.folder), "")
     loaded = {**os.environ, **loaded, "RFM_PREFIX": str(tmp_path / "run")}
+    for program in ("iowatch", "benchio"):
+        found = shutil.which(program, path=loaded["PATH"])
+        assert found.startswith(str(spack.folder / "store")), program
 
-    def run(*command):
+    def run(script):
         return subprocess.run(
-            command, check=True, capture_output=True, text=True, env=loaded, cwd=tmp_path
-        ).stdout
+            ["bash", "-euc", script],
+            check=True, capture_output=True, text=True, env=loaded, cwd=tmp_path,
+        ).stdout  # fmt: skip
 
-    assert shutil.which("iowatch", path=loaded["PATH"]).startswith(str(spack.folder / "store"))
-    assert "nightly" in run("iowatch", "--help")
-    assert "SharedFileWrite" in run("reframe", "--system=slurm", "-l")
-    spack("-e", folder, "test", "run", "iowatch")
+    assert "nightly" in run("iowatch --help")
+    listed = run('eval "$(iowatch env)"; reframe -c "$IOWATCH_CHECKS" --system=slurm -l')
+    assert "SharedFileWrite" in listed
+    prefix = spack("-e", folder, "location", "--install-dir", "iowatch").strip()
+    assert Path(prefix, "spack-repo/environments/slurm/spack.yaml").is_file()
+    spack("-e", folder, "test", "run", "--alias", "judged", "iowatch")
+    results = spack("-e", folder, "test", "results", "--logs", "judged")
+    assert "PASSED: Iowatch::test_one_case\n" in results

@@ -155,17 +155,17 @@ def _not_listed(why: str) -> UserError:
 
 
 def find_filesystems(
-    mounts: Collection[Mount], paths: Collection[Path], build: Path, is_local: bool
+    mounts: Collection[Mount], paths: Collection[Path], own: Path, is_local: bool
 ) -> tuple[list[Filesystem], list[LeftOut]]:
     """What to measure, by default all that is parallel, and what is left out and why.
 
-    `build` is a directory of the user's own. `is_local`: no other node need see the filesystem.
+    `own` is a directory of the user's own. `is_local`: no other node need see the filesystem.
     """
     if paths:
         return _with_own_names(_asked_for(path, mounts) for path in paths), []
-    chosen, left_out = _of_types(PARALLEL, mounts, [build])
+    chosen, left_out = _of_types(PARALLEL, mounts, [own])
     if not chosen and is_local:
-        chosen, others = _of_types(DISKS, mounts, [build, Path("/var/tmp")])
+        chosen, others = _of_types(DISKS, mounts, [own, Path("/var/tmp")])
         left_out += others
     if not chosen:
         seen = "; ".join(f"{mount.path}: {why}" for mount, why in left_out) or "no parallel ones"

@@ -20,11 +20,22 @@ from rich.text import Text
 from iowatch.adopt import machine
 from iowatch.adopt.mounts import find_filesystems, read_mounts
 from iowatch.files import UserError
+from iowatch.places import (
+    BUILT_BENCHIO,
+    CHECKS_FOLDER,
+    CONFIG_FILES,
+    REFERENCE_PREFIX,
+    ROOT,
+    activate,
+    made,
+    reference_folder,
+    results,
+    site_folder,
+    typed,
+)
 from iowatch.references import GENERAL
-from iowatch.site import ROOT
 
 LINKS = Path("/sys/class")
-SITES = ROOT / "site_configs"
 FASTEST_LINK = 800.0  # Gbit/s, XDR InfiniBand: where no rate can be read
 ACCOUNT = {"pbs": "-A NAME", "torque": "-A NAME", "lsf": "-P NAME"}  # else Slurm's --account
 
@@ -39,14 +50,21 @@ class NewSite:
     references: Path
 
 
-def new_site(name: str, paths: list[Path], folder: Path) -> NewSite:
-    """Look at this machine, and write the site's files into the folder."""
+def new_site(name: str, paths: list[Path], folder: Path | None) -> NewSite:
+    """Look at this machine, and write the site's files: into the folder, else the site's own."""
+    if folder is None:
+        folder = made(own_sites())
     check_name(name, folder)
-    facts = look(name, paths, folder)
+    facts = look(name, paths)
     references = write_references(name, folder)
     file = folder.absolute() / f"{name}.py"
     write(file, render(facts))
     return NewSite(name, facts, file, references)
+
+
+def own_sites() -> Path:
+    """Where a site's own configurations are found by themselves."""
+    return site_folder() / "site_configs"
 
 
 def show(site: NewSite, console: Console) -> None:
@@ -66,7 +84,8 @@ def check_name(name: str, folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
     taken = {"generic": "ReFrame's own"}
-    for file in sorted({*SITES.glob("*.py"), *folder.absolute().glob("*.py")}):
+    folders = (ROOT / "site_configs", own_sites(), folder.absolute())
+    for file in sorted({file for one in folders for file in one.glob("*.py")}):
         taken[file.stem] = str(file)
         if file.stem == "settings":  # has no systems, and makes folders
             continue
@@ -79,14 +98,14 @@ def check_name(name: str, folder: Path) -> None:
         raise UserError(f"{name} exists already ({taken[name]}): remove it, or take another name")
 
 
-def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:
+def look(name: str, paths: list[Path]) -> dict[str, Any]:
     """What the template asks for."""
-    benchio = machine.find_benchio(ROOT / "build" / "bin" / "benchio")
+    benchio = machine.find_benchio(BUILT_BENCHIO)
     jobs = machine.find_jobs(benchio.is_open_mpi_4)
     filesystems, left_out = find_filesystems(
         read_mounts(),
         paths,
-        build=ROOT / "build",
+        own=made(results()),
         is_local=jobs.scheduler == "local",
     )
     links = machine.link_rates(LINKS)
@@ -95,7 +114,6 @@ def look(name: str, paths: list[Path], folder: Path) -> dict[str, Any]:
     shared = [name for name in benchio.backends if name != "posix"]
     return {
         "name": name,
-        "root": "" if folder.absolute() == SITES else str(ROOT),
         "host": host,
         "hostname": re.sub(r"\d+$", r"\\d+", host) if host[-1:].isdigit() else rf"{host}\b",
         "benchio": benchio,
@@ -146,9 +164,8 @@ def comment(text: str, indent: int = 0) -> str:
 
 def write_references(name: str, folder: Path) -> Path:
     """The file of reference values, without which no check runs: an empty one if there is none."""
-    given = os.environ.get("RFM_REFERENCE_PREFIX")
-    own = ROOT / "reference_values" if folder.absolute() == SITES else folder.absolute()
-    file = Path(given or own) / f"{name}.yaml"
+    is_found = folder.absolute() == own_sites() or os.environ.get(REFERENCE_PREFIX)
+    file = (made(reference_folder()) if is_found else folder.absolute()) / f"{name}.yaml"
     if not file.exists():
         text = f"# Reference values of system {name}: none yet; see README.md for their form.\n"
         write(file, f"{text}{GENERAL}: {{}}\n")
@@ -187,11 +204,10 @@ def table(facts: dict[str, Any]) -> Table:
 
 def next_steps(name: str, file: Path, references: Path) -> str:
     """The commands to go on with, as they are to be typed in the present folder."""
-    root = "" if Path.cwd() == ROOT else f"{ROOT}/"
-    found = f"source {root}env.sh"
-    if file.parent != SITES:  # env.sh knows only the files there
-        found += f" && export RFM_CONFIG_FILES+=:{file} RFM_REFERENCE_PREFIX={references.parent}"
-    checks = f"reframe -c {root}reframe_checks --system {name}"
+    found = activate()
+    if file.parent != own_sites():  # those alone are found by themselves
+        found += f" && export {CONFIG_FILES}+=:{file} {REFERENCE_PREFIX}={references.parent}"
+    checks = f"reframe -c {typed(CHECKS_FOLDER)} --system {name}"
     return (
         f"\nwritten: {file}\n         {references}\n"
         'Read through the first, above all what says "confirm". Then:\n\n'

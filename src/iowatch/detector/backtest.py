@@ -3,22 +3,20 @@
 The first nights of every case are blessed without asking. An alarm that has gone leaves the
 baseline as it is; otherwise as many nights after it are blessed anew, as a site would that found
 the cause, or accepts the change. Nights in between have the verdict no_baseline.
-
-Nothing that a check imports may import this module: it needs polars.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-import polars as pl
 
 from iowatch.detector.baseline import Baseline, Sample, estimate
 from iowatch.detector.rules import Detector, State
@@ -26,18 +24,41 @@ from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import UserError
 from iowatch.verdict import Kind
 
+
+def _name(text: str) -> str:
+    return text
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+        raise ValueError
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
+        raise ValueError
+    return float(text)
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
+
+
+Column = Callable[[str], Any]  # what a cell says; ValueError
+
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
-NIGHTS: dict[str, Any] = {
-    "case": pl.String,
-    "night": pl.Int64,
-    "run": pl.Int64,
-    "max_mib_s": pl.Float64,
-    "control_max_mib_s": pl.Float64,  # MPI-IO's in the same job
-    "finish_fraction": pl.Float64,
+NIGHTS: Mapping[str, Column] = {
+    "case": _name,
+    "night": _whole,
+    "run": _whole,
+    "max_mib_s": _number,
+    "control_max_mib_s": _number,  # MPI-IO's in the same job
+    "finish_fraction": _number,
 }
 #: A table of runs, as published of "A Year in the Life of a Parallel File System": the runs of one
 #: day are that day's re-runs, and every other column is a part of the case's name.
-RUNS: dict[str, Any] = {"start_utc": pl.Datetime, "mib_s": pl.Float64}
+RUNS: Mapping[str, Column] = {"start_utc": _time, "mib_s": _number}
 OPTIONAL = ("control_max_mib_s", "finish_fraction")
 _BANDWIDTH = (1e-9, 1e15)
 BOUNDS = {
@@ -166,14 +187,10 @@ def persists(baseline: Baseline, later: Sequence[PastNight]) -> bool:
 
 def read(path: Path) -> dict[str, list[PastNight]]:
     """The nights of every case in order of time; UserError names what is wrong."""
-    try:
-        table = pl.read_csv(path, infer_schema=False).with_row_index("line", offset=2)
-    except (OSError, pl.exceptions.PolarsError) as err:
-        reason = str(err).partition("\n")[0]
-        raise UserError(f"{path}: cannot be read as a CSV table: {reason}") from None
-    table = _from_runs(path, table) if "start_utc" in table.columns else _from_nights(path, table)
+    header, lines = _lines(path)
+    rows = (_from_runs if "start_utc" in header else _from_nights)(path, header, lines)
     nights: dict[str, list[PastNight]] = {}
-    for case, night, run, time, best, control, finish in table.iter_rows():
+    for case, night, run, time, best, control, finish in rows:
         past = nights.setdefault(case, [])
         if run == 0:
             past.append(PastNight(night, []))
@@ -185,59 +202,88 @@ def read(path: Path) -> dict[str, list[PastNight]]:
     return nights
 
 
-def _from_nights(path: Path, table: pl.DataFrame) -> pl.DataFrame:
-    table = _typed(path, table, NIGHTS)
-    key = ["case", "night", "run"]
-    twice = table.filter(pl.struct(key).is_duplicated())
-    if twice.height:
-        case, night, run = twice.select(key).row(0)
-        raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
-    return (
-        table.filter(pl.col("max_mib_s").is_not_null())  # else the job has failed
-        .sort(key)
-        .select(*key, pl.lit(None, pl.Datetime).alias("time"), *list(NIGHTS)[3:])
-    )
+#: Case, night, run, time, bandwidth, its control's, and finish_fraction.
+Row = tuple[str, Any, int, datetime | None, float, float | None, float | None]
+Lines = Sequence[tuple[int, dict[str, str]]]  # the number of each line, and its cells
 
 
-def _from_runs(path: Path, table: pl.DataFrame) -> pl.DataFrame:
-    table = _typed(path, table, RUNS).filter(pl.col("mib_s").is_not_null())
-    parts = [name for name in table.columns if name not in ("line", *RUNS)]
-    night = pl.col("start_utc").dt.strftime("%Y-%m-%d")
-    case = pl.concat_str(parts, separator="/", ignore_nulls=True) if parts else pl.lit("case")
-    return (
-        table.with_columns(case=case, night=night)
-        .sort("case", "start_utc")
-        .select(
-            "case",
-            "night",
-            pl.int_range(pl.len()).over("case", "night").alias("run"),
-            "start_utc",
-            "mib_s",
-            *(pl.lit(None, pl.Float64).alias(name) for name in OPTIONAL),
-        )
-    )
+def _lines(path: Path) -> tuple[Sequence[str], Lines]:
+    """The columns of a CSV table, and its lines; UserError."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            table = csv.reader(stream, strict=True)
+            header = next(table, [])
+            rows = [(table.line_num, row) for row in table if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as err:
+        reason = err.strerror if isinstance(err, OSError) else err
+        raise UserError(f"{path}: cannot be read as a CSV table: {reason}") from None
+    for number, row in rows:
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}: cannot be read as a CSV table: line {number} has {len(row)} cells, and "
+                f"the first line {len(header)}"
+            )
+    if twice := [name for name in header if header.count(name) > 1]:
+        raise UserError(f"{path}: column {twice[0]} is there twice: remove one")
+    return header, [(number, dict(zip(header, row, strict=True))) for number, row in rows]
 
 
-def _typed(path: Path, table: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """The table with these columns read as what they are. Only numbers may be empty: null."""
-    for name, kind in columns.items():
-        if name in OPTIONAL and name not in table.columns:
-            table = table.with_columns(pl.lit(None, kind).alias(name))
-            continue
-        if name not in table.columns:
+def _from_nights(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]:
+    rows = {}
+    for values in _typed(path, header, lines, NIGHTS):
+        key = values["case"], values["night"], values["run"]
+        if key in rows:
+            case, night, run = key
+            raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
+        rows[key] = [values[name] for name in list(NIGHTS)[3:]]
+    for key, (best, control, finish) in sorted(rows.items(), key=lambda item: item[0]):
+        if best is not None:  # else the job has failed
+            yield (*key, None, best, control, finish)
+
+
+def _from_runs(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]:
+    parts = [name for name in header if name not in RUNS]
+    measured = []
+    for values, (_, cells) in zip(_typed(path, header, lines, RUNS), lines, strict=True):
+        case = "/".join(cells[name] for name in parts if cells[name]) if parts else "case"
+        if values["mib_s"] is not None:
+            measured.append((case, values["start_utc"], values["mib_s"]))
+    before, run = None, 0
+    for case, time, best in sorted(measured, key=lambda row: row[:2]):
+        night = f"{time:%Y-%m-%d}"
+        run = run + 1 if before == (case, night) else 0
+        before = case, night
+        yield case, night, run, time, best, None, None
+
+
+def _typed(
+    path: Path, header: Sequence[str], lines: Lines, columns: Mapping[str, Column]
+) -> Iterator[dict[str, Any]]:
+    """What these columns say in each line. Only measured values may be empty: None. UserError."""
+    for name in columns:
+        if name not in header and name not in OPTIONAL:
             forms = " or ".join(", ".join(form) for form in (NIGHTS, RUNS))
             raise UserError(f"{path}: has no column {name}; it needs {forms}")
-        text = pl.col(name).str.strip_chars().replace(["", "nan", "NaN"], None)
-        if kind == pl.Datetime:
-            value = text.str.to_datetime("%Y-%m-%dT%H:%M:%SZ", strict=False)
-        else:
-            value = text.cast(kind, strict=False)
-        sound = value.is_between(*BOUNDS[name]) if name in BOUNDS else value.is_not_null()
-        if kind == pl.Float64:
-            sound |= text.is_null()
-        wrong = table.filter(~sound.fill_null(False))
-        if wrong.height:
-            line, cell = wrong.select("line", name).row(0)
-            raise UserError(f"{path}, line {line}: {name} is {cell!r}")
-        table = table.with_columns(value.alias(name))
-    return table
+    for number, cells in lines:
+        values: dict[str, Any] = {}
+        for name, column in columns.items():
+            text = cells.get(name, "").strip()
+            if text not in ("", "nan", "NaN"):
+                values[name] = _cell(path, number, name, column, text)
+            elif column is _number:
+                values[name] = None
+            else:
+                raise UserError(f"{path}, line {number}: {name} is empty")
+        yield values
+
+
+def _cell(path: Path, line: int, name: str, column: Column, text: str) -> Any:
+    """What a cell says, within its bounds; UserError."""
+    try:
+        value = column(text)
+        low, high = BOUNDS.get(name, (value, value))
+        if low <= value <= high:
+            return value
+    except ValueError:
+        pass
+    raise UserError(f"{path}, line {line}: {name} is {text!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +25,9 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
+from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, night_id, nights_of
-from iowatch.site import CHECKS_FOLDER, NIGHTLY, SWEEPS, Site, read_site, reference_folder
+from iowatch.site import NIGHTLY, SWEEPS, Site, read_site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
@@ -86,12 +86,7 @@ def run(wanted: Wanted) -> Night:
     runs; Interrupted as well. A night that is stopped later is judged by what was measured.
     """
     deadline = time.monotonic() + wanted.time_limit.total_seconds()
-    if not CHECKS_FOLDER.is_dir():
-        raise UserError(
-            f"{CHECKS_FOLDER} is missing: install iowatch from its checkout, with pip -e"
-        )
-    if not shutil.which("reframe"):
-        raise UserError("no reframe on PATH: source env.sh")
+    reframe_program()
     site = read_site(wanted.system)
     asked = site.cases(wanted.sweep)
     with locked(site.system, site.own_folders) as locks:
@@ -245,7 +240,7 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
         return
     cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
     folder = reference_folder()
-    values = folder / f"{site.system}.yaml"
+    values = reference_values(site.system)
     keys = references.ReferenceFile(values).idle(cases) if values.is_file() else []
     blessed = [str(case) for case in known.blessed if case not in cases]
     expected = [

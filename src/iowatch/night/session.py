@@ -24,7 +24,8 @@ from types import FrameType
 from typing import Any
 
 from iowatch.files import UserError
-from iowatch.site import CHECKS_FOLDER, JOB_TMPDIR, NIGHT
+from iowatch.places import CHECKS_FOLDER, reframe_program
+from iowatch.site import JOB_TMPDIR, NIGHT
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
@@ -116,7 +117,7 @@ def run_session(
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
         command = [
-            "reframe",
+            reframe_program(),
             "-c",
             str(CHECKS_FOLDER),
             "-r",

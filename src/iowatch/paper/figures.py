@@ -1,7 +1,4 @@
-"""The white paper's figures as data: what each shows, and a site's own results beside it.
-
-Nothing that a check imports may import this module: it needs polars.
-"""
+"""The white paper's figures as data: what each shows, and a site's own results beside it."""
 
 from __future__ import annotations
 
@@ -11,12 +8,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-import polars as pl
-
 from iowatch.case import Case
 from iowatch.checks import format_size
 from iowatch.files import UserError
-from iowatch.paper.published import read_tables
+from iowatch.paper.published import Row, read_tables
 from iowatch.run import Run
 from iowatch.verdict import Kind
 
@@ -87,19 +82,28 @@ class Series:
     shared: str = ""  # what all own series of the figure have in common: it is not in the label
 
 
+def rows_of(figure: Figure) -> list[Row]:
+    """The rows of its tables, in their order."""
+    rows = [row for row in read_tables() if row["table"] in figure.tables]
+    return sorted(rows, key=lambda row: figure.tables.index(row["table"]))
+
+
 def published(figure: Figure) -> list[Series]:
     """The paper's series in the order of its tables."""
-    rows = read_tables().filter(pl.col("table").is_in(figure.tables))
-    order = {table: number for number, table in enumerate(figure.tables)}
-    rows = rows.sort(pl.col("table").replace_strict(order), maintain_order=True)
-    keys = [pl.col(name) for name in figure.by] or [pl.lit("").alias("all")]
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows_of(figure):
+        groups.setdefault(tuple(row[name] for name in figure.by), []).append(row)
     series = []
-    for key, group in rows.group_by(*keys, maintain_order=True):
-        labels = [_LABELS[name](value) for name, value in zip(figure.by, key, strict=False)]
+    for key, group in groups.items():
+        labels = [_LABELS[name](value) for name, value in zip(figure.by, key, strict=True)]
         label = ", ".join(filter(None, labels))
-        group = group.sort("writers")
-        values = {name: group[name].fill_null(math.nan).to_list() for name in figure.statistics}
-        series.append(Series(label or "white paper", False, group["writers"].to_list(), values))
+        group.sort(key=lambda row: row["writers"])
+        values = {
+            name: [math.nan if row[name] is None else row[name] for row in group]
+            for name in figure.statistics
+        }
+        writers = [row["writers"] for row in group]
+        series.append(Series(label or "white paper", False, writers, values))
     return series
 
 
@@ -112,7 +116,7 @@ def own(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     the row states of local size and stripes; one on a filesystem without stripes has any. What was
     written in another way than benchio's own is of none.
     """
-    rows = read_tables().filter(pl.col("table").is_in(figure.tables)).to_dicts()
+    rows = rows_of(figure)
     wanted = {f"total_{name}" for name in figure.statistics}
     cases: dict[tuple[Case, bool], list[Run]] = {}
     for run in runs:
@@ -150,16 +154,16 @@ def of_table(number: str) -> Figure:
 
 def notes(figure: Figure) -> list[str]:
     """What is odd about the published values, and for which numbers of writers."""
-    rows = read_tables().filter(pl.col("table").is_in(figure.tables))
-    said = (
-        rows.filter(pl.col("note").is_not_null())
-        .group_by("note", maintain_order=True)
-        .agg(pl.col("writers").unique().sort().cast(pl.String).str.join(", "))
-    )
-    return [f"{writers} writers: {note}" for note, writers in said.iter_rows()]
+    said: dict[str, set[int]] = {}
+    for row in read_tables():
+        if row["table"] in figure.tables and row["note"]:
+            said.setdefault(row["note"], set()).add(row["writers"])
+    return [
+        f"{', '.join(map(str, sorted(writers)))} writers: {note}" for note, writers in said.items()
+    ]
 
 
-def _is_alike(case: Case, row: dict[str, Any]) -> bool:
+def _is_alike(case: Case, row: Row) -> bool:
     stated = {
         "operation": case.operation,
         "files": case.files,

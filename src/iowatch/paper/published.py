@@ -1,42 +1,40 @@
-"""The published figures, reference_values/published/, and the reference values that follow.
-
-Nothing that a check imports may import this module: it needs polars.
-"""
+"""The published figures, reference_values/published/, and the reference values that follow."""
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import yaml
 
 from iowatch.checks import CHECKS, GENERAL_BOUNDS
 from iowatch.files import UserError, whole
+from iowatch.places import PUBLISHED
 
-ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = ROOT / "reference_values" / "published"
 PROSE = "prose.csv"  # stated in the text; every other file has the tables' rows of one system
 
-#: Columns of the tables; null is what a table does not give.
+Row = dict[str, Any]
+
+#: Columns of the tables; None is what a table does not give.
 COLUMNS: dict[str, Any] = {
-    **dict.fromkeys(["system", "filesystem", "operation", "files", "backend"], pl.String),
-    "backend_version": pl.String,
-    **dict.fromkeys(["stripe_count", "stripe_size_mib"], pl.Int64),  # -1: all OSTs
-    "local_size": pl.String,
-    **dict.fromkeys(["nodes", "writers", "total_mib"], pl.Int64),
-    **dict.fromkeys(["min", "median", "max", "mean"], pl.Float64),  # MiB/s
-    **dict.fromkeys(["count", "instances"], pl.Int64),
-    "instance": pl.Int64,  # null: all of them together
-    **dict.fromkeys(["table", "note"], pl.String),
+    **dict.fromkeys(["system", "filesystem", "operation", "files", "backend"], str),
+    "backend_version": str,
+    **dict.fromkeys(["stripe_count", "stripe_size_mib"], int),  # -1: all OSTs
+    "local_size": str,
+    **dict.fromkeys(["nodes", "writers", "total_mib"], int),
+    **dict.fromkeys(["min", "median", "max", "mean"], float),  # MiB/s
+    **dict.fromkeys(["count", "instances"], int),
+    "instance": int,  # None: all of them together
+    **dict.fromkeys(["table", "note"], str),
 }
 PROSE_COLUMNS: dict[str, Any] = {
-    **dict.fromkeys(["system", "filesystem", "quantity"], pl.String),
-    "value": pl.Float64,
-    **dict.fromkeys(["unit", "source", "note"], pl.String),
+    **dict.fromkeys(["system", "filesystem", "quantity"], str),
+    "value": float,
+    **dict.fromkeys(["unit", "source", "note"], str),
 }
 
 COMPARISON_TABLE = "21"  # gathers the best of other tables, without their settings
@@ -101,7 +99,7 @@ def write_references(system: str, folder: Path) -> Path:
 def references(system: str) -> str:
     """The reference file of `system`; UserError if nobody knows that system."""
     tables, prose = read_tables(), read_prose()
-    known = {*tables["system"], *prose["system"].drop_nulls(), *UNPUBLISHED}
+    known = {row["system"] for row in (*tables, *prose) if row["system"]} | {*UNPUBLISHED}
     if system not in known:
         raise UserError(f"no system {system!r}: there are {', '.join(sorted(known))}")
     entries = published_entries(system, tables, prose)
@@ -126,25 +124,25 @@ def flow(value: Any) -> str:
     return yaml.safe_dump(plain, default_flow_style=True, sort_keys=False, width=1000).strip()
 
 
-def published_entries(system: str, tables: pl.DataFrame, prose: pl.DataFrame) -> list[Entry]:
+def published_entries(system: str, tables: Sequence[Row], prose: Sequence[Row]) -> list[Entry]:
     """An entry for each published write; of a case in two tables, from the better documented."""
-    rows = tables.filter(
-        pl.col("system") == system,
-        pl.col("operation") == "write",
-        pl.col("instance").is_null(),
-        pl.col("table") != COMPARISON_TABLE,
+    rows = [
+        row
+        for row in tables
+        if (row["system"], row["operation"], row["instance"]) == (system, "write", None)
+        and row["table"] != COMPARISON_TABLE
         # Of IOR's POSIX, only a file for each process has a check.
-        (pl.col("backend") != "posix") | (pl.col("files") == "process"),
-    )
+        and (row["backend"] != "posix" or row["files"] == "process")
+    ]
     # Tables 1 and 2, the only ones with a median, come first, so the first entry is the better one.
     entries: dict[str, Entry] = {}
-    for row in rows.iter_rows(named=True):
+    for row in rows:
         entry = _entry(row, _striping(row, prose), spread(tables))
         entries.setdefault(entry.key, entry)
     return list(entries.values())
 
 
-def _entry(row: dict[str, Any], striping: str, shortfall: float) -> Entry:
+def _entry(row: Row, striping: str, shortfall: float) -> Entry:
     load = row["table"] in LOAD_TABLES
     value = row["max"]
     local_size = row["local_size"] or "(128x128x128|256x256x256)"  # the white paper has no others
@@ -171,16 +169,17 @@ def _entry(row: dict[str, Any], striping: str, shortfall: float) -> Entry:
     )
 
 
-def _striping(row: dict[str, Any], prose: pl.DataFrame) -> str:
+def _striping(row: Row, prose: Sequence[Row]) -> str:
     """The part of a key on the striping; what a table does not give is the system's default."""
     if row["system"] in NOT_STRIPED:
         return ""
-    here = prose.filter(
-        pl.col("system") == row["system"],
-        pl.col("filesystem").eq_missing(pl.lit(row["filesystem"], dtype=pl.String)),
-        pl.col("quantity").is_in(["osts", "default_stripe_count", "default_stripe_size"]),
-    )
-    stated = {name: int(value) for name, value in here.select("quantity", "value").iter_rows()}
+    place = row["system"], row["filesystem"]
+    stated = {
+        said["quantity"]: int(said["value"])
+        for said in prose
+        if (said["system"], said["filesystem"]) == place
+        and said["quantity"] in ("osts", "default_stripe_count", "default_stripe_size")
+    }
     count, size = row["stripe_count"], row["stripe_size_mib"]
     if count is None:
         count = stated.get("default_stripe_count", "[^/]+")
@@ -191,12 +190,12 @@ def _striping(row: dict[str, Any], prose: pl.DataFrame) -> str:
     return f"/stripe_count={count}/stripe_size={size}"
 
 
-def read_tables() -> pl.DataFrame:
+def read_tables() -> list[Row]:
     """All rows of the published tables."""
     files = sorted(file for file in PUBLISHED.glob("*.csv") if file.name != PROSE)
     if not files:
-        raise UserError(f"{PUBLISHED} has no tables: install iowatch from its checkout, pip -e")
-    return pl.concat(pl.read_csv(file, schema=COLUMNS) for file in files)
+        raise UserError(f"{PUBLISHED} has no tables: install iowatch again")
+    return [row for file in files for row in _rows(file, COLUMNS)]
 
 
 @dataclass(frozen=True)
@@ -209,17 +208,25 @@ class SlowClose:
 
 def slow_close() -> SlowClose:
     """The figures of that finding; UserError if the tables are not there."""
-    rows = read_tables().filter(pl.col("system") == "cirrus", pl.col("table") == "14")
-    most = rows["writers"].max()
-    found = rows.filter(pl.col("writers") == most).select("backend", "max")
-    return SlowClose(int(str(most)), dict(found.iter_rows()))
+    rows = [r for r in read_tables() if (r["system"], r["table"]) == ("cirrus", "14")]
+    most = max(row["writers"] for row in rows)
+    return SlowClose(most, {r["backend"]: r["max"] for r in rows if r["writers"] == most})
 
 
-def read_prose() -> pl.DataFrame:
+def read_prose() -> list[Row]:
     """What the papers state in their text."""
-    return pl.read_csv(PUBLISHED / PROSE, schema=PROSE_COLUMNS)
+    return list(_rows(PUBLISHED / PROSE, PROSE_COLUMNS))
 
 
-def spread(tables: pl.DataFrame) -> float:
+def _rows(file: Path, columns: Mapping[str, Any]) -> Iterator[Row]:
+    """What a table says; an empty cell says nothing: None."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        for cells in csv.DictReader(stream, strict=True):
+            yield {
+                name: kind(cells[name]) if cells[name] else None for name, kind in columns.items()
+            }
+
+
+def spread(tables: Sequence[Row]) -> float:
     """The smallest ratio of median to maximum: the most that contention has been seen to cost."""
-    return float(min((tables["median"] / tables["max"]).drop_nulls()))
+    return min(float(row["median"] / row["max"]) for row in tables if row["median"] is not None)

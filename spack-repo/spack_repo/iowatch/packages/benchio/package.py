@@ -1,3 +1,5 @@
+# Copyright iowatch developers. See LICENSE for details.
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 import json
@@ -16,9 +18,8 @@ class Benchio(CMakePackage):
     """Parallel I/O benchmark in Fortran: writes a 3D array through MPI-IO, HDF5, NetCDF or POSIX,
     has a witness confirm every byte, and only then reports a bandwidth."""
 
-    # The project has no public host yet: the sources are those of the clone that this file is in.
-    # With a host, its URL is to stand here.
-    git = Path(__file__).resolve().parents[5].as_uri()
+    # The project has no public host yet, whose URL is to stand here as `git`: until then the site
+    # names one as package_attributes in its packages.yaml, as spack-repo/README.md says.
 
     license("BSD-3-Clause")
 
@@ -38,11 +39,16 @@ class Benchio(CMakePackage):
     depends_on("fortran", type="build")
     depends_on("cmake@3.20:", type="build")
 
-    depends_on("mpi")
-    depends_on("hdf5@1.8.16:+mpi+fortran", when="+hdf5")
+    depends_on("mpi", type=("build", "link", "run"))  # its launcher, to run
+    depends_on("hdf5@1.8.16:1+mpi+fortran", when="+hdf5")  # 2 has not been tried
     depends_on("netcdf-c@4.4:+mpi", when="+netcdf")
     depends_on("netcdf-fortran", when="+netcdf")
     depends_on("parallel-netcdf+fortran", when="+pnetcdf")
+
+    # The other providers in Spack 0.23 always have Fortran; openmpi of 1.x has it by default.
+    conflicts("^mpich~fortran", msg="benchio needs an MPI with Fortran")
+
+    sanity_check_is_file = ["bin/benchio"]
 
     def cmake_args(self):
         args = [

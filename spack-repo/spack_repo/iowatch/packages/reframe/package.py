@@ -1,3 +1,5 @@
+# Copyright iowatch developers. See LICENSE for details.
+#
 # SPDX-License-Identifier: BSD-3-Clause
 
 from spack.package import *
@@ -16,6 +18,8 @@ class Reframe(PythonPackage):
 
     homepage = "https://reframe-hpc.readthedocs.io"
     url = "https://pypi.io/packages/py3/r/reframe-hpc/reframe_hpc-4.10.4-py3-none-any.whl"
+
+    maintainers("victorusu", "vkarak")  # of the builtin recipe
 
     license("BSD-3-Clause")
 
@@ -40,3 +44,5 @@ class Reframe(PythonPackage):
     depends_on("py-requests", type=("build", "run"))
     depends_on("py-semver@3:", type=("build", "run"))
     depends_on("py-tabulate", type=("build", "run"))
+
+    sanity_check_is_file = ["bin/reframe"]

@@ -1,0 +1,135 @@
+"""Where things are: what comes with iowatch, and what is a site's own.
+
+In a checkout both are in its top-level folders. An installed package has the first inside itself,
+where nobody writes: a site has a folder of its own, which the environment variable
+IOWATCH_SITE_DIR names, with `site_configs`, `reference_values` and `results` in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from iowatch.files import UserError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+#: The folder that reframe_checks, site_configs and reference_values are in as they come.
+ROOT = _PACKAGE if (_PACKAGE / "reframe_checks").is_dir() else _PACKAGE.parents[1]
+
+CHECKS_FOLDER = ROOT / "reframe_checks"
+PUBLISHED = ROOT / "reference_values" / "published"
+
+#: The sources of benchio, which only a checkout has, and what is built of them.
+BENCHIO_SOURCE = ROOT / "src" / "benchio"
+BUILT_BENCHIO = ROOT / "build" / "bin" / "benchio"
+
+SITE_DIR = "IOWATCH_SITE_DIR"
+CONFIG_FILES = "RFM_CONFIG_FILES"
+REFERENCE_PREFIX = "RFM_REFERENCE_PREFIX"
+
+
+def site_folder() -> Path:
+    """The site's own folder: IOWATCH_SITE_DIR, else the checkout, else `iowatch` in the home.
+
+    UserError if IOWATCH_SITE_DIR names none: what is shipped would quietly take its place.
+    """
+    if given := os.environ.get(SITE_DIR):
+        folder = Path(given)
+        if not folder.is_absolute():  # ReFrame is somewhere else while it reads a configuration
+            raise UserError(f"{SITE_DIR} is {given!r}: it must be an absolute path")
+        if not folder.is_dir():
+            raise UserError(f"{SITE_DIR}: there is no folder {folder}: make it, or mend the name")
+        return folder
+    return ROOT if BENCHIO_SOURCE.is_dir() else Path.home() / "iowatch"
+
+
+def made(folder: Path) -> Path:
+    """A folder of the site's own, made if it is missing; UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UserError(
+            f"{folder} cannot be made ({err.strerror}): name a folder of your own in {SITE_DIR}"
+        ) from None
+    return folder
+
+
+def results() -> Path:
+    """The folder of everything that is written: RFM_PREFIX, else `results` of the site's own."""
+    given = os.environ.get("RFM_PREFIX")
+    return Path(given) if given else site_folder() / "results"
+
+
+def config_files() -> str:
+    """RFM_CONFIG_FILES with the systems of iowatch and of the site in it, each once.
+
+    What a centre has there stays, before ours: in ReFrame the file that is read last has the word
+    on a system that two of them define, and only ours says what iowatch has to know of it. A file
+    of the site's own takes the place of the one of the same name that is shipped. As in env.sh.
+    """
+    folders = [folder / "site_configs" for folder in dict.fromkeys((ROOT, site_folder()))]
+    ours = {file.name: file for folder in folders for file in sorted(folder.glob("*.py"))}
+    first = "settings.py"  # the others may add to it
+    ours = {first: ours.pop(first), **ours}
+    given = os.environ.get(CONFIG_FILES, "")
+    others = [file for file in given.split(":") if file and Path(file).parent not in folders]
+    # To ReFrame an empty name says to forget the files before it: it stays at the beginning only.
+    none = [""] if given.startswith(":") else []
+    return ":".join([*none, *others, *map(str, ours.values())])
+
+
+def prepare() -> None:
+    """For who has not sourced env.sh: let ReFrame's configuration be found, by its jobs too."""
+    if str(ROOT / "site_configs" / "settings.py") not in os.environ.get(CONFIG_FILES, "").split(
+        ":"
+    ):
+        os.environ[CONFIG_FILES] = config_files()
+
+
+def shell_lines() -> str:
+    """What a shell evaluates so that plain ReFrame finds the same: `iowatch env`."""
+    variables = {CONFIG_FILES: config_files(), "IOWATCH_CHECKS": str(CHECKS_FOLDER)}
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    beside = Path(sys.executable).parent
+    if (beside / "reframe").exists() and str(beside) not in os.environ.get("PATH", "").split(":"):
+        lines.append(f"export PATH={shlex.quote(str(beside))}:$PATH")
+    return "\n".join(lines)
+
+
+def reframe_program() -> str:
+    """ReFrame: the one on PATH, else that of this Python's environment. UserError."""
+    beside = Path(sys.executable).with_name("reframe")
+    found = shutil.which("reframe") or shutil.which(str(beside))
+    if not found:
+        raise UserError(f"there is no reframe on PATH or at {beside}: {activate()}")
+    return found
+
+
+def activate() -> str:
+    """The command that lets a shell find iowatch's ReFrame and configuration."""
+    script = ROOT / "env.sh"
+    return f"source {typed(script)}" if script.exists() else 'eval "$(iowatch env)"'
+
+
+def typed(path: Path) -> str:
+    """A path as it is typed in the present folder."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+def reference_folder() -> Path:
+    """Where the site's baselines, expected failures and own reference values are."""
+    given = os.environ.get(REFERENCE_PREFIX)
+    return Path(given).absolute() if given else site_folder() / "reference_values"
+
+
+def reference_values(system: str) -> Path:
+    """The file of a system's reference values: the site's own, else the one that is shipped."""
+    own = reference_folder() / f"{system}.yaml"
+    shipped = ROOT / "reference_values" / own.name
+    is_own = own.exists() or REFERENCE_PREFIX in os.environ or not shipped.exists()
+    return own if is_own else shipped
