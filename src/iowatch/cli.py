@@ -205,7 +205,13 @@ def nightly_command(
         str | None, typer.Option("--mail", metavar="ADDRESS", help="Send the summary there, too.")
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Only the summary, nothing of ReFrame's output.")
+        bool, typer.Option("--quiet", help="Print only the summary, and nothing while it runs.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Show ReFrame's own output instead of how far the night is."
+        ),
     ] = False,
 ) -> None:
     """Run every check of a system and judge the night.
@@ -216,7 +222,9 @@ def nightly_command(
     with session.interruptible():
         with one_line_errors():
             wanted = nights.Wanted(
-                system, sweep, name or [], record, again, read_time_limit(time_limit), quiet
+                *(system, sweep, name or [], record, again, read_time_limit(time_limit)),
+                quiet=quiet,
+                verbose=verbose,
             )
             wanted.check()
             outbox = mail.outbox(address) if address else None
@@ -260,7 +268,8 @@ def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
 def show(night: Night) -> bool:
     """Print the summary; False, and a line, if that failed, as on a full disk."""
     try:
-        tables.show_night(night, Console(width=100, highlight=False))
+        width = None if sys.stdout and sys.stdout.isatty() else 100  # rich has 80 for files
+        tables.show_night(night, Console(width=width, highlight=False))
         if sys.stdout:  # not closed
             sys.stdout.flush()
     except (OSError, SystemExit) as err:  # rich exits when nobody reads it

@@ -43,6 +43,14 @@ def new_folder(prefix: Path, night: str, case: Case) -> Path:
     return folder
 
 
+def count(prefix: Path, night: str) -> int:
+    """How many runs of a night have a folder: each has one as it is given to the scheduler."""
+    try:
+        return sum(1 for _ in (prefix / FOLDER / night).iterdir())
+    except OSError:
+        return 0
+
+
 def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) -> None:
     """Compress what is old, and remove what is older than its partition keeps; UserError.
 

@@ -106,6 +106,11 @@ def day_of(night: str) -> date:
     return date.fromisoformat(night[:10])
 
 
+def began(night: str) -> datetime:
+    """When a night began, UTC."""
+    return datetime.fromisoformat(night).replace(tzinfo=UTC)
+
+
 def nights_of(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """The runs by night, oldest first. Hand runs are in none."""
     nights: dict[str, list[Run]] = {}

@@ -152,6 +152,7 @@ class Site:
     stage: Path  # where it stages tests, or the prefix that holds that folder
     database: Path  # ReFrame's results
     promises: Mapping[str, Promise]  # of each sweep
+    logs: tuple[str, ...] = ()  # files of ReFrame's log
 
     def cases(self, sweep: str) -> set[Case]:
         return cases(self.filesystems, sweep)
@@ -193,6 +194,7 @@ def read_site(system: str) -> Site:
         _stage(config) or prefix,
         _database(config),
         {sweep: promise(partitions, sweep) for sweep in SWEEPS},
+        tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import count, product
 from statistics import median
@@ -13,50 +13,61 @@ from string import ascii_lowercase
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
+from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
 from iowatch.files import brief
 from iowatch.night.blame import GOOD, RED, Finding, with_interval
-from iowatch.night.gate import Night
+from iowatch.night.case_night import CaseNight
+from iowatch.night.gate import Night, count_cases, shown
 from iowatch.night.job_script import in_words
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
 from iowatch.verdict import Kind
 
+#: Of the night's table, with how their cells stand.
+_HEADINGS: Mapping[str, JustifyMethod] = {
+    "case": "left",
+    "backend": "left",
+    "stripes x MiB": "left",
+    "local size": "left",
+    "writers": "right",
+    "max MiB/s": "right",
+    "ratio": "right",
+    "finish %": "right",
+    "verdict": "left",
+}
+
 
 def show_night(night: Night, console: Console) -> None:
-    """Print the verdict table, a sentence under what is red or known, and a line on the night."""
+    """Print the verdict table, a sentence under what is red or known, and a line on the night.
+
+    Its columns fit the console as far as they can; sentences are one line each.
+    """
     several = len({row.case.environ for row in night.cases}) > 1
-    places = [
-        f"{row.case.partition}/{row.case.environ}" if several else row.case.partition
-        for row in night.cases
-    ]
-    width = max(9, *map(len, places), 0) + 1
-    console.print(
-        f"\n{'partition':<{width}}{'case':<16}{'backend':<8}{'stripes':<11}{'local size':<12}"
-        f"{'writers':>7}{'max MiB/s':>10} {'ratio':>5} {'finish %':>8} verdict",
-        style="bold",
-        soft_wrap=True,
-    )
-    for place, row in zip(places, night.cases, strict=True):
-        case, metrics = row.case, row.last.metrics
-        striping = case.stripes.removeprefix("stripes ") or "-"
-        console.print(
-            f"{place:<{width}}{case.shape:<16}{case.backend or '-':<8}{striping:<11}"
-            f"{case.size.removeprefix('local ') or '-':<12}{case.writers or '-':>7}"
-            f"{_number(row.last.rate, '.0f'):>10}"
-            f" {_number(metrics.get('ratio'), '.2f'):>5}"
-            f" {_number(metrics.get('finish_fraction'), '.1%').rstrip('%'):>8} {row.label}",
-            style="red" if row.is_red else None,
-            soft_wrap=True,
-        )
+    cells = [_cells(row) for row in night.cases]
+    widths = _widths(cells, console.width)
+    place = ""
+    console.print()
+    if night.cases:
+        _print_row({heading: heading for heading in widths}, widths, "bold", console)
+    for row, its_cells in zip(night.cases, cells, strict=True):
+        case = row.case
+        # On a line of its own, a name may be as long as it likes.
+        before, place = place, f"{case.partition}/{case.environ}" if several else case.partition
+        if place != before:
+            console.print(f"\n{place}", style="bold", soft_wrap=True, markup=False)
+        _print_row(its_cells, widths, "red" if row.is_red else "", console)
         if case.way:
             console.print(f"    with {case.way}", soft_wrap=True, markup=False)
         if (row.is_red or row.known) and case not in night.merged:
             console.print(f"    {row.last.sentence}", soft_wrap=True, markup=False)
+    if night.cases and (night.problems or night.notes or night.page):
+        console.print()
     for problem in night.problems:
         console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
     for note in night.notes:
@@ -68,13 +79,65 @@ def show_night(night: Night, console: Console) -> None:
         f"\n{colour}: {len(night.cases)} case(s) measured, {len(night.red)} with a red verdict,"
         f" {len(night.problems)} problem(s) with the night",
         style=colour,
+        soft_wrap=True,
     )
 
 
+def _cells(row: CaseNight) -> dict[str, str]:
+    """Its row of the night's table, by heading."""
+    case, metrics = row.case, row.last.metrics
+    cells = [
+        case.shape,
+        case.backend or "-",
+        case.striping.removesuffix(" MiB"),
+        case.size.removeprefix("local ") or "-",
+        str(case.writers or "-"),
+        _number(row.last.rate, ".0f"),
+        _number(metrics.get("ratio"), ".2f"),
+        _number(metrics.get("finish_fraction"), ".1%").rstrip("%"),
+        row.label,
+    ]
+    return dict(zip(_HEADINGS, cells, strict=True))
+
+
+def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
+    """The width of each column of the night's table, by heading; none of what no case has.
+
+    Rows are printed one by one, for sentences stand between them, and rich would make the columns
+    of each as wide as that row needs. They are as wide as all need; if that is more than `width`,
+    the widest are broken between words. Headings are, anyway.
+    """
+    words: dict[str, int] = {}
+    widths: dict[str, int] = {}
+    for heading in _HEADINGS:
+        cells = [row[heading] for row in rows]
+        if set(cells) != {"-"}:
+            words[heading] = max(map(cell_len, " ".join([heading, *cells]).split()))
+            widths[heading] = max([words[heading], *map(cell_len, cells)])
+    while sum(widths.values()) + len(widths) - 1 > width:  # a blank between any two
+        loose = [heading for heading in widths if widths[heading] > words[heading]]
+        if not loose:
+            break
+        widths[max(loose, key=lambda heading: widths[heading])] -= 1
+    return widths
+
+
+def _print_row(
+    cells: Mapping[str, str], widths: Mapping[str, int], style: str, console: Console
+) -> None:
+    widths = {**widths, "verdict": min(widths["verdict"], cell_len(cells["verdict"]))}
+    row = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    for heading, width in widths.items():
+        row.add_column(justify=_HEADINGS[heading], width=width)
+    row.add_row(*(Text(cells[heading]) for heading in widths), style=style)
+    row.width = sum(widths.values()) + len(widths) - 1  # even if the console is narrower
+    console.print(row, crop=False)
+
+
 def as_text(night: Night) -> str:
-    """The same as plain text."""
+    """The same as plain text, its table as narrow as mails are read."""
     text = io.StringIO()
-    show_night(night, Console(file=text, width=100, highlight=False, color_system=None))
+    show_night(night, Console(file=text, width=80, highlight=False, color_system=None))
     return text.getvalue().lstrip()
 
 
@@ -176,11 +239,12 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
 
 def show_blessing(blessing: Blessing, console: Console) -> None:
     """Print what each case's baseline is now and was before, and who was refused and why."""
-    console.print(
-        f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'finish %':>8} "
-        f"{'nights':>6}  case",
-        style="bold",
-    )
+    if blessing.blessed:
+        console.print(
+            f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'finish %':>8} "
+            f"{'nights':>6}  case",
+            style="bold",
+        )
     for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
         before = blessing.before.get(case)
         console.print(
@@ -190,8 +254,14 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
             soft_wrap=True,
             markup=False,
         )
+    refused: dict[str, list[Case]] = {}
     for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
-        console.print(f"refused: {case}: {why}", style="red", soft_wrap=True, markup=False)
+        refused.setdefault(why, []).append(case)
+    for why, cases in refused.items():  # of a new site all have too few nights
+        said = f"{cases[0]}: {why}"
+        if len(cases) > 1:
+            said = f"{count_cases(len(cases))}: {why}: {shown(cases)}"
+        console.print(f"refused: {said}", style="red", soft_wrap=True, markup=False)
     if blessing.file:
         console.print(f"written: {blessing.file}", soft_wrap=True, markup=False)
     done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"

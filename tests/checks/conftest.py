@@ -125,7 +125,7 @@ class Site:
             process.kill()
         return subprocess.CompletedProcess(process.args, process.returncode, out)
 
-    def start(self, *command):
+    def start(self, *command, output=subprocess.PIPE):
         """A command of this site's, running."""
         self._write()
         environment = {
@@ -144,7 +144,7 @@ class Site:
             [str(word) for word in command],
             env=environment,
             cwd=self.folder,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
         )

@@ -1,6 +1,9 @@
 """`iowatch nightly` as cron runs it: never twice at once, ended in time, with the real ReFrame."""
 
+import os
+import pty
 import re
+import select
 import time
 from pathlib import Path
 
@@ -67,7 +70,7 @@ def test_interrupted_night(hanging):
             process.wait(100)
     assert process.returncode == 143, output
     # The case that was measured is shown and on record; nothing else is left.
-    assert re.search(r"^memory/fine .* hdf5 .* ok$", output, re.M), output
+    assert re.search(r"^write shared +hdf5 .* ok *$", output, re.M), output
     assert "\nproblem: interrupted by SIGTERM\n" in output
     assert f"\nproblem: 1 of 4 cases not run: {CASE.format('hangs')}\n" in output
     assert "\nred: 3 case(s) measured, 0 with a red verdict, " in output
@@ -86,6 +89,49 @@ def test_interrupted_night(hanging):
         rf"process {process.pid} on \S+; nothing was run\n",
         second.stdout,
     )
+
+
+def read_terminal(terminal, process, until=""):
+    """What comes on a terminal until it says this, or the process has ended."""
+    said, end = "", time.monotonic() + 90
+    while time.monotonic() < end and not (until and until in said):
+        try:
+            if select.select([terminal], [], [], 0.1)[0]:
+                said += os.read(terminal, 4096).decode()
+        except OSError:  # nobody writes to it any more
+            break
+    return said
+
+
+def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
+    """Of six cases two hang, and one has no reference value."""
+    hanging.write["backend"] = ["mpiio", "hdf5"]
+    hanging.references = (
+        "SharedFileWrite: {small:.*backend=hdf5.*: {finish_fraction: [0, null, 0.999, '1']}}"
+    )
+    terminal, other = pty.openpty()
+    process = hanging.start(*NIGHTLY, output=other)
+    try:
+        os.close(other)
+        far = "of 6 cases done, 1 red, 2 running or queued, 0 to come; 0 min"
+        during = read_terminal(terminal, process, far)
+        assert f"4 {far}" in during
+        process.terminate()
+        after = read_terminal(terminal, process)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(100)
+        os.close(terminal)
+    assert process.returncode == 143, after
+    first, *_ = during.splitlines()
+    assert re.fullmatch(r"Night \S+ of small: 6 cases will be measured \(6 on memory\)\.", first)
+    assert f"ReFrame's own log is {hanging.folder}/run/reframe.log; " in during
+    assert "[ RUN" not in during
+    *_, last = (during + after).partition("\x1b[1mcase ")[0].rpartition("\x1b[2K")
+    assert last.strip() == "", "the line is gone before the table comes"
+    assert "\x1b[?25l" not in during + after, "the cursor is never hidden"
+    assert "problem: interrupted by SIGTERM" in after
 
 
 def test_interrupted_night_leaves_no_data(site):
@@ -111,6 +157,6 @@ def test_time_limit(site):
     done = site.iowatch("--quiet", "--time-limit", "1s")
     assert done.returncode == 1, done.stdout
     assert "\nproblem: the time limit was reached\nproblem: 2 of 2 cases not run" in done.stdout
-    assert done.stdout.startswith("\npartition "), "nothing of ReFrame's own"
+    assert done.stdout.startswith("\nproblem: "), "nothing of ReFrame's own"
     assert list(site.scratch.iterdir()) == []
     assert processes_of(site) == []

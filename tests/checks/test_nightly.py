@@ -38,18 +38,24 @@ def green(tmp_path_factory, benchio):
 
 def test_green_night(green):
     site, output = green
-    *rows, note, page, _, summary = output.splitlines()[-8:]
+    announced, unknown, log, _, *table = output.splitlines()
+    assert re.fullmatch(
+        r"Night \S+ of small: 4 cases will be measured \(4 on memory\)\.", announced
+    )
+    assert unknown == "How long it takes is not known: no whole night like this one is on record."
+    assert log.startswith(f"ReFrame's own log is {site.folder}/run/reframe.log; with --verbose ")
+    *rows, _, note, page, _, summary = table[-9:]
     anew = f"{site.database} was not there: history begins anew with this night"
     assert note == f"note: {anew}"
     assert [line.split()[-1] for line in rows] == ["ok"] * 4
-    checks = [line[10:26].strip() for line in rows]
+    checks = [line[:12].strip() for line in rows]
     assert checks == ["write shared"] * 3 + ["versions"], rows
-    assert [line[26:33].strip() for line in rows] == ["hdf5", "mpiio", "netcdf", "-"]
+    assert [line[13:20].strip() for line in rows] == ["hdf5", "mpiio", "netcdf", "-"]
     assert summary == "green: 4 case(s) measured, 0 with a red verdict, 0 problem(s) with the night"
     page = Path(page.removeprefix("report: "))
     assert page.parent == site.folder / "run"
     assert "netcdf" in page.read_text()
-    assert "[       OK ]" in re.sub(r"\x1b\[[0-9;]*m", "", output), "ReFrame's own output"
+    assert (site.folder / "run" / "reframe.log").is_file()
 
 
 def test_night_leaves_no_temporary_files(green):
@@ -109,6 +115,7 @@ def test_what_did_not_run_is_red(quick):
     done = quick.iowatch("-n", "SharedFileWrite.*hdf5", "-n", "LibraryVersions")
     assert done.returncode == 1
     assert f"1 of 3 cases not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
+    assert " of small: those of 3 cases (3 on memory) that --name matches.\n" in done.stdout
     assert "red: 2 case(s) measured, 0 with a red verdict" in done.stdout
 
 
@@ -122,7 +129,9 @@ def test_case_without_reference_is_red_unless_recording(quick):
     (test,) = quick.report()
     assert (test["result"], test["verdict"]) == ("fail", "no_baseline")
     assert test["metrics"]["total_max"][0] > 0, "the night's metrics are kept"
-    assert quick.iowatch("--record").returncode == 0
+    done = quick.iowatch("--record", "--verbose")
+    assert done.returncode == 0
+    assert "[       OK ]" in re.sub(r"\x1b\[[0-9;]*m", "", done.stdout), "ReFrame's own output"
     (test,) = quick.report()
     assert (test["result"], test["verdict"]) == ("pass", "no_baseline")
 

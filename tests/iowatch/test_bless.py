@@ -383,6 +383,13 @@ def test_command_prints_what_it_did_and_its_exit_code(command, folder):
     assert f"written: {folder}/baselines/archer.yaml" in output
     assert output.splitlines()[-1] == "1 case(s) blessed, 1 refused"
     assert output.splitlines()[1].split()[:5] == ["1000", "-", "0.05", "0.90", "2.0"]
+    other = changed(READ, backend="mpiio")
+    command.runs = [run for each in (READ, other) for run in runs_of(each, bests=[1000.0] * 3)]
+    code, output = command()
+    refused, done = output.splitlines()
+    assert refused.startswith("refused: 2 cases: 3 night(s)")
+    assert refused.endswith(f": {READ}, {other}")
+    assert done == "0 case(s) blessed, 2 refused"
     command.runs = runs_of(HDF5, bests=[500.0] * 30)
     code, output = command()
     assert (code, output.splitlines()[1].split()[:2]) == (0, ["500", "1000"])

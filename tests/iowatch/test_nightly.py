@@ -1,5 +1,8 @@
 """A night as a whole, with stand-ins for its sessions."""
 
+import errno
+import io
+import re
 import shlex
 import signal
 import sqlite3
@@ -12,8 +15,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from cases import changed
 from nights import BLESSED
 from reported import HDF5, MPIIO, reported, session, store
+from rich.console import Console
 from typer.testing import CliRunner
 
 from iowatch import bless
@@ -23,10 +28,11 @@ from iowatch.night import nightly
 from iowatch.night.gate import Night, night_of
 from iowatch.night.mail import MailError, Outbox
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
+from iowatch.night.progress import Progress, watch
 from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import SWEEPS, Filesystem, Site
-from iowatch.tables import as_text, in_brief
+from iowatch.tables import as_text, in_brief, show_night
 
 HERE = Path(__file__).parent
 NOW = datetime.now(UTC)
@@ -69,7 +75,7 @@ def site(monkeypatch, tmp_path, database):
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
         given, left = [], list(ends)
 
-        def run_session(options, night, deadline, quiet, locks):
+        def run_session(options, night, deadline, follow, locks):
             *options, extras = options
             assert extras == f"--session-extras=night={night},promise=1-5e"
             given.append(Given(options, night))
@@ -103,6 +109,88 @@ def test_green_night(site, database):
     assert timedelta(0) <= NOW.date() - day_of(night.id) <= timedelta(days=1)
     assert night.page == database.parent / f"report-local-{night.id}.html"
     assert night.page.read_text().startswith("<!doctype html>")
+
+
+def test_night_says_what_it_will_do_and_how_long_that_usually_takes(site, database, capsys):
+    """By whole nights alone, without their re-runs; --quiet says nothing."""
+
+    def says(**wanted):
+        site(Session(GREEN), stores=False)
+        nightly.run(Wanted("local", **wanted))
+        return capsys.readouterr().out.splitlines()
+
+    first = says()
+    assert re.fullmatch(r"Night \S+ of local: 1 case will be measured \(1 on tmpfs\)\.", first[0])
+    assert first[1:] == [
+        "How long it takes is not known: no whole night like this one is on record."
+    ]
+
+    def night(number, minutes, *tests, hours=0):
+        began = NOW - timedelta(days=number)
+        ended = began + timedelta(minutes=minutes, hours=hours)
+        tests = tests or (reported(HDF5, ended),)
+        return session(*tests, uuid=f"{number} {hours}", began=began, night=night_id(began))
+
+    long_ago, half = night(40, 500), night(3, 2, reported(MPIIO, NOW))
+    again = night(2, 0, hours=8)
+    store(database, long_ago, half, night(2, 7), again, night(1, 5))
+    assert says()[1] == "The last nights like this one took 5 to 7 minutes."
+    (named,) = says(names=["hdf5"])
+    assert named.endswith(" of local: those of 1 case (1 on tmpfs) that --name matches.")
+    assert says(quiet=True) == []
+    store(database, *(night(0.1 * n, 150) for n in range(2, 9)))
+    assert says()[1] == "The last nights like this one took about 2 hours."
+    with pytest.raises(UserError, match="exclude each other"):
+        Wanted("local", quiet=True, verbose=True).check()
+
+
+def output_of_reframe(*ends):
+    """What ReFrame prints of tests that end so, and of what has built benchio for them."""
+    lines = ["[ \x1b[32mRUN     \x1b[0m ] SharedFileWrite %backend=hdf5 /e1 @local:disk+gnu"]
+    for number, (result, name) in enumerate(ends, 1):
+        end = f"[ \x1b[31m{result:>8}\x1b[0m ] ({number:>2}/{len(ends)}) {name} /e1 @local:x+gnu"
+        lines += [end, "P: total_max: 514.5 MiB/s"]
+    return [*lines, "[  FAILED  ] Ran 40/40 test case(s) from 21 check(s) (1 failure(s))"]
+
+
+def test_progress_counts_cases_and_the_jobs_that_they_have_had():
+    write = "SharedFileWrite %backend=hdf5"
+    progress = Progress(9, lambda: 4)
+    progress.hear(output_of_reframe(("OK", "BuiltBenchio ~local:x+gnu"), ("OK", "LibraryVersions")))
+    progress.hear(output_of_reframe(("FAIL", write), ("XFAIL", write)))
+    assert str(progress) == "3 of 9 cases done, 1 red, 1 running or queued, 5 to come; 0 min"
+    progress.hear(output_of_reframe(("FAIL", write)))
+    progress.hear(["==> test failed during 'setup': test staged in '/x'"])  # it had no job
+    assert str(progress) == "4 of 9 cases done, 2 red, 1 running or queued, 4 to come; 0 min"
+    unknown = Progress(0, lambda: 1)
+    assert str(unknown) == "0 cases done, 0 red, 1 running or queued; 0 min"
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
+    progress = Progress(9, lambda: 0)
+    with watch(progress) as follow:
+        follow(output_of_reframe(("OK", "LibraryVersions")))
+        assert capsys.readouterr() == ("", "")
+        monkeypatch.setattr("iowatch.night.progress.LOG_EVERY_S", 0.0)
+        follow([])
+    assert capsys.readouterr() == (f"{progress}\n", "")
+    assert str(progress).startswith("1 of 9 cases done")
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "gone"), BrokenPipeError()])
+def test_terminal_that_goes_away_does_not_end_the_night(monkeypatch, error):
+    class Gone(io.StringIO):
+        def isatty(self):
+            return True
+
+        def write(self, text):
+            raise error
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    progress = Progress(9, lambda: 0)
+    with watch(progress) as follow:
+        follow(output_of_reframe(("OK", "LibraryVersions")))
+    assert progress.done == 1
 
 
 def test_options_that_reframe_gets(site):
@@ -630,20 +718,51 @@ def red_night(**changes):
     return judged(low, reported(MPIIO), **changes)
 
 
-def test_table_fits_a_hundred_columns_and_explains_what_is_red():
+ROW = ["4", "0", "0.50", "50.0", "regression"]  # writers and all that follows
+
+
+def test_table_fits_eighty_columns_and_explains_what_is_red():
     lines = as_text(red_night()).splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
     (where,) = [number for number, line in enumerate(lines) if line.endswith(" regression")]
     assert lines[where + 1].strip() == "ratio is 0.1"
-    assert lines[where].split()[:8] == [
-        *("tmpfs", "write", "shared", "hdf5", "-", "64x64x64", "4", "0"),
-    ]
+    assert lines[where].split() == ["write", "shared", "hdf5", "64x64x64", *ROW]
+    assert lines[where - 1] == "tmpfs"
     assert lines[-1].startswith("red: 2 case(s) measured, 1 with a red verdict, 0 problem(s)")
     known = reported(HDF5, result="xfail", verdict="defect", sentence="slow (until 2027)")
     lines = as_text(judged(known)).splitlines()
-    assert lines[1].endswith(" defect (known)")
-    assert lines[2] == "    slow (until 2027)"
+    (where,) = [number for number, line in enumerate(lines) if line.endswith(" defect (known)")]
+    assert lines[where + 1] == "    slow (until 2027)"
     assert lines[-1].startswith("green: ")
+
+
+def test_columns_never_run_together_and_sentences_are_one_line():
+    """Long names, a narrow terminal, more text than fits: rows take two lines."""
+    sentence = "hdf5 is slow: " + "and " * 50 + "so on"
+    place = "local:scratch_gpuwrite/gnu"
+    values = {"stripe_count": -1, "stripe_size": 1, "local_size": (128, 128, 128)}
+    slow, fine = (changed(each, place=place, **values) for each in (HDF5, MPIIO))
+    load = changed(fine, check="SystemLoad", instances=2)  # the longest: `write shared x2`
+    night = judged(
+        reported(slow, result="fail", verdict="regression", sentence=sentence),
+        reported(fine),
+        reported(load),
+    )
+    for width in (40, 80, 100):
+        text = io.StringIO()
+        show_night(night, Console(file=text, width=width, highlight=False))
+        lines = [line.rstrip() for line in text.getvalue().splitlines()]
+        assert "scratch_gpuwrite" in lines
+        assert f"    {sentence}" in lines
+        (row,) = [line for line in lines if "regression" in line]
+        assert row.split()[-10:] == ["hdf5", "all", "x", "1", "128x128x128", *ROW], width
+        rows = [line for line in lines[:-2] if sentence not in line]
+        assert width == 40 or max(map(len, rows)) <= width
+    coloured = io.StringIO()
+    show_night(night, Console(file=coloured, force_terminal=True, width=100))
+    red = [line for line in coloured.getvalue().splitlines() if "\x1b[31m" in line]
+    assert any("regression" in line for line in red)
+    assert not any("mpiio" in line for line in red)
 
 
 def test_one_alarm_takes_the_place_of_many_sentences():

@@ -106,10 +106,10 @@ def test_environments_of_a_partition_are_side_by_side():
         "| mpiio on fs3 | ok 7700 MiB/s, finish 2 % | ok 7700 MiB/s, finish 2 % | - |",
     ]
     shown = as_text(tonight(*runs))
-    assert shown.startswith("partition  case")
-    assert "\nfs3/broken write shared" in shown
+    assert shown.startswith("case ")
+    assert "\nfs3/broken\nwrite shared" in shown
     assert comparisons(tonight(*well(), ran(), ran(MPIIO), ran(FS2)).cases) == []
-    assert "\nfs3       write shared" in as_text(tonight(ran(), ran(FS2)))
+    assert "\nfs3\nwrite shared" in as_text(tonight(ran(), ran(FS2)))
 
 
 def test_page_has_no_markup_of_others():

@@ -37,16 +37,19 @@ import json, os, signal, sys, time
 from iowatch.night import session
 for number in session.SIGNALS:
     signal.signal(number, signal.SIG_DFL)  # whatever the tests themselves are started with
-session.GRACE_S, session.JOB_GRACE_S = 1.0, 0.5
+session.GRACE_S, session.JOB_GRACE_S, session.FOLLOW_S = 1.0, 0.5, 0.01
+heard = []
 lock = open("lock", "w")
 import fcntl; fcntl.flock(lock, fcntl.LOCK_EX)
 with session.interruptible(), session.held():
     if sys.argv[3:]:
         os.kill(os.getpid(), int(sys.argv[3]))
     done = session.run_session(
-        [], "2026-11-22T025836", time.monotonic() + float(sys.argv[1]), sys.argv[2] == "quiet",
-        [lock.fileno()],
+        [], "2026-11-22T025836", time.monotonic() + float(sys.argv[1]),
+        heard.extend if sys.argv[2] == "quiet" else None, [lock.fileno()],
     )
+with open("heard", "w") as file:
+    json.dump(heard, file)
 print(json.dumps(vars(done)))
 """
 SLEEPS = "setsid sleep 300"
@@ -144,6 +147,15 @@ def test_quiet_session_shows_nothing_and_says_why_there_is_no_report(start, tmp_
     said, lines = result(start(body=f"{body}; kill $(cat job); exit 1", quiet=True))
     assert lines == []
     assert (said["report"], said["error"], said["status"]) == (None, error.format(tmp_path), 1)
+
+
+def test_what_reframe_says_is_told_by_whole_lines_while_it_runs(start, tmp_path):
+    end = STORES.split(";", 1)[1]
+    body = f"printf 'half a '; sleep 0.3; printf 'line\\n\\377\\nnot'; sleep 0.3; {end}"
+    said, lines = result(start(body=body, quiet=True))
+    assert (said["status"], lines) == (1, [])
+    heard = json.loads((tmp_path / "heard").read_text())
+    assert heard == ["to the terminal", "half a line", "\ufffd"]
 
 
 def test_no_room_for_temporary_files(monkeypatch):

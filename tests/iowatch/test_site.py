@@ -10,9 +10,9 @@ from refusals import assert_refused
 from iowatch import site
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.places import ROOT
 from iowatch.run import Promise
 from iowatch.site import (
-    ROOT,
     SWEEPS,
     Setting,
     bare_configuration,

@@ -479,7 +479,7 @@ def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -
             "--timestamp=blame",
         ]  # fmt: skip
         deadline = time.monotonic() + LIMIT.total_seconds()
-        session = run_session(options, "", deadline, quiet=True, locks=locks)
+        session = run_session(options, "", deadline, lambda said: None, locks)
     if session.signal:
         raise Interrupted(session.signal)
     tests = tests_of(session.report) if session.report else []

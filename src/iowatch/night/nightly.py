@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,21 +18,26 @@ from iowatch.files import UserError
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
+    RECENT,
     Known,
     Night,
     broken_promises,
+    count_cases,
     lost_baselines,
     night_of,
     problems_of,
     shown,
 )
+from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
-from iowatch.run import Run, night_id, nights_of
+from iowatch.run import Run, began, night_id, nights_of
 from iowatch.site import NIGHTLY, SWEEPS, Site, read_site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
+#: How long the nights of this time took says how long the next one takes.
+OF_LATE = timedelta(days=30)
 
 
 class NothingDue(Exception):
@@ -47,7 +54,8 @@ class Wanted:
     record: bool = False  # accept cases without reference values
     again: bool = False  # only the re-runs that are due
     time_limit: timedelta = timedelta(hours=20)
-    quiet: bool = False  # nothing of ReFrame's own output
+    quiet: bool = False  # nothing is printed while it runs
+    verbose: bool = False  # ReFrame's own output instead of how far it is
 
     def check(self) -> None:
         """UserError if these do not go together."""
@@ -55,6 +63,8 @@ class Wanted:
             raise UserError(f"--sweep {self.sweep}: there are {' and '.join(SWEEPS)}")
         if self.again and self.names:
             raise UserError("--again runs what is due: leave out --name")
+        if self.quiet and self.verbose:
+            raise UserError("--quiet and --verbose exclude each other: leave one of them out")
 
     @property
     def rerun_command(self) -> str:
@@ -101,16 +111,87 @@ def run(wanted: Wanted) -> Night:
         promise = site.promises[wanted.sweep]
         extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
         session, mode = Session(), [*_mode(wanted), f"--session-extras={extras}"]
-        with held():  # what was measured is to be seen; a session notices what has waited
+        # What was measured is to be seen; a session notices what has waited.
+        with held(), _watched(wanted, site, night, parts) as follow:
             for part in parts:
                 if session.stopped:
                     session = replace(session, report=None)  # this part did not run
                 else:
                     options = [*part.options, *mode]
-                    session = run_session(options, night, deadline, wanted.quiet, locks)
+                    session = run_session(options, night, deadline, follow, locks)
                 ran.append((part, session))
             ignore_signals()  # also those that have waited
         return _judged(wanted, site, night, ran, asked, before)
+
+
+@contextmanager
+def _watched(
+    wanted: Wanted, site: Site, night: str, parts: Sequence[Part]
+) -> Iterator[Follow | None]:
+    """Say what the night will do; gives what shows how far it is, None: ReFrame's output does."""
+    if wanted.quiet:
+        yield lambda lines: None
+        return
+    usual = _usual(site, night, parts) if not (wanted.names or wanted.again) else ""
+    say("\n".join(_announced(wanted, site, night, parts, usual)))
+    if wanted.verbose:
+        yield None
+        return
+    # ReFrame alone knows which cases a name matches.
+    cases = 0 if wanted.names else sum(len(part.expected) for part in parts)
+    earlier = raw_results.count(site.prefix, night)  # of a night that is run again
+    with watch(Progress(cases, lambda: raw_results.count(site.prefix, night) - earlier)) as follow:
+        yield follow
+
+
+def _announced(
+    wanted: Wanted, site: Site, night: str, parts: Sequence[Part], usual: str
+) -> Iterator[str]:
+    """What the night will do, how long that takes as far as it is known, and where to see more."""
+    names = {place.partition: place.name for place in site.filesystems}
+    counts = Counter(names[case.partition] for part in parts for case in part.expected)
+    places = ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
+    cases = count_cases(counts.total())
+    if wanted.again:
+        yield f"Night {night} of {wanted.system}: {cases} will be measured again ({places})."
+    elif wanted.names:
+        yield f"Night {night} of {wanted.system}: those of {cases} ({places}) that --name matches."
+    else:
+        yield f"Night {night} of {wanted.system}: {cases} will be measured ({places})."
+        if usual:
+            yield f"The last nights like this one took {usual}."
+        else:
+            yield "How long it takes is not known: no whole night like this one is on record."
+    if not wanted.verbose and site.logs:
+        yield f"ReFrame's own log is {', '.join(site.logs)}; with --verbose its output is shown."
+
+
+def _usual(site: Site, night: str, parts: Sequence[Part]) -> str:
+    """How long the last nights took that measured all of this in their first session, in words;
+    empty: there was none, or nobody can say."""
+    asked = {case for part in parts for case in part.expected}
+    took = []
+    if not site.database.is_file():
+        return ""
+    try:
+        runs = history.read([site.database], datetime.now(UTC) - OF_LATE)
+    except UserError:  # its judging will say so
+        return ""
+    for earlier, own in nights_of(runs).items():
+        first = [run for run in own if run.session == own[0].session]
+        if asked <= {run.case for run in first} and earlier < night:
+            took.append(max(run.time for run in first) - began(earlier))
+    minutes = sorted(max(1, round(each / timedelta(minutes=1))) for each in took[-RECENT:])
+    return _in_words(minutes[0], minutes[-1]) if minutes else ""
+
+
+def _in_words(least: int, most: int) -> str:
+    """Minutes as people say them; from two hours on, hours."""
+    unit = "minute"
+    if most >= 120:
+        unit, least, most = "hour", round(least / 60), round(most / 60)
+    said = f"{most} {unit}{'' if most == 1 else 's'}"
+    return f"about {said}" if least == most else f"{least} to {said}"
 
 
 def _found(database: Path) -> Found:

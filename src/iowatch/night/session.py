@@ -21,13 +21,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 from iowatch.files import UserError
+from iowatch.night.progress import COLOURS, Follow
 from iowatch.places import CHECKS_FOLDER, reframe_program
 from iowatch.site import JOB_TMPDIR, NIGHT
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FOLLOW_S = 1.0  # how often it is looked what ReFrame says
 GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
 JOB_GRACE_S = 30.0  # for the jobs on this machine to end after that
 PR_SET_CHILD_SUBREAPER = 36
@@ -104,13 +106,14 @@ def run_session(
     options: Sequence[str],
     night: str,
     deadline: float,
-    quiet: bool = False,
+    follow: Follow | None = None,
     locks: Sequence[int] = (),
 ) -> Session:
     """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most,
     as a part of this night.
 
-    ReFrame's output goes through unless `quiet`. It inherits the descriptors `locks`, and so keeps
+    `follow` is given every second the lines that ReFrame has printed since, which nobody else sees
+    then; without it they go through. ReFrame inherits the descriptors `locks`, and so keeps
     these locks if iowatch itself is killed. UserError if there is no room for temporary files.
     """
     with held(), _adopting(), temporary_folder() as (folder, in_use):
@@ -126,19 +129,21 @@ def run_session(
             *options,
         ]
         process, stopped, number = None, "", 0
-        with output.open("w") as sink:
+        with output.open("wb") as sink, output.open("rb") as said:
             try:
                 with _listening():
                     process = subprocess.Popen(
                         command,
-                        stdout=sink if quiet else None,
-                        stderr=subprocess.STDOUT if quiet else None,
+                        stdout=sink if follow else None,
+                        stderr=subprocess.STDOUT if follow else None,
                         # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
                         start_new_session=True,
                         preexec_fn=_heed_interrupts,
                         pass_fds=(in_use, *locks),
                         env=environment(folder, night),
                     )
+                    if follow:
+                        _follow(process, said, follow, deadline)
                     process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 stopped = "the time limit was reached"
@@ -152,10 +157,26 @@ def run_session(
             name = signal.Signals(-process.returncode).name
             stopped = f"reframe was killed by {name}: {LOST}{_end_orphans()}"
         session, error = _read(report)
-        if quiet and session is None and not stopped:
+        if follow and session is None and not stopped:
             error = error or why_it_failed(output.read_text("utf-8", "replace"))
         status = process.returncode if process else 0
     return Session(session, status, stopped, number, error)
+
+
+def _follow(
+    process: subprocess.Popen[bytes],
+    said: BinaryIO,
+    follow: Follow,
+    deadline: float,
+) -> None:
+    """Tell what a process says, line by line, until it ends or the deadline comes."""
+    begun = b""  # a line
+    while (left := deadline - time.monotonic()) > 0:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, FOLLOW_S))
+            return
+        *lines, begun = (begun + said.read()).split(b"\n")
+        follow([line.decode("utf-8", "replace") for line in lines])
 
 
 @contextlib.contextmanager
@@ -231,7 +252,7 @@ def environment(folder: Path, night: str) -> dict[str, str]:
 
 def why_it_failed(output: str) -> str:
     """The line of ReFrame's output that says what went wrong; empty if there is none."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)  # of colours
+    plain = COLOURS.sub("", output)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     # A configuration that is no Python makes ReFrame print a traceback, the place near its end.
     place = [line for line in lines if line.startswith("File ")][-1:]
