@@ -74,14 +74,22 @@ SITES = "Sites"
 
 Databases = Annotated[
     list[Path] | None,
-    typer.Option("--db", help="ReFrame's database, may be repeated.", show_default="its own"),
+    typer.Option(
+        "--db",
+        help="Results database of ReFrame to read. May be repeated.",
+        show_default="the one in RFM_PREFIX",
+    ),
 ]
 ReferenceValues = Annotated[
     Path | None,
-    typer.Option("--folder", help="Folder of SYSTEM.yaml.", show_default="the site's own"),
+    typer.Option(
+        "--folder",
+        help="Folder that holds the reference values of each system, SYSTEM.yaml.",
+        show_default="the site's own",
+    ),
 ]
 Matching = Annotated[
-    str, typer.Option("--case", help="Only cases that match this regular expression.")
+    str, typer.Option("--case", help="Take only the cases that match this regular expression.")
 ]
 
 
@@ -100,23 +108,29 @@ def iowatch(
         ),
     ] = False,
 ) -> None:
-    """Guard the parallel I/O of an HPC centre: measure, verify, judge, report.
+    """Guard the parallel I/O of an HPC centre: measure it, verify it, judge it and report on it.
 
-    A new site: iowatch site new, then iowatch nightly --record; iowatch bless once a case has 20
-    good nights.
+    A case is one check with its parameters, such as writing a shared file through HDF5, on one
+    filesystem. A sweep is the list of cases that a site measures: one for every night, one for an
+    acceptance test. A baseline is what good nights say of a case; to bless nights is to declare
+    that they are good.
 
-    Every night, from cron: iowatch nightly, and some hours later iowatch nightly --again. Each ends
-    with the path of a page; iowatch report makes one of an earlier night.
+    To adopt a new site, run iowatch site new, and then iowatch nightly --record for the first
+    nights. Once a case has 20 good nights, iowatch bless makes them its baseline.
 
-    A procurement: iowatch nightly --sweep acceptance, then iowatch accept.
+    Every night, let cron start iowatch nightly, and iowatch nightly --again some hours later. Each
+    ends by naming a page to look at. To make the page of an earlier night, run iowatch report.
 
-    Environment: IOWATCH_SITE_DIR names the folder of the site's own site_configs, reference_values
-    and results; without it, they are in the checkout, or in the folder iowatch of your home.
-    RFM_PREFIX names another folder of results, RFM_REFERENCE_PREFIX another one of reference
-    values, and RFM_CONFIG_FILES further files of ReFrame's configuration.
+    For a procurement, run iowatch nightly --sweep acceptance, and then iowatch accept.
 
-    Exit code: 0 all is well, 1 something is red or refused, 2 a mistake in what was given, 3 what
-    there is to say cannot be printed; each command says what else.
+    Environment variables: IOWATCH_SITE_DIR names the folder of the site's own site_configs,
+    reference_values and results; without it, they are in the checkout, or in the folder iowatch of
+    your home. RFM_PREFIX names another folder for results, RFM_REFERENCE_PREFIX another one of
+    reference values, and RFM_CONFIG_FILES further files of ReFrame's configuration.
+
+    Every command exits with 0 if all is well, with 1 if something is red or refused, with 2 if what
+    it was given is wrong, and with 3 if it cannot print what it has to say. The help of a command
+    lists its other exit codes.
     """
     for number in range(3):  # one that is closed would be the next file that is opened
         try:
@@ -185,24 +199,38 @@ def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
 @app.command("nightly", rich_help_panel=EVERY_NIGHT)
 def nightly_command(
     system: Annotated[
-        str, typer.Option(help="System of site_configs/ to measure, or SYSTEM:PARTITION.")
+        str,
+        typer.Option(
+            help="System to measure, as in site_configs/, or one partition of it, SYSTEM:PARTITION."
+        ),
     ],
     name: Annotated[
         list[str] | None,
-        typer.Option("-n", "--name", help="Only checks that match (ReFrame's -n)."),
+        typer.Option(
+            "-n",
+            "--name",
+            help="Run only the checks that match this, as ReFrame's -n does. May be repeated.",
+        ),
     ] = None,
-    sweep: Annotated[str, typer.Option(help="Cases to measure: nightly or acceptance.")] = NIGHTLY,
+    sweep: Annotated[
+        str, typer.Option(help="List of cases to measure: nightly or acceptance.")
+    ] = NIGHTLY,
     record: Annotated[
-        bool, typer.Option("--record", help="Accept cases that have no reference values yet.")
+        bool, typer.Option("--record", help="Leave cases green that have no reference value yet.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Only tonight's suspicious cases that are due again.")
+        bool,
+        typer.Option(
+            "--again",
+            help="Run only those suspicious cases of the last night that are due to run again.",
+        ),
     ] = False,
     time_limit: Annotated[
-        str, typer.Option(help="For the whole night, such as 90m or 6h.")
+        str, typer.Option(help="Time that the whole night may take, such as 90m or 6h.")
     ] = "20h",
     address: Annotated[
-        str | None, typer.Option("--mail", metavar="ADDRESS", help="Send the summary there, too.")
+        str | None,
+        typer.Option("--mail", metavar="ADDRESS", help="Send the summary to this address as well."),
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print only the summary, and nothing while it runs.")
@@ -214,10 +242,11 @@ def nightly_command(
         ),
     ] = False,
 ) -> None:
-    """Run every check of a system and judge the night.
+    """Run every check that a system's configuration promises, and judge the night.
 
-    Exit code: 0 green, 1 red, 2 not run (usage, site, or the last night is still at work), 3 green
-    but the mail or the summary did not get out, 130 or 143 interrupted.
+    The exit code is 0 if the night is green, 1 if it is red, 2 if it did not run (because of a
+    mistake in the command or the site's file, or because the last night is still at work), 3 if it
+    is green but the summary could not be printed or mailed, and 130 or 143 if it was interrupted.
     """
     with session.interruptible():
         with one_line_errors():
@@ -282,17 +311,23 @@ def show(night: Night) -> bool:
 @app.command("blame", rich_help_panel=EVERY_NIGHT)
 def blame_command(
     case: Annotated[
-        str, typer.Argument(help="Case as the night names it, or a part that no other has.")
+        str,
+        typer.Argument(
+            help="The case as the night names it, or a part of its name that no other case has."
+        ),
     ],
     rounds: Annotated[
-        int, typer.Option(help="Rounds, in each of which every environment has its turn.")
+        int, typer.Option(help="Number of rounds. In each of them every environment has its turn.")
     ] = culprit.ROUNDS,
 ) -> None:
-    """Find the change that made a case slow: run it in one job with the environment of its last
-    good night and with tonight's, in turn, and with each change alone.
+    """Find the change that made a case slow.
 
-    Both environments are those of the job scripts that are kept. It is no part of any night. Exit
-    code: 0 it is certain, 1 it is not, 2 not run, 130 or 143 interrupted.
+    One job runs the case in turn with the environment of its last good night, with tonight's, and
+    with each change between the two alone. Both environments are taken from the job scripts that
+    are kept. The job belongs to no night.
+
+    The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
+    143 if it was interrupted.
     """
     with session.interruptible():
         try:
@@ -311,32 +346,37 @@ def report_command(
     system: Annotated[str, typer.Option(help="System to report on.")],
     night: Annotated[
         str,
-        typer.Option(help="Day on which it began, UTC, or its id.", show_default="the last"),
+        typer.Option(
+            help="The night: the day (UTC) on which it began, or its id.", show_default="the last"
+        ),
     ] = "",
     session: Annotated[
         str,
         typer.Option(
-            help="Instead of a night: UUID of a session that was run by hand, as `reframe "
-            "--list-stored-sessions` has it.",
+            help="Report on a session that was run by hand instead of on a night: its UUID, which "
+            "`reframe --list-stored-sessions` shows.",
             show_default="none",
         ),
     ] = "",
     form: Annotated[
-        str, typer.Option("--format", help=f"One of {', '.join(report.FORMATS)}.")
+        str, typer.Option("--format", help=f"Form of the report: {', '.join(report.FORMATS)}.")
     ] = "html",
     output: Annotated[
         Path | None,
         typer.Option(
-            help="File to write.", show_default="html next to the database, others printed"
+            help="File to write.",
+            show_default="a page next to the database; md and junit are printed",
         ),
     ] = None,
     db: Databases = None,
 ) -> None:
-    """Report on a night: verdicts, worst first, and what has changed since all was well.
+    """Report on a night: its verdicts, worst first, and what has changed since all was well.
 
-    html: one page that needs no network, environments that measured the same side by side. md: for
-    chat or mail. junit: for a CI dashboard. Exit code: 0 written, whatever the verdicts; 2 wrong
-    usage.
+    html is one page that needs no network; environments that measured the same cases stand on it
+    side by side. md is for chat or mail, and junit for a CI dashboard.
+
+    The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
+    what it names is wrong.
     """
     progress = Console(stderr=True)
     with one_line_errors():
@@ -378,10 +418,10 @@ def history_command(
     db: Databases = None,
     case: Matching = "",
     csv: Annotated[
-        bool, typer.Option("--csv", help="The table that `iowatch backtest` reads, instead.")
+        bool, typer.Option("--csv", help="Print instead the table that `iowatch backtest` reads.")
     ] = False,
 ) -> None:
-    """List the cases that were ever measured, and their nights."""
+    """List every case that was ever measured, with its nights."""
     with one_line_errors():
         runs = selected(db, case)
         if not csv:
@@ -396,30 +436,41 @@ def history_command(
 @app.command("import", rich_help_panel=PAST)
 def import_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Performance logs of ReFrame, outputs of EPCC's benchio.")
+        list[Path],
+        typer.Argument(help="Performance logs of ReFrame, or outputs of EPCC's benchio."),
     ],
-    to: Annotated[Path, typer.Option(help="Database to make: for --db of other commands.")],
+    to: Annotated[
+        Path, typer.Option(help="Database to make, which other commands read with --db.")
+    ],
     case: Annotated[
         str,
         typer.Option(
-            help="Case id of a log that names none, {field} standing for that field of each line; "
-            "SYSTEM:PARTITION/ENVIRON of an output."
+            help="Of a log whose lines name no case: the case's id, in which {field} stands for "
+            "that field of each line. Of an output of benchio: SYSTEM:PARTITION/ENVIRON."
         ),
     ] = "",
-    metric: Annotated[str, typer.Option(help="The log's metric that is the bandwidth.")] = "",
+    metric: Annotated[
+        str, typer.Option(help="Name of the metric in the log that is the bandwidth.")
+    ] = "",
     unit: Annotated[
-        str, typer.Option(help="Its unit, such as GB/s.", show_default="the log's")
+        str,
+        typer.Option(help="Unit of that metric, such as GB/s.", show_default="what the log says"),
     ] = "",
     stripes: Annotated[
         list[str] | None,
-        typer.Option(help="How benchio's folder is striped: unstriped=1x1 (MiB), scratch=none."),
+        typer.Option(
+            help="Stripes of a folder that benchio wrote to, FOLDER=COUNTxMIB, such as "
+            "striped=-1x1, or scratch=none for a filesystem without stripes. May be repeated."
+        ),
     ] = None,
 ) -> None:
-    """Make a results database of a centre's old data. Its runs have the verdict `imported`.
+    """Make a results database of a centre's old data.
 
-    An output of benchio does not say when it was made: it is the time of the file's last change,
-    which touch -d sets. For example: iowatch import 2016/*.out --to old.db --case archer:fs3/cray
-    --stripes unstriped=1x1 --stripes striped=-1x1
+    Its runs have the verdict `imported`, because nobody verified them. An output of benchio does
+    not say when it was made: the time of the file's last change is taken, which touch -d can set.
+
+    For example: iowatch import 2016/*.out --to old.db --case archer:fs3/cray --stripes
+    unstriped=1x1 --stripes striped=-1x1
     """
     with one_line_errors():
         runs = old_data.read(files, case, metric, unit, stripes or [])
@@ -430,21 +481,41 @@ def import_command(
 @app.command("bless", rich_help_panel=PAST)
 def bless_command(
     system: Annotated[
-        str, typer.Option(help="System whose cases are blessed, or SYSTEM:PARTITION.")
+        str,
+        typer.Option(
+            help="System whose cases are blessed, or one partition of it, SYSTEM:PARTITION."
+        ),
     ],
-    why: Annotated[str, typer.Option(help="Why these nights are good, for readers of the diff.")],
+    why: Annotated[
+        str, typer.Option(help="Why these nights are good, for whoever reviews the baseline.")
+    ],
     case: Matching = "",
-    count: Annotated[int, typer.Option("--nights", min=1, help="Of the last so many nights.")] = 30,
+    count: Annotated[
+        int, typer.Option("--nights", min=1, help="How many of the last nights to take.")
+    ] = 30,
     first: Annotated[
-        datetime | None, typer.Option("--from", formats=[DAY], help="First day.")
+        datetime | None,
+        typer.Option("--from", formats=[DAY], help="First day to take nights from."),
     ] = None,
-    last: Annotated[datetime | None, typer.Option("--to", formats=[DAY], help="Last day.")] = None,
-    who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
+    last: Annotated[
+        datetime | None, typer.Option("--to", formats=[DAY], help="Last day to take nights from.")
+    ] = None,
+    who: Annotated[str, typer.Option(help="Who says that they are good.", show_default="you")] = "",
     db: Databases = None,
     folder: ReferenceValues = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be blessed, and write nothing.")
+    ] = False,
 ) -> None:
-    """Make good nights the baseline: 0 all cases blessed, 1 some refused, 2 wrong usage."""
+    """Declare that past nights were good: from now on each case is judged by them.
+
+    What they say of a case is its baseline. It is written to baselines/SYSTEM.yaml in the folder of
+    reference values, a change for somebody to review and commit. A case whose nights cannot serve,
+    because they are too few or because its level changes among them, is refused with the reason.
+
+    The exit code is 0 if all cases were blessed, 1 if some were refused, and 2 if nothing could be
+    done.
+    """
     with one_line_errors():
         if not why.strip():
             raise UserError("--why is empty: say why these nights are good")
@@ -477,11 +548,23 @@ def _day(time: datetime | None) -> date | None:
 
 @app.command("backtest", rich_help_panel=PAST)
 def backtest_command(
-    file: Annotated[Path, typer.Argument(help="CSV of runs or nights; see docs/detector.md.")],
-    bless_nights: Annotated[int, typer.Option("--bless-nights", help="Nights of a baseline.")] = 30,
-    rules: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "normal",
+    file: Annotated[
+        Path, typer.Argument(help="CSV of runs or nights, as `iowatch history --csv` prints it.")
+    ],
+    bless_nights: Annotated[
+        int, typer.Option("--bless-nights", help="How many nights make a baseline.")
+    ] = 30,
+    rules: Annotated[
+        str, typer.Option(help=f"How readily there is an alarm: {', '.join(SETTINGS)}.")
+    ] = "normal",
 ) -> None:
-    """Replay a table of past nights through the detector: 0 no alarm, 1 alarms, 2 wrong usage."""
+    """Tell what iowatch would have said of past nights.
+
+    The table is replayed, night by night, through the rules that judge a case by its own past;
+    docs/detector.md has the rules and the table's columns.
+
+    The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
+    """
     with one_line_errors():
         if rules not in SETTINGS:
             raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
@@ -495,25 +578,33 @@ def backtest_command(
 @app.command("accept", rich_help_panel=TESTS_AND_PAPER)
 def accept_command(
     file: Annotated[
-        Path, typer.Argument(metavar="CONTRACT", help="YAML of the contractual criteria.")
+        Path,
+        typer.Argument(
+            metavar="CONTRACT",
+            help="YAML file of the criteria that were agreed; docs/acceptance.md has its form.",
+        ),
     ],
     session: Annotated[
         list[str] | None,
         typer.Option(
-            help="UUID of an acceptance session (`reframe --list-stored-sessions`), may be "
-            "repeated: their repetitions add up.",
+            help="UUID of an acceptance session, as `reframe --list-stored-sessions` shows it. May "
+            "be repeated: the repetitions of all sessions count together.",
             show_default="the last one",
         ),
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option(help=".html or .pdf, may be repeated.", show_default="dossier.html, .pdf"),
+        typer.Option(
+            help="File to write, .html or .pdf. May be repeated.",
+            show_default="dossier.html and dossier.pdf",
+        ),
     ] = None,
     db: Databases = None,
 ) -> None:
-    """Judge an acceptance run by a contract, and write the dossier.
+    """Judge an acceptance test by its contract, and write the dossier.
 
-    Exit code: 0 all criteria pass, 1 not all, 2 no dossier was written.
+    The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if no dossier was
+    written.
     """
     outputs = output or [Path("dossier.html"), Path("dossier.pdf")]
     with one_line_errors(), needs_extra("report"):
@@ -541,13 +632,19 @@ def figures_command(
     system: Annotated[
         str,
         typer.Option(
-            help="Overlay the own results of this system, or SYSTEM:PARTITION.", show_default="none"
+            help="Draw the results of this system, or of SYSTEM:PARTITION, on the figures as well.",
+            show_default="none",
         ),
     ] = "",
     table: Annotated[
-        str, typer.Option(help="Print this table, 1 to 21, and draw nothing.", show_default="none")
+        str,
+        typer.Option(
+            help="Print this table of the paper, 1 to 21, and draw nothing.", show_default="none"
+        ),
     ] = "",
-    output: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("figures"),
+    output: Annotated[Path, typer.Option(help="Folder that the figures are written to.")] = Path(
+        "figures"
+    ),
     db: Databases = None,
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
@@ -584,22 +681,28 @@ site_app = typer.Typer(no_args_is_help=True)
 
 @site_app.callback()
 def site_commands() -> None:
-    """Adopt a site."""
+    """Adopt a site: make a configuration for it."""
 
 
 @site_app.command("new")
 def site_new_command(
-    name: Annotated[str, typer.Argument(help="The new system, such as archer.")],
+    name: Annotated[str, typer.Argument(help="Name of the new system, such as archer.")],
     path: Annotated[
         list[Path] | None,
-        typer.Option(help="Directory to measure, may be repeated.", show_default="what is found"),
+        typer.Option(
+            help="Directory to measure in. May be repeated.", show_default="what is found"
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the file is written.", show_default="the site's own"),
+        typer.Option(help="Folder that the file is written to.", show_default="the site's own"),
     ] = None,
 ) -> None:
-    """Look at this machine, a centre's login node, and write site_configs/NAME.py."""
+    """Look around on this machine, a centre's login node, and write a configuration for the site.
+
+    It is site_configs/NAME.py: a draft that names, for each partition and filesystem that was
+    found, what is to be measured. Read it through before the first night.
+    """
     with one_line_errors():
         adopted = site_new.new_site(name, path or [], folder)
     site_new.show(adopted, Console(width=100, highlight=False))
@@ -608,14 +711,17 @@ def site_new_command(
 @site_app.command("environs")
 def site_environs_command(
     environment: Annotated[
-        str, typer.Option("--from-spack", metavar="ENV", help="Spack environment, name or folder.")
+        str,
+        typer.Option(
+            "--from-spack", metavar="ENV", help="Name or folder of the Spack environment."
+        ),
     ],
-    system: Annotated[str, typer.Option(help="System of site_configs/ that is to run them.")],
+    system: Annotated[str, typer.Option(help="System of site_configs/ that is to run it.")],
 ) -> None:
-    """Print an environment of ReFrame for each benchio that Spack has installed in ENV.
+    """Print an environment for ReFrame for each benchio that Spack has installed in ENV.
 
-    They belong into `environments` of site_configs/SYSTEM.py, and their names into `environs` of
-    each partition that is to compare them. They need no Spack to run.
+    Paste what is printed into `environments` of site_configs/SYSTEM.py, and the names into
+    `environs` of each partition that is to compare them. Running them needs no Spack.
     """
     with one_line_errors():
         print(spack.environs(environment, system))

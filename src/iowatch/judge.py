@@ -100,7 +100,7 @@ def by_references(
         )
         return Verdict(Kind.TOO_FAST, sentence, (rate,))
     if not references:
-        return Verdict(Kind.NO_BASELINE, f"{case}: no reference value in {source}")
+        return Verdict(Kind.NO_BASELINE, f"{case}: there is no reference value for it in {source}")
 
     worse: dict[str, str] = {}
     better: list[str] = []
@@ -124,12 +124,12 @@ def by_references(
         return Verdict(kind, f"{case}: {'; '.join(worse.values())}", tuple(worse))
     if better:
         return Verdict(Kind.IMPROVEMENT, f"{case}: {'; '.join(better)}")
-    return Verdict(Kind.OK, f"{case}: {len(references)} metric(s) within {source}")
+    return Verdict(Kind.OK, f"{case}: {len(references)} metric(s) are within {source}")
 
 
 def _excess(name: str, value: float, side: str, bound: float) -> str:
     unit = METRICS[name].unit.removeprefix("1")
-    return f"{f'{name} is {brief(value)} {unit}'.rstrip()}, {side} its bound {brief(bound)}"
+    return f"{f'{name} is {brief(value)} {unit}'.rstrip()}, {side} its bound of {brief(bound)}"
 
 
 def by_past(

@@ -248,17 +248,18 @@ def finishing(
     usual: Mapping[str, float],
     slow: float = 1 - NORMAL.wanted_drop,
 ) -> str:
-    """What it takes to finish the file, in which phase and call, without the subject: `finishes its
-    file in 71 % of the time, 4 % on its good nights, while MPI-IO is as always: ...`.
+    """What it takes to finish the file, in which phase and call, without the subject: `spends 71 %
+    of the time finishing its file, against 4 % on its good nights, while MPI-IO is as fast as
+    always; ...`.
 
     `usual` are the metrics of good nights; empty: there are none. Below the part `slow` of what is
     usual, MPI-IO is slow too.
     """
     files = "its file" if case.files == "shared" else "its files"
-    verb = "opens and closes" if case.operation == "read" else "finishes"
-    text = f"{verb} {files} in {100 * metrics['finish_fraction']:.0f} % of the time"
+    verb = "opening and closing" if case.operation == "read" else "finishing"
+    text = f"spends {100 * metrics['finish_fraction']:.0f} % of the time {verb} {files}"
     if "finish_fraction" in usual:
-        text += f", {100 * usual['finish_fraction']:.0f} % on its good nights"
+        text += f", against {100 * usual['finish_fraction']:.0f} % on its good nights"
     text += _beside_control(metrics, usual, slow)
     # Of the others benchio knows no more than the whole that `finish_fraction` is made of.
     ends = ("close",) if case.backend in _PLAIN else ENDS
@@ -268,10 +269,8 @@ def finishing(
     if not phase:
         return text
     share = "most" if longer[phase] > sum(longer.values()) / 2 else "much"
-    call = _CALLS[case.backend][
-        "reopen" if (phase, verb) == ("open", "opens and closes") else phase
-    ]
-    text += f": {share} of it in {phase} ({call}): {now[phase]:.3g} s"
+    call = _CALLS[case.backend]["reopen" if (phase, case.operation) == ("open", "read") else phase]
+    text += f"; {share} of it goes into {phase} ({call}): {now[phase]:.3g} s"
     before = usual.get(f"{phase}_s")
     return text if before is None else f"{text}, usually {before:.3g} s"
 
@@ -284,9 +283,10 @@ def _beside_control(metrics: Mapping[str, float], usual: Mapping[str, float], sl
     if before is None:
         own = metrics[rate_name(metrics)]
         return f", at {own:.0f} MiB/s where MPI-IO in the same rounds reaches {rate:.0f}"
-    if rate < slow * before:
-        return f", while MPI-IO is slow too, {rate:.0f} of its usual {before:.0f} MiB/s"
-    return ", while MPI-IO is as always"
+    if rate >= slow * before:
+        return ", while MPI-IO is as fast as always"
+    how = "is slow too, at" if rate < (1 - NORMAL.wanted_drop) * before else "still reaches"
+    return f", while MPI-IO {how} {rate:.0f} of its usual {before:.0f} MiB/s"
 
 
 def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:

@@ -72,7 +72,7 @@ def test_interrupted_night(hanging):
     # The case that was measured is shown and on record; nothing else is left.
     assert re.search(r"^write shared +hdf5 .* ok *$", output, re.M), output
     assert "\nproblem: interrupted by SIGTERM\n" in output
-    assert f"\nproblem: 1 of 4 cases not run: {CASE.format('hangs')}\n" in output
+    assert f"\nproblem: 1 of 4 cases were not run: {CASE.format('hangs')}\n" in output
     assert "\nred: 3 case(s) measured, 0 with a red verdict, " in output
     assert "is not in ReFrame's results database" not in output
     runs = read([hanging.database])
@@ -156,7 +156,9 @@ def test_time_limit(site):
     site.faults = {"gnu": "hangs"}
     done = site.iowatch("--quiet", "--time-limit", "1s")
     assert done.returncode == 1, done.stdout
-    assert "\nproblem: the time limit was reached\nproblem: 2 of 2 cases not run" in done.stdout
+    assert (
+        "\nproblem: the time limit was reached\nproblem: 2 of 2 cases were not run" in done.stdout
+    )
     assert done.stdout.startswith("\nproblem: "), "nothing of ReFrame's own"
     assert list(site.scratch.iterdir()) == []
     assert processes_of(site) == []

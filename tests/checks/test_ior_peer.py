@@ -43,7 +43,7 @@ def stand_in(site, name, how):
 
 # Environment -> its IOR, how the test ends, its verdict, what its sentence says.
 IORS = {
-    "fast": ("1e-6", "fail", "regression", "below its bound 0.5 in "),
+    "fast": ("1e-6", "fail", "regression", "below its bound of 0.5 in "),
     "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
     "another": ("another run", "fail", "invalid", "IOR: ior.1.json is another job's: of /else"),
     "unsynced": ("no sync", "fail", "invalid", "IOR: fsync: 0, where 1 was asked for"),
@@ -116,7 +116,7 @@ def test_a_night_that_asks_for_it_is_red_without_ior(peer):
     done = peer.iowatch()
     assert done.returncode == 1, done.stdout
     assert "write shared, IOR" in done.stdout
-    assert "1 check(s) skipped or aborted" in done.stdout
+    assert "1 check(s) were skipped or aborted" in done.stdout
 
 
 def test_stripes_of_iors_files(peer, lustre_shim):

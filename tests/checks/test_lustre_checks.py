@@ -83,7 +83,7 @@ def test_stripes_and_single_osts(lustre):
     offsets = re.findall(r"setstripe -c 1 -S 1048576 -i (\d) ", "\n".join(calls(lustre, "slow")))
     assert offsets == list("0123" * 3), "rounds over all OSTs, none of them twice in a row"
     (sentence,) = re.findall(r"^ +(small:slow/.*)", done.stdout, re.MULTILINE)
-    assert re.search(r"ost_ratio is 0\.0\d*, below its bound 0.1 in ", sentence)
+    assert re.search(r"ost_ratio is 0\.0\d*, below its bound of 0.1 in ", sentence)
     assert re.search(r"; slow: OST 2 \(\d+ MiB/s, 0\.0\d of its peers\)$", sentence)
     kept = {file.name for file in Path(test["kept"]).iterdir()}
     assert {f"result.{r}.{ost}.json" for r in (1, 2, 3) for ost in range(4)} < kept

@@ -71,7 +71,7 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     site, _ = green
     (test,) = [test for test in site.report() if test["backend"] == "hdf5"]
     assert (test["case_id"], test["verdict"]) == (HDF5, "ok")
-    assert test["sentence"] == f"{HDF5}: 2 metric(s) within {site.folder.name}/small.yaml"
+    assert test["sentence"] == f"{HDF5}: 2 metric(s) are within {site.folder.name}/small.yaml"
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
     assert metrics["finish_fraction"][1:] == [0, None, 0.999, "1", "pass"]
@@ -111,10 +111,10 @@ def test_what_did_not_run_is_red(quick):
     quick.write["backend"] = ["mpiio", "hdf5"]
     done = quick.iowatch("-n", "SharedFileWrit3")
     assert done.returncode == 1
-    assert "3 of 3 cases not run: small:memory/gnu/LibraryVersions, " in done.stdout
+    assert "3 of 3 cases were not run: small:memory/gnu/LibraryVersions, " in done.stdout
     done = quick.iowatch("-n", "SharedFileWrite.*hdf5", "-n", "LibraryVersions")
     assert done.returncode == 1
-    assert f"1 of 3 cases not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
+    assert f"1 of 3 cases were not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
     assert " of small: those of 3 cases (3 on memory) that --name matches.\n" in done.stdout
     assert "red: 2 case(s) measured, 0 with a red verdict" in done.stdout
 
@@ -124,7 +124,7 @@ def test_case_without_reference_is_red_unless_recording(quick):
     done = quick.iowatch()
     assert done.returncode == 1
     case = CASE.format("gnu", "mpiio")
-    sentence = f"{case}: no reference value in {quick.folder.name}/small.yaml"
+    sentence = f"{case}: there is no reference value for it in {quick.folder.name}/small.yaml"
     assert sentence in map(str.strip, done.stdout.splitlines())
     (test,) = quick.report()
     assert (test["result"], test["verdict"]) == ("fail", "no_baseline")
@@ -150,7 +150,7 @@ def test_benchio_that_does_not_run_and_a_session_that_is_not_stored_are_red(quic
     done = quick.iowatch("--quiet")
     assert done.returncode == 1
     assert f"{quick.folder}/broken does not build or run: run `make setup`" in done.stdout
-    assert "2 of 4 cases not run: small:memory/broken/LibraryVersions, " in done.stdout
+    assert "2 of 4 cases were not run: small:memory/broken/LibraryVersions, " in done.stdout
     assert "the session is not in ReFrame's results database" in done.stdout
 
 

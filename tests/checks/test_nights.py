@@ -33,8 +33,8 @@ SLOW = "slow hdf5"  # a tenth of its bandwidth
 
 # Environment -> tonight's fault, exit status of the test, verdict, what its sentence says.
 STORIES = {
-    "usual": ("none", "pass", "ok", "drops under "),
-    "first_slow": (SLOW, "pass", "suspect", "bandwidth -90% from its baseline"),
+    "usual": ("none", "pass", "ok", "drops of less than "),
+    "first_slow": (SLOW, "pass", "suspect", "bandwidth is 90% below its baseline"),
     # A healthy night of the whole sweep, by plain ReFrame, four hours before.
     "good_evening": (SLOW, "pass", "suspect", "in the best of 1 run"),
     "slow_for_long": (SLOW, "fail", "regression", "bandwidth is 90% below its usual 1.01 of MPI-"),
@@ -158,7 +158,7 @@ def test_verdict_of_each_story(story):
         assert test["sentence"].startswith(f"{CASE.format(environ)}: "), environ
         assert says in test["sentence"], environ
     suspect = story.tests["first_slow"]["sentence"]
-    assert ", its ratio to MPI-IO -90%" in suspect
+    assert ", its ratio to MPI-IO is 90% below its usual value" in suspect
     assert "a re-run is due from " in suspect
     assert "; most of the time is lost in write: 9 s, usually 0.9 s; rank 0 on node1 is" in suspect
 
@@ -201,7 +201,7 @@ def test_table_note_and_mail_of_the_night(story):
     table = story.night.stdout
     assert " regression (known)\n" in table
     assert re.search(
-        r"^note: 2 case\(s\) suspect: re-runs are due from \S+ \S+ UTC: "
+        r"^note: 2 case\(s\) are suspect, and re-runs are due from \S+ \S+ UTC: "
         r"iowatch nightly --system small --again$",
         table,
         re.M,

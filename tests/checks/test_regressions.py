@@ -49,8 +49,9 @@ class Fault:
 
 
 FINISHES = (
-    r"finishes its file in \d+ % of the time, \d+ % on its good nights, while MPI-IO is .*: "
-    r"(most|much) of it in \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close).*\).*"
+    r"spends \d+ % of the time finishing its file, against \d+ % on its good nights, "
+    r"while MPI-IO is .*; "
+    r"(most|much) of it goes into \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close).*\).*"
     "finishing the file takes more"
 )
 FAULTS = {
@@ -294,7 +295,7 @@ def test_course_of_a_fault(course):
         for run in (course.first, course.last):
             sentence = run.tests[case]["sentence"]
             found = re.search(
-                r"(?:lost|of it) in (\w+)(?: \(.*?\))?: (\S+) s, usually ([\d.e-]+) s", sentence
+                r"(?:lost in|goes into) (\w+)(?: \(.*?\))?: (\S+) s, usually ([\d.e-]+) s", sentence
             )
             assert found, sentence
             assert re.fullmatch(phase, found[1]), sentence

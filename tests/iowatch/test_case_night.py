@@ -145,38 +145,40 @@ def test_reruns_are_a_session_for_each_partition_and_environment():
 
 
 def test_sentence_says_how_slow_where_and_whose_fault():
+    finishing = "it spends 91 % of the time finishing its file"
+    low = "the stable rate is 2100 of the expected 7700 MiB/s"
     write = "most of the time is lost in write: 2.99 s, usually 0.815 s"
     said = [
         (
             red(rate=2100, control=7700, finish=0.91),
-            "stable 2100 of expected 7700 MiB/s; it finishes its file in 91 % of the time, 2 % on "
-            "its good nights, while MPI-IO is as always: most of it in close "
+            f"{low}; {finishing}, against 2 % on its good nights, "
+            "while MPI-IO is as fast as always; most of it goes into close "
             f"({H5FCLOSE}): 3.47 s, usually 0.0208 s",
         ),
         (
             red(rate=2100, control=4000, finish=0.91),
-            "stable 2100 of expected 7700 MiB/s; it finishes its file in 91 % of the time, 2 % on "
-            "its good nights, while MPI-IO is slow too, 4000 of its usual 7700 MiB/s: most of it "
-            f"in close ({H5FCLOSE}): 3.47 s, usually 0.0208 s",
+            f"{low}; {finishing}, against 2 % on its good nights, "
+            "while MPI-IO is slow too, at 4000 of its usual 7700 MiB/s; most of it goes into close "
+            f"({H5FCLOSE}): 3.47 s, usually 0.0208 s",
         ),
         (
             red(rate=2100),
-            f"stable 2100 of expected 7700 MiB/s; {write}; control mpiio slow too, 2100 of usual "
-            "7700 MiB/s: the filesystem, not the library",
+            f"{low}; {write}; mpiio in the same job is slow too, at 2100 of the usual 7700 MiB/s: "
+            "it is the filesystem, not the library",
         ),
         (
             red(rate=2100, control=4000),
-            f"stable 2100 of expected 7700 MiB/s; {write}; control mpiio slow too, 4000 of usual "
-            "7700 MiB/s: the library's path and the filesystem",
+            f"{low}; {write}; mpiio in the same job is slow too, at 4000 of the usual 7700 MiB/s: "
+            "it is the library's path and the filesystem",
         ),
         (  # One slow night blames nobody.
             slow(rate=2100, control=7700),
-            f"stable 2100 of expected 7700 MiB/s; {write}; control mpiio normal",
+            f"{low}; {write}; mpiio in the same job is as fast as always",
         ),
-        (ran(), "stable 7700 of expected 7700 MiB/s"),
+        (ran(), "the stable rate is 7700 of the expected 7700 MiB/s"),
         # What no metric shows is said as the check did.
-        (red(), "stable 7700 of expected 7700 MiB/s; bandwidth is lower"),
-        (ran(kind="noisy"), "stable 7700 of expected 7700 MiB/s; fine"),
+        (red(), "the stable rate is 7700 of the expected 7700 MiB/s; bandwidth is lower"),
+        (ran(kind="noisy"), "the stable rate is 7700 of the expected 7700 MiB/s; fine"),
         (invalid(), "disk full"),
         (invalid(sentence=""), "the job did not end well, and said nothing"),
     ]
@@ -189,8 +191,9 @@ def test_sentence_says_how_slow_where_and_whose_fault():
 def test_fault_of_the_first_day_needs_no_history():
     defect = red(kind="defect", rate=1000, control=4000, finish=0.6)
     assert row_of(defect).sentence == (
-        "hdf5 on fs3: stable 1000 MiB/s; it finishes its file in 60 % of the time, at 1000 MiB/s "
-        f"where MPI-IO in the same rounds reaches 4000: most of it in close ({H5FCLOSE}): 4.8 s"
+        "hdf5 on fs3: the stable rate is 1000 MiB/s; it spends 60 % of the time finishing its "
+        "file, at 1000 MiB/s where MPI-IO in the same rounds reaches 4000; most of it goes into "
+        f"close ({H5FCLOSE}): 4.8 s"
     )
 
 

@@ -137,7 +137,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     earlier = [own for night, own in nights.items() if night < last.night]
     past = by_past(earlier, (), entry, last.time, last.metrics)
     assert (past.verdict.kind, past.verdict.runs) == ("suspect", 1), "as the check judges it"
-    assert past.verdict.sentence.startswith("bandwidth -90% from its baseline")
+    assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
     (row,) = night_of("local", last.night, runs, Known({HDF5: entry}), NOW).cases
     assert (row.runs, row.metrics["total_max"]) == ([last], 100.0)
     assert (row.kind, row.rerun_at) == ("suspect", last.time + timedelta(hours=4))
@@ -212,7 +212,7 @@ def test_clock_that_was_set_back():
     found = on_record("local", "", runs, Known(), now)
     assert (found.id, found.cases[0].metrics["total_max"]) == (ids(48)[0], 0.5)
     assert found.notes == [
-        "1 run(s) on record are dated later than now: a clock was wrong; they count for nothing"
+        "1 run(s) on record are dated later than now: a clock was wrong, and they do not count"
     ]
     assert night_of("local", ids(48)[0], runs, Known(), now).notes == found.notes
     (ahead,) = ids(24 * 365)

@@ -207,7 +207,7 @@ def test_options_that_reframe_gets(site):
 
 
 def test_green_report_is_not_enough(site, database, tmp_path):
-    missing = f"1 of 1 cases not run: {HDF5}"
+    missing = f"1 of 1 cases were not run: {HDF5}"
     lost = "the session is not in ReFrame's results database"
     red = session(
         reported(HDF5, result="fail", verdict="regression", promised=1), uuid="red", began=NOW
@@ -216,7 +216,7 @@ def test_green_report_is_not_enough(site, database, tmp_path):
     said = [
         (Session(GREEN, status=1), ["reframe ended with exit code 1"]),
         (Session(red, status=1), []),  # the verdict says it
-        (Session(other), [f"1 of 1 cases unexpected: {MPIIO}"]),
+        (Session(other), [f"1 case ran that nobody asked for: {MPIIO}"]),
         (
             Session(replace_uuid("late"), stopped="the time limit was reached"),
             ["the time limit was reached"],
@@ -478,7 +478,7 @@ def test_suspect_says_the_command_that_runs_it_again(site, database, tmp_path):
     low = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect", promised=1)
     site(Session(session(low, uuid="low", began=NOW)))
     (note,) = nightly.run(Wanted("local")).notes
-    assert note.startswith("1 case(s) suspect: re-runs are due from ")
+    assert note.startswith("1 case(s) are suspect, and re-runs are due from ")
     assert note.endswith(" UTC: iowatch nightly --system local --again")
     acceptance = Wanted("archer:fs3", sweep="acceptance").rerun_command
     assert acceptance == "iowatch nightly --system archer:fs3 --sweep acceptance --again"
@@ -502,7 +502,7 @@ def test_sessions_after_one_that_was_stopped_are_not_run(site, monkeypatch):
     given = site(stopped)
     night = nightly.run(Wanted("local", again=True))
     assert [each.options for each in given] == [["a", "--timestamp=nightly"]]
-    assert night.problems == ["interrupted by SIGTERM", f"1 of 1 cases not run: {MPIIO}"]
+    assert night.problems == ["interrupted by SIGTERM", f"1 of 1 cases were not run: {MPIIO}"]
     assert night.signal == signal.SIGTERM
 
 

@@ -372,7 +372,9 @@ def test_the_detector_alone_calls_it_a_defect_of_the_close_phase():
         # The bound on finish_fraction is red after the first run; without it a re-run decides.
         assert (past.kind, past.rule, past.runs) == ("defect", "R3", 2)
     worst = found[CIRRUS_ALL_STRIPES, "hdf5", 1152]
-    assert worst.sentence.startswith("bandwidth is 0.26 of MPI-IO's, and finishing the file takes")
+    assert worst.sentence.startswith(
+        "bandwidth is 0.26 of MPI-IO's, and the time goes into finishing"
+    )
 
 
 def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
@@ -410,7 +412,7 @@ def test_netcdf_that_is_held_at_the_limit_of_4_3_3_1_is_red_where_others_scale(t
         found.setdefault(row["writers"], set()).add(verdict.is_red)
         if verdict.is_red:
             assert (verdict.kind, verdict.failed) == ("regression", ("ratio",))
-            assert "below its bound 0.35" in verdict.sentence
+            assert "below its bound of 0.35" in verdict.sentence
     assert len(writers) == 10
     # With few writers MPI-IO itself is not three times as fast as the limit.
     assert all(found[n] == ({True} if n >= 192 else {False}) for n in writers if n != 96)

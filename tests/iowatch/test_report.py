@@ -293,7 +293,7 @@ def test_record_says_what_else_failed_in_its_sessions(iowatch_report, tmp_path):
             )
     lines = iowatch_report("--format", "md").stdout.splitlines()
     assert "- **Problem:** BuiltBenchio: no HDF5 here" in lines
-    assert r"- **Problem:** 2 check(s) skipped or aborted" in lines
+    assert r"- **Problem:** 2 check(s) were skipped or aborted" in lines
 
 
 def test_pages_of_a_night_need_no_extra(iowatch_report, tmp_path):

@@ -104,14 +104,17 @@ def test_verdicts_by_references():
 
 def test_sentence_names_case_metric_measured_bound_and_file():
     for changes, sentence in (
-        ({"finish_fraction": 0.723}, f"finish_fraction is 0.723, above its bound 0.45 in {FILE}"),
-        ({"total_max": 500.0}, f"total_max is 500 MiB/s, below its bound 800 in {FILE}"),
-        ({"total_max": 1600.0}, f"total_max is 1600 MiB/s, above its bound 1500 in {FILE}"),
-        ({}, f"3 metric(s) within {FILE}"),
+        (
+            {"finish_fraction": 0.723},
+            f"finish_fraction is 0.723, above its bound of 0.45 in {FILE}",
+        ),
+        ({"total_max": 500.0}, f"total_max is 500 MiB/s, below its bound of 800 in {FILE}"),
+        ({"total_max": 1600.0}, f"total_max is 1600 MiB/s, above its bound of 1500 in {FILE}"),
+        ({}, f"3 metric(s) are within {FILE}"),
         (
             {"total_max": 500.0, "ratio": 0.1},
-            f"total_max is 500 MiB/s, below its bound 800 in {FILE}; "
-            f"ratio is 0.1, below its bound 0.45 in {FILE}",
+            f"total_max is 500 MiB/s, below its bound of 800 in {FILE}; "
+            f"ratio is 0.1, below its bound of 0.45 in {FILE}",
         ),
         (
             {"stable_max": 2001.0},
@@ -120,7 +123,7 @@ def test_sentence_names_case_metric_measured_bound_and_file():
         ),
     ):
         assert verdict(**changes).sentence == f"{CASE}: {sentence}"
-    assert verdict({}).sentence == f"{CASE}: no reference value in {FILE}"
+    assert verdict({}).sentence == f"{CASE}: there is no reference value for it in {FILE}"
 
 
 def test_ceiling_of_a_read_is_of_what_was_read():
@@ -195,7 +198,7 @@ def test_bound_of_which_the_detector_knows_nothing_counts_with_a_baseline_too():
     assert (found.kind, found.failed) == ("regression", ("data_median",))
     both = together({"data_median": 10.0}, said("severe", "R4"), BLESSED, references)
     assert both.kind == "regression"
-    assert both.sentence.endswith(f"below its bound 50 in {FILE}; it is severe")
+    assert both.sentence.endswith(f"below its bound of 50 in {FILE}; it is severe")
 
 
 def test_defect_is_said_of_a_case_that_has_no_reference_either():
@@ -205,9 +208,9 @@ def test_defect_is_said_of_a_case_that_has_no_reference_either():
 def test_who_finishes_slowly_is_told_so_whoever_finds_it():
     """By a bound, by the past, and by the rule that needs no past."""
     slow = USUAL | {"finish_fraction": 0.71, "close_s": 0.302, "stable_max": 25.0, "ratio": 0.03}
-    good = ", 4 % on its good nights, while MPI-IO is as always"
+    good = ", against 4 % on its good nights, while MPI-IO is as fast as always"
     beside = ", at 25 MiB/s where MPI-IO in the same rounds reaches 833"
-    bound = "finish_fraction is 0.71, above its bound 0.45"
+    bound = "finish_fraction is 0.71, above its bound of 0.45"
     for past, blessed, usual, kind, control, why in (
         (said("no_baseline"), None, {}, "defect", beside, bound),
         (said("regression", "R3"), BLESSED, USUAL, "regression", good, "it is regression"),
@@ -218,8 +221,9 @@ def test_who_finishes_slowly_is_told_so_whoever_finds_it():
         references = {"finish_fraction": [0, None, 0.45]}
         found = together(slow, past, blessed, references, usual)
         assert found.kind == kind
-        begin = f"{CASE}: hdf5 on tmpfs finishes its file in 71 % of the time{control}: most of it "
-        assert found.sentence.startswith(f"{begin}in close (H5Fclose, which "), found.sentence
+        begin = f"{CASE}: hdf5 on tmpfs spends 71 % of the time finishing its file{control}"
+        lost = "; most of it goes into close (H5Fclose, which "
+        assert found.sentence.startswith(begin + lost), found.sentence
         assert f": 0.302 s{', usually 0.005 s' if usual else ''}; {why}" in found.sentence
 
     write = {"write_s": 9.0, "stable_max": 25.0}
@@ -297,4 +301,4 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
     slow = on_lustre(spoil, backend, rng, phase, 8.0)
     found = judged(30, slow, blessed)
     assert (found.kind, found.rule, found.runs) == ("regression", "R3", 1)
-    assert f"while MPI-IO is as always: most of it in {phase} (" in found.sentence
+    assert f"while MPI-IO is as fast as always; most of it goes into {phase} (" in found.sentence

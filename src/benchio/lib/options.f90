@@ -57,56 +57,64 @@ module benchio_options
 
     type(option), parameter :: table(*) = [ &
         option('', '', 'What is written'), &
-        option('--backend', 'LIST', &
-            'mpiio, hdf5, netcdf, pnetcdf, posix; a list in rotated rounds', 'mpiio'), &
-        option('--operation', 'LIST', &
-            'write, read, or write,read; for read alone written untimed', 'write'), &
-        option('--files', 'LAYOUT', 'shared: one for all; process, node: one each; a number: ' &
-            //'as many over equal groups; gather: rank 0 writes', 'shared'), &
-        option('--instances', 'K', 'equal groups of writers, each a benchmark of its own', '1'), &
-        option('--local-size', 'N|NxNxN', 'elements per writer along x, y, z: weak scaling', &
-            '128'), &
+        option('--backend', 'LIST', 'libraries to write through: mpiio, hdf5, netcdf, pnetcdf, ' &
+            //'posix; several take turns, in an order that changes with each round', 'mpiio'), &
+        option('--operation', 'LIST', 'write, read, or write,read; for read alone, the files are ' &
+            //'first written untimed', 'write'), &
+        option('--files', 'LAYOUT', 'shared: one file for all; process or node: one for each; a ' &
+            //'number: so many, for equal groups of writers; gather: one, which rank 0 ' &
+            //'writes', 'shared'), &
+        option('--instances', 'K', 'number of equal groups of writers, each a benchmark of its ' &
+            //'own', '1'), &
+        option('--local-size', 'N|NxNxN', 'elements of each writer along x, y, z: weak ' &
+            //'scaling', '128'), &
         option('--global-size', 'N|NxNxN', 'elements of the whole array: strong scaling'), &
-        option('--grid', 'PxQxR', 'writers of a file along x, y, z (automatic)'), &
-        option('--halo', 'N', 'halo width in memory, never written', '1'), &
-        option('--run-id', 'TEXT', 'up to 64 of A-Z a-z 0-9 _ -: names the run''s directory and ' &
-            //'is in every value that is written (16 random digits)'), &
+        option('--grid', 'PxQxR', 'number of writers of a file along x, y, z (automatic)'), &
+        option('--halo', 'N', 'width of the halo in memory, which is never written', '1'), &
+        option('--run-id', 'TEXT', 'name of the run''s directory, and part of every value that ' &
+            //'is written: up to 64 of A-Z a-z 0-9 _ - (16 random digits)'), &
         option('', '', 'How it is measured'), &
-        option('--repeats', 'N', 'measured rounds', '10'), &
-        option('--warmup', 'N', 'rounds before them, marked and not counted', '1'), &
-        option('--settle', 'SECONDS', 'wait after files were removed, before the next are ' &
+        option('--repeats', 'N', 'number of rounds that are measured', '10'), &
+        option('--warmup', 'N', 'number of rounds before them, marked and not counted', '1'), &
+        option('--settle', 'SECONDS', 'time to wait after files are removed, before the next are ' &
             //'written', '0'), &
-        option('--phase-barrier', '', 'all ranks, not only those of one file, meet after each ' &
-            //'phase'), &
-        option('--phase-limit', 'SECONDS', 'a phase, or the time between two, that takes longer ' &
-            //'is a hang and ends the run', '1800'), &
-        option('--time-limit', 'SECONDS', 'begin no round after that; also SIGUSR1, SIGTERM ' &
-            //'(none)'), &
+        option('--phase-barrier', '', 'let all ranks, not only those of one file, wait for each ' &
+            //'other after each phase'), &
+        option('--phase-limit', 'SECONDS', 'a phase, or the time between two phases, that takes ' &
+            //'longer counts as a hang and ends the run', '1800'), &
+        option('--time-limit', 'SECONDS', 'begin no round after this time, nor after SIGUSR1 or ' &
+            //'SIGTERM (none)'), &
         option('', '', 'How the libraries are asked to work'), &
-        option('--transfer', 'SIZE', 'bytes, or as 64KiB, 4MiB, 1GiB: a larger block is moved in ' &
-            //'pieces of at most that many', '1GiB'), &
-        option('--collective', 'yes|no', 'collective data transfer', 'yes'), &
-        option('--flush', '', 'the library''s own flush before close, timed as its own phase'), &
-        option('--hint', 'KEY=VALUE', 'an MPI-IO hint; may be repeated'), &
-        option('--stripe-count', 'N', 'OSTs of a file, -1: all; on Lustre only. With any stripe ' &
-            //'option the filesystem''s defaults replace the directory''s layout'), &
-        option('--stripe-size', 'MIB', 'on Lustre only'), &
-        option('--stripe-offset', 'N', 'first OST, on Lustre only'), &
-        option('--chunk', 'N|NxNxN', 'elements of a chunk, hdf5 and netcdf (contiguous)'), &
-        option('--alignment', 'BYTES', 'of objects in the file, hdf5 and pnetcdf', '1'), &
-        option('--collective-metadata', 'yes|no', 'hdf5: one rank reads and writes the metadata', &
-            'yes'), &
-        option('--file-format', 'earliest|latest', 'hdf5 library version bounds', 'earliest'), &
-        option('--direct', '', 'posix past the page cache (O_DIRECT)'), &
+        option('--transfer', 'SIZE', 'size of the largest piece that is moved in one call: ' &
+            //'bytes, or such as 64KiB, 4MiB, 1GiB', '1GiB'), &
+        option('--collective', 'yes|no', 'transfer the data collectively', 'yes'), &
+        option('--flush', '', 'call the library''s own flush before the close, timed as a phase ' &
+            //'of its own'), &
+        option('--hint', 'KEY=VALUE', 'a hint for MPI-IO; may be repeated'), &
+        option('--stripe-count', 'N', 'number of OSTs of a file, -1 for all; Lustre only. With ' &
+            //'any stripe option, the filesystem''s defaults replace the directory''s layout'), &
+        option('--stripe-size', 'MIB', 'size of a stripe; Lustre only'), &
+        option('--stripe-offset', 'N', 'number of the first OST; Lustre only'), &
+        option('--chunk', 'N|NxNxN', 'elements of a chunk; hdf5 and netcdf only (contiguous)'), &
+        option('--alignment', 'BYTES', 'alignment of the objects in the file; hdf5 and pnetcdf ' &
+            //'only', '1'), &
+        option('--collective-metadata', 'yes|no', 'let one rank read and write the metadata; ' &
+            //'hdf5 only', 'yes'), &
+        option('--file-format', 'earliest|latest', 'oldest or newest version of the file format; ' &
+            //'hdf5 only', 'earliest'), &
+        option('--direct', '', 'bypass the page cache with O_DIRECT; posix only'), &
         option('', '', 'Where'), &
-        option('--dir', 'DIR', 'existing directory; the run makes its own in it', '.'), &
-        option('--fs-type', 'LIST', 'refuse unless DIR is on one of these, as statfs names it'), &
-        option('--json', 'FILE', 'result file, format benchio.result/2'), &
-        option('--keep', '', 'leave the run''s directory with the files of the last round'), &
+        option('--dir', 'DIR', 'an existing directory, in which the run makes one of its ' &
+            //'own', '.'), &
+        option('--fs-type', 'LIST', 'refuse to run unless DIR is on one of these filesystems, ' &
+            //'named as statfs names them'), &
+        option('--json', 'FILE', 'write the results to this file, in the format ' &
+            //'benchio.result/2'), &
+        option('--keep', '', 'leave the run''s directory, with the files of the last round'), &
         option('', '', ''), &
-        option('--dry-run', '', 'say what would be written and what room there is'), &
-        option('--version', '', 'of benchio, and of the libraries in it'), &
-        option('--help', '', 'this text')]
+        option('--dry-run', '', 'say what would be written and how much room there is'), &
+        option('--version', '', 'print the version of benchio and of the libraries in it'), &
+        option('--help', '', 'print this text')]
 
     !> Columns of the help: all, and those before an option's explanation.
     integer, parameter :: help_width = 88, help_indent = 24
@@ -130,8 +138,9 @@ contains
         integer :: i
 
         text = 'Usage: mpirun -n P benchio [options]'//lf//lf &
-            //'Writes 3D block-distributed arrays, has a witness read every byte back, and only ' &
-            //'then'//lf//'reports a bandwidth (MiB/s, MiB = 2^20 bytes).'//lf
+            //'Writes 3D arrays that are spread over the ranks in blocks, has every byte read ' &
+            //'back'//lf//'by an independent reader, the witness, and only then reports a ' &
+            //'bandwidth in MiB/s'//lf//'(MiB = 2^20 bytes).'//lf
         do i = 1, size(table)
             if (table(i)%name == '') then
                 text = text//lf
@@ -142,8 +151,9 @@ contains
             if (table(i)%default /= '') explanation = explanation//' ('//trim(table(i)%default)//')'
             text = text//filled('  '//trim(trim(table(i)%name)//' '//table(i)%value), explanation)
         end do
-        text = text//lf//'Exit status: 0 ok, 1 internal, 2 usage, 3 I/O error, 4 verification, ' &
-            //'5 time limit,'//lf//'6 feature not built in.'//lf
+        text = text//lf//'Exit status: 0 all is well, 1 internal error, 2 wrong usage, ' &
+            //'3 I/O error, 4 wrong data,'//lf//'5 time limit, 6 a feature that was not built ' &
+            //'in.'//lf
     end function help_text
 
     !> An option and, in a column of its own, its explanation, broken between words.

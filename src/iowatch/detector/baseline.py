@@ -79,7 +79,7 @@ def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) ->
     """
     if len(nights) < settings.min_nights:
         raise BaselineRefused(
-            f"{len(nights)} night(s); a baseline needs at least {settings.min_nights}"
+            f"it has {len(nights)} night(s), and a baseline needs at least {settings.min_nights}"
         )
     first = [night[0] for night in nights]
     values = [math.log(sample.best) for sample in first]
@@ -169,4 +169,4 @@ def what_shows(baseline: Baseline, settings: Settings = NORMAL) -> str:
     bandwidth, *ratio = visible_drops(baseline, settings)
     against = "".join(f" ({drop:.0%} against MPI-IO)" for drop in ratio)
     nights = settings.visible_nights
-    return f"drops under {bandwidth:.0%}{against} cannot be seen in {nights} nights"
+    return f"drops of less than {bandwidth:.0%}{against} cannot be seen within {nights} nights"

@@ -85,6 +85,15 @@ class Chart:
         return _add(cusum, min(score, limits.better_limit + 2 - cusum.level), value, time)
 
 
+def _beside(value: float, usual: str) -> str:
+    """Where a logarithm relative to what is usual is, such as `12% below its baseline`."""
+    change = math.exp(value) - 1
+    amount = f"{abs(change):.0%}"
+    if amount == "0%":
+        return f"at {usual}"
+    return f"{amount} {'above' if change > 0 else 'below'} {usual}"
+
+
 def _add(cusum: Cusum, score: float, value: float, time: datetime) -> Cusum:
     level = cusum.level + score
     if level <= 0:
@@ -236,8 +245,9 @@ class Detector:
         """Is MPI-IO slow in the same job, as far as there is a baseline to tell?"""
         if not (self._speed and self._ratio and run.ratio is not None):
             return False
-        control = self._speed.value(run.best) - self._ratio.value(run.ratio)
-        return self._speed.is_low(control, REST)
+        own = self._speed.value(run.best)
+        control = own - self._ratio.value(run.ratio)
+        return self._speed.is_low(control, REST) and control < self.settings.shared_loss * own
 
     def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
@@ -265,8 +275,8 @@ class Detector:
             sentence += f", and bandwidth is {drop:.0%} lower" if drop > 0 else ""
             return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, R3, drop, time, raised=time)
         sentence = (
-            f"bandwidth is {ratio:.2f} of MPI-IO's, and finishing the file takes the time: "
-            "a fault, whatever the history"
+            f"bandwidth is {ratio:.2f} of MPI-IO's, and the time goes into finishing the file: "
+            "that is a fault, whatever the past was"
         )
         return Verdict(Kind.DEFECT, sentence, (), tonight.runs, R3, 1 - ratio, time, raised=time)
 
@@ -301,12 +311,13 @@ class Detector:
     def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
         signs = []
         if tonight.y > -math.inf:
-            signs.append(f"bandwidth {math.exp(tonight.y) - 1:+.0%} from its baseline")
+            signs.append(f"bandwidth is {_beside(tonight.y, 'its baseline')}")
         if tonight.r > -math.inf:
-            signs.append(f"its ratio to MPI-IO {math.exp(tonight.r) - 1:+.0%}")
+            signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, 'its usual value')}")
         if tonight.last.finish_fraction is not None:
-            signs.append(f"{tonight.last.finish_fraction:.0%} of the time to finish the file")
-        sentence = f"{', '.join(signs)} in the best of {tonight.runs} run(s)"
+            part = f"{tonight.last.finish_fraction:.0%}"
+            signs.append(f"finishing the file takes {part} of the time")
+        sentence = f"{', '.join(signs)}, in the best of {tonight.runs} run(s)"
         if rerun_at:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
         return Verdict(Kind.SUSPECT, sentence, (), tonight.runs, rerun_at=rerun_at)
@@ -324,9 +335,13 @@ class Detector:
         recent = (*state.recent, well)[-limits.recovered_of :]
         raised = f"{alarm.raised:%Y-%m-%d}"
         if sum(recent) < limits.recovered:
-            sentence = f"{alarm.sentence} (alarm of {raised}, {sum(recent)} nights well since)"
+            sentence = (
+                f"{alarm.sentence} (alarm of {raised}, nights that were well since: {sum(recent)})"
+            )
             return replace(state, recent=recent), replace(alarm, sentence=sentence, runs=1)
-        sentence = f"the alarm of {raised} has gone: {sum(recent)} of {len(recent)} nights are well"
+        sentence = (
+            f"the alarm of {raised} has gone: {sum(recent)} of {len(recent)} nights were well"
+        )
         over = Verdict(
             Kind.TRANSIENT, sentence, (), 1, alarm.rule, alarm.drop, alarm.since, alarm.raised
         )

@@ -100,6 +100,9 @@ class Settings:
     #: Tuned: a stall of the metadata server, which MPI-IO meets in the same rounds, does not come
     #: so far.
     finish_sure: float = 0.3
+    #: MPI-IO is slow beside it if it is low and has lost more than this part of what the case has,
+    #: in logarithms: less is its own noise. Chosen.
+    shared_loss: float = 0.5
     #: Else so many jobs must show it. Study: false alarms per 1000 fall from 0.66 to 0.06.
     finish_runs: int = 2
 

@@ -300,9 +300,10 @@ class CaseNight:
 
     @cached_property
     def sentence(self) -> str:
-        """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: stable 2100 of
-        expected 7700 MiB/s; it finishes its file in 91 % of the time, 2 % on its good nights, while
-        MPI-IO is as always: most of it in close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
+        """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: the stable
+        rate is 2100 of the expected 7700 MiB/s; it spends 91 % of the time finishing its file,
+        against 2 % on its good nights, while MPI-IO is as fast as always; most of it goes into
+        close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
         return f"{self.name}: {self.remark}"
 
     @cached_property
@@ -322,10 +323,10 @@ class CaseNight:
 
     def _reached(self) -> str:
         name, expected = rate_name(self.metrics), self.expected
-        rate = f"{name.removesuffix('_max')} {self.metrics[name]:.0f}"
+        rate = f"the {name.removesuffix('_max')} rate is {self.metrics[name]:.0f}"
         if not expected:
             return f"{rate} MiB/s"
-        return f"{rate} of {expected.word} {expected.value:.0f} MiB/s"
+        return f"{rate} of the {expected.word} {expected.value:.0f} MiB/s"
 
     def _is_slow(self) -> bool:
         return self.drop is not None and 1 - self.drop < self._floor()
@@ -343,15 +344,15 @@ class CaseNight:
         if rate is None:
             return ""
         if usual is None:
-            return f"control {CONTROL} at {rate:.0f} MiB/s in the same job"
+            return f"{CONTROL} in the same job reaches {rate:.0f} MiB/s"
         is_fault = self.metrics["ratio"] < self._floor() * self.usual["ratio"]
         if rate < self._floor() * usual:
-            path = "the library's path and the filesystem"
-            blame = path if is_fault else "the filesystem, not the library"
-            state = f"slow too, {rate:.0f} of usual {usual:.0f} MiB/s"
-            return f"control {CONTROL} {state}" + (f": {blame}" if is_sure else "")
-        blame = ": the library's path, not the filesystem" if is_fault and is_sure else ""
-        return f"control {CONTROL} normal{blame}"
+            both = "it is the library's path and the filesystem"
+            blame = both if is_fault else "it is the filesystem, not the library"
+            state = f"is slow too, at {rate:.0f} of the usual {usual:.0f} MiB/s"
+            return f"{CONTROL} in the same job {state}" + (f": {blame}" if is_sure else "")
+        blame = ": it is the library's path, not the filesystem" if is_fault and is_sure else ""
+        return f"{CONTROL} in the same job is as fast as always{blame}"
 
 
 def fastest(runs: Sequence[Run]) -> Run | None:

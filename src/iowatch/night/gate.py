@@ -104,6 +104,10 @@ class Night:
         return replace(self, cases=cases)
 
 
+def _were(cases: Collection[Case]) -> str:
+    return f"{count_cases(len(cases))} {'was' if len(cases) == 1 else 'were'}"
+
+
 def count_cases(count: int) -> str:
     return f"{count} case" if count == 1 else f"{count} cases"
 
@@ -231,10 +235,7 @@ def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterat
     measured = Counter(case for night in recent for case in {run.case for run in earlier[night]})
     missing = [c for c, count in measured.items() if c not in tonight and count > len(recent) / 2]
     if missing:
-        yield (
-            f"{count_cases(len(missing))} not measured, unlike on most nights before: "
-            f"{shown(missing)}"
-        )
+        yield (f"{_were(missing)} not measured, unlike on most nights before: {shown(missing)}")
 
 
 def shown(cases: Iterable[Case | str]) -> str:
@@ -273,15 +274,15 @@ def _reruns(cases: Sequence[CaseNight], now: datetime, again: str) -> Iterator[s
     times = sorted(case.rerun_at for case in suspects if case.rerun_at)
     if times:
         when = "now" if times[0] <= now else f"from {times[0]:%Y-%m-%d %H:%M} UTC"
-        yield f"{len(times)} case(s) suspect: re-runs are due {when}: {again}"
+        yield f"{len(times)} case(s) are suspect, and re-runs are due {when}: {again}"
     if rest := len(suspects) - len(times):
-        yield f"{rest} case(s) suspect, and no more re-runs tonight"
+        yield f"{rest} case(s) are suspect, and will not run again tonight"
 
 
 def _noisy(cases: Sequence[CaseNight]) -> Iterator[str]:
     if noisy := sum(case.kind is Kind.NOISY for case in cases):
         yield (
-            f"{noisy} of {len(cases)} case(s) noisy: they vary too much to show a drop of "
+            f"{noisy} of {len(cases)} case(s) are noisy: they vary too much to show a drop of "
             f"{NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
         )
 
@@ -292,8 +293,8 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
     stale = sum(row.blessed.settings != in_force for row in cases if row.blessed)
     if stale:
         yield (
-            f"{stale} case(s) blessed under other thresholds of the detector: see whether `iowatch "
-            "bless` still accepts their nights"
+            f"{stale} case(s) were blessed under other thresholds of the detector: see whether "
+            "`iowatch bless` still accepts their nights"
         )
 
 
@@ -303,9 +304,10 @@ def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> It
     lost = [row.case for row in cases if _is_forgotten(row, archived.get(row.case.partition))]
     if lost:
         yield (
-            f"the blessed nights of {count_cases(len(lost))} are not on record, nor perhaps slow "
-            f"nights since: {shown(lost)}: restore the results database (RFM_PREFIX says where it "
-            "is), or set `archived` in the site's file to the last day that is not in it any more"
+            f"the blessed nights of {count_cases(len(lost))} are not on record, and slow nights "
+            f"since then may be missing too: {shown(lost)}: restore the results database "
+            "(RFM_PREFIX says where it is), or set `archived` in the site's file to the last day "
+            "that is not in it any more"
         )
 
 
@@ -327,7 +329,10 @@ def _well(cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure]) -> It
     for entry in expected:
         rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
         if rows and not any(row.known or row.kind is Kind.INVALID for row in rows):
-            yield f"{entry.case.pattern}: does not fail, though {entry}: remove the entry?"
+            yield (
+                f"{entry.case.pattern}: it does not fail, although it is {entry}: remove the entry "
+                "if the fault is mended"
+            )
 
 
 def _excess(expected: Iterable[ExpectedFailure], system: str, today: date) -> Iterator[str]:
@@ -343,8 +348,8 @@ def _excess(expected: Iterable[ExpectedFailure], system: str, today: date) -> It
 def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
     if future := sum(run.is_after(now) for run in runs):
         yield (
-            f"{future} run(s) on record are dated later than now: a clock was wrong; they count "
-            "for nothing"
+            f"{future} run(s) on record are dated later than now: a clock was wrong, and they do "
+            "not count"
         )
 
 
@@ -361,9 +366,10 @@ def problems_of(
     if not expected:
         yield "the site's configuration asks for no case: nothing was measured"
     measured = {run.case for run in runs}
-    for cases, what in ((expected - measured, "not run"), (measured - expected, "unexpected")):
-        if cases:
-            yield f"{len(cases)} of {len(expected)} cases {what}: {shown(cases)}"
+    if unrun := expected - measured:
+        yield f"{len(unrun)} of {len(expected)} cases were not run: {shown(unrun)}"
+    if surplus := measured - expected:
+        yield f"{count_cases(len(surplus))} ran that nobody asked for: {shown(surplus)}"
     if len(runs) > len(measured):
         yield "a case ran more than once"
     for run in runs:
@@ -416,7 +422,7 @@ def _failed(session: Mapping[str, Any]) -> list[str]:
 def _lost(session: Mapping[str, Any]) -> list[str]:
     run = session["runs"][-1]
     lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
-    return [f"{lost} check(s) skipped or aborted"] if lost else []
+    return [f"{lost} check(s) were skipped or aborted"] if lost else []
 
 
 def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
