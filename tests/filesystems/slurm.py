@@ -128,8 +128,8 @@ class Slurm:
         """Until a job has ended, and its nodes have nothing more to do for it."""
         wait_until(lambda: not self.sh("squeue", "-h", "-j", job), f"the end of job {job}", timeout)
 
-    def accounting(self, name: str, since: datetime) -> list[Job]:
-        """All jobs of this name, which have ended, by their start."""
+    def accounting(self, name: str, since: datetime, count: int) -> list[Job]:
+        """All jobs of this name, so many or more, which have ended, by their start."""
 
         def rows() -> list[list[str]]:
             out = self.sh(
@@ -138,8 +138,11 @@ class Slurm:
             )  # fmt: skip
             return [line.split("|") for line in out.splitlines()]
 
-        # It lags some seconds behind.
-        wait_until(lambda: not any("Unknown" in row for row in rows()), f"the ends of {name}")
+        def has_all() -> bool:
+            found = rows()
+            return len(found) >= count and not any("Unknown" in row for row in found)
+
+        wait_until(has_all, f"the ends of {count} {name}")  # it lags some seconds behind
         jobs = [Job(number, *map(datetime.fromisoformat, times)) for number, *times in rows()]
         return sorted(jobs, key=lambda job: job.start)
 

@@ -48,7 +48,7 @@ def test_night(suite: Suite) -> None:
     assert "green: 8 case(s) measured, 0 with a red verdict, 0 problem(s)" in done.out
     assert [left(suite, directory) for directory in directories] == [[], []]
 
-    fs2, fs3 = (suite.slurm.accounting(f"iowatch_{name}", begin) for name in ("fs2", "fs3"))
+    fs2, fs3 = (suite.slurm.accounting(f"iowatch_{name}", begin, 3) for name in ("fs2", "fs3"))
     assert (len(fs2), len(fs3)) == (3, 3)
     assert one_at_a_time(fs2)
     assert one_at_a_time(fs3)
@@ -67,7 +67,7 @@ def test_two_sessions_take_turns(suite: Suite) -> None:
     for session in sessions:
         done = finish(session, 120)
         assert done.code == 0, done.out + done.err
-    jobs = suite.slurm.accounting("iowatch_fs2", begin)
+    jobs = suite.slurm.accounting("iowatch_fs2", begin, 2)
     assert len(jobs) == 2
     assert one_at_a_time(jobs)
 
@@ -175,7 +175,7 @@ def test_blame(suite: Suite, tmp_path: Path) -> None:
     assert done.code == 0, done.out + done.err
     conclusion = done.out.splitlines()[-1]
     assert ": the variable SLOW (not there before, H5Fclose now) carries the loss: " in conclusion
-    assert len(suite.slurm.accounting("iowatch_fs2", begin)) == 1
+    assert len(suite.slurm.accounting("iowatch_fs2", begin, 1)) == 1
     assert left(suite, directory) == []
 
 

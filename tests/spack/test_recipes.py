@@ -119,7 +119,7 @@ def test_the_recipes_of_a_release_agree_and_it_has_its_version():
     assert f'for one in ("main", "{number}"):' in IOWATCH
     build = at_release("src/benchio/CMakeLists.txt")
     assert f"project(benchio VERSION {number} " in build
-    assert f'version = "{number}"' in at_release("pyproject.toml")  # __init__.py has it since then
+    assert f'__version__ = "{number}"' in at_release("src/iowatch/__init__.py")
     assert OPTIONS.keys() == VARIANTS.keys() != set()
     later = {name for name, rest in VARIANTS.items() if 'when="@main"' in rest}
     assert {name for name, option in OPTIONS.items() if option not in build} == later

@@ -29,7 +29,7 @@ class Benchio(CMakePackage):
     # A release is a commit: it pins every byte, as the sha256 of an archive would. Add one in the
     # commit after its tag, here and in iowatch: version("X.Y.Z", tag="vX.Y.Z", commit="...") with
     # what `git rev-list -n 1 vX.Y.Z` says.
-    version("0.1.0", commit="f57e0ae0e002db5a25eda6924af0be255fa25b7b")
+    version("0.1.0", commit="8089f471466ed46460e153ef1aad7f58b8dfe14a")
 
     variant("hdf5", default=True, description="Build the parallel HDF5 backend")
     variant("netcdf", default=True, description="Build the parallel NetCDF-Fortran backend")

@@ -25,7 +25,7 @@ class Iowatch(Package):
     license("BSD-3-Clause")
 
     version("main", branch="main")
-    version("0.1.0", commit="f57e0ae0e002db5a25eda6924af0be255fa25b7b")
+    version("0.1.0", commit="8089f471466ed46460e153ef1aad7f58b8dfe14a")
 
     variant("report", default=False, description="Figures of the white paper, acceptance tests")
 
