@@ -50,7 +50,7 @@ class Fault:
 
 FINISHES = (
     r"spends \d+ % of the time finishing its file, against \d+ % on its good nights, "
-    r"while MPI-IO is .*; "
+    r"while MPI-IO .*; "
     r"(most|much) of it goes into \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close).*\).*"
     "finishing the file takes more"
 )
