@@ -75,7 +75,8 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
     assert metrics["finish_fraction"][1:] == [0, None, 0.999, "1", "pass"]
-    assert all(entry[0] > 0 for name, entry in metrics.items() if name != "close_s")
+    may_be_none = ("close_s", "finish_fraction")  # as where MPI-IO takes as long
+    assert all(entry[0] > 0 for name, entry in metrics.items() if name not in may_be_none)
     assert test["conditions"]["transfer"] == "collective"
     assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
     slowest = r"rank [01] on \S+, \d+ of 10 times, \d+\.\d times the mean"
