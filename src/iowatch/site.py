@@ -285,13 +285,33 @@ def _configuration(system: str) -> Any:
     try:
         site = config.load_config(*found)
         site.validate()
+        if unknown := _unknown(system, site["systems"]):
+            raise UserError(f"--system {system}: {unknown}")
         site.select_subconfig(system)
+    except UserError:
+        raise
     except SystemExit as err:  # a configuration file of ours that refuses to go on
         raise UserError(str(err.code).removeprefix("error: ")) from None
     except Exception as err:
         where = ", ".join(found) or f"RFM_CONFIG_FILES, which is not set: {activate()}"
         raise UserError(f"--system {system}: {_why(err)}: see {where}") from None
     return site
+
+
+def _unknown(system: str, systems: Iterable[Mapping[str, Any]]) -> str:
+    """What there is instead, if none of these systems, or of its partitions, has this name."""
+    name, colon, partition = system.partition(":")
+    # As ReFrame does: of several with one name, the first.
+    every = {entry["name"]: entry["partitions"] for entry in reversed([*systems])}
+    names = sorted(every.keys() - {"generic"})  # ReFrame's own
+    if not names:  # the files themselves are the mistake, and ReFrame's sentence is followed by them
+        return ""
+    if name not in every:
+        return f"no configuration file has this system: there are {', '.join(names)}"
+    partitions = [entry["name"] for entry in every[name]]
+    if colon and partition not in partitions:
+        return f"{name} has no such partition: there are {', '.join(partitions)}"
+    return ""
 
 
 def _why(err: Exception) -> str:

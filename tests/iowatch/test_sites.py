@@ -346,8 +346,13 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path):
         (MINE.format(""), "mine:p: the partition's extras have no 'filesystem': add it in FILE"),
     ):
         assert sentence in said(text), text
-    assert said(MINE.format(""), "nosuch").startswith("--system nosuch: ")
-    assert said(MINE.format(""), "nosuch").endswith(": see FILE")
+    assert said(MINE.format(""), "min") == (
+        "--system min: no configuration file has this system: there are mine"
+    )
+    for system in ("mine:q", "mine:"):
+        assert said(MINE.format(""), system) == (
+            f"--system {system}: mine has no such partition: there are p"
+        )
     monkeypatch.delenv("RFM_CONFIG_FILES")
     monkeypatch.delenv("RFM_CONFIG_PATH", raising=False)
     with pytest.raises(UserError, match=r"RFM_CONFIG_FILES, which is not set: source env\.sh$"):
