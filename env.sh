@@ -1,38 +1,27 @@
 # shellcheck shell=bash
 # Source this in bash, from any directory: `reframe` and `iowatch` then find this checkout's checks,
-# sites and Python package. Where iowatch is installed, `eval "$(iowatch env)"` does the same.
+# sites and Python package. What they need for that, src/iowatch/places.py says, as it does for
+# `eval "$(iowatch env)"` where iowatch is installed. If that fails, one line says why.
 
-_iowatch_root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-
-if [[ -x $_iowatch_root/.venv/bin/reframe ]]; then
-    [[ :$PATH: == *":$_iowatch_root/.venv/bin:"* ]] || export PATH=$_iowatch_root/.venv/bin:$PATH
-else
-    # A centre's own ReFrame, from a module, has no iowatch.
-    [[ :${PYTHONPATH-}: == *":$_iowatch_root/src:"* ]] ||
-        export PYTHONPATH=$_iowatch_root/src${PYTHONPATH:+:$PYTHONPATH}
-    command -v reframe >/dev/null ||
-        echo "env.sh: no .venv here and no reframe on PATH: run \`make setup\` or load a module" >&2
-fi
-
-# Ours of ReFrame's configuration, each once; a file of the site's own folder takes the place of the
-# one of the same name here. A centre's own stay, before ours. src/iowatch/places.py has the same
-# rules, and why.
-_iowatch_site=${IOWATCH_SITE_DIR:-$_iowatch_root}
-_iowatch_ours=
-for _iowatch_file in "$_iowatch_root"/site_configs/{settings,*}.py "$_iowatch_site"/site_configs/*.py; do
-    _iowatch_own=$_iowatch_site/site_configs/${_iowatch_file##*/}
-    [[ ! -e $_iowatch_own ]] || _iowatch_file=$_iowatch_own
-    [[ ! -e $_iowatch_file || $_iowatch_ours: == *":$_iowatch_file:"* ]] ||
-        _iowatch_ours+=:$_iowatch_file
-done
-_iowatch_others=
-[[ ${RFM_CONFIG_FILES-} != :* ]] || _iowatch_others=: # which has a meaning for ReFrame
-IFS=: read -ra _iowatch_given <<<"${RFM_CONFIG_FILES-}"
-for _iowatch_file in "${_iowatch_given[@]}"; do
-    case $_iowatch_file in
-    "" | "$_iowatch_root"/site_configs/*.py | "$_iowatch_site"/site_configs/*.py) ;;
-    *) _iowatch_others+=$_iowatch_file: ;;
-    esac
-done
-export RFM_CONFIG_FILES=$_iowatch_others${_iowatch_ours#:}
-unset "${!_iowatch_@}"
+eval "$(
+    root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+    python=$root/.venv/bin/python
+    refuse() {
+        echo "env.sh: $1, and then source env.sh again" >&2
+        echo return 1 # of this file
+        exit
+    }
+    if [[ ! -x $root/.venv/bin/reframe ]]; then
+        command -v reframe >/dev/null ||
+            refuse "$root is not set up, and no reframe is on PATH: run \`make setup\` there, or load a module of ReFrame"
+        python=python3
+        python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+            refuse "the ReFrame on PATH needs a python3 of version 3.11 or later there: load its module"
+        # A centre's own ReFrame has no iowatch.
+        [[ :${PYTHONPATH-}: == *":$root/src:"* ]] || PYTHONPATH=$root/src${PYTHONPATH:+:$PYTHONPATH}
+        export PYTHONPATH
+        echo "export PYTHONPATH=${PYTHONPATH@Q}"
+    fi
+    # -P: no file of the present folder takes the place of a module.
+    "$python" -Pm iowatch.places || echo return 1
+)"

@@ -30,9 +30,10 @@ from iowatch.detector.baseline import (
     largest_spread,
 )
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.files import BadYaml, UserError, load_yaml, text_of, whole
+from iowatch.files import UserError, whole
 from iowatch.places import reference_folder, reference_values
 from iowatch.run import Nights, Run, day_of, night_id
+from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the

@@ -3,6 +3,8 @@
 In a checkout both are in its top-level folders. An installed package has the first inside itself,
 where nobody writes: a site has a folder of its own, which the environment variable
 IOWATCH_SITE_DIR names, with `site_configs`, `reference_values` and `results` in it.
+
+env.sh runs this module by itself, so it needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def config_files() -> str:
 
     What a centre has there stays, before ours: in ReFrame the file that is read last has the word
     on a system that two of them define, and only ours says what iowatch has to know of it. A file
-    of the site's own takes the place of the one of the same name that is shipped. As in env.sh.
+    of the site's own takes the place of the one of the same name that is shipped. UserError.
     """
     folders = [folder / "site_configs" for folder in dict.fromkeys((ROOT, site_folder()))]
     ours = {file.name: file for folder in folders for file in sorted(folder.glob("*.py"))}
@@ -91,7 +93,10 @@ def prepare() -> None:
 
 
 def shell_lines() -> str:
-    """What a shell evaluates so that plain ReFrame finds the same: `iowatch env`."""
+    """What a shell evaluates so that plain ReFrame finds the same: `iowatch env`, and env.sh.
+
+    UserError.
+    """
     variables = {CONFIG_FILES: config_files(), "IOWATCH_CHECKS": str(CHECKS_FOLDER)}
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     beside = Path(sys.executable).parent
@@ -133,3 +138,10 @@ def reference_values(system: str) -> Path:
     shipped = ROOT / "reference_values" / own.name
     is_own = own.exists() or REFERENCE_PREFIX in os.environ or not shipped.exists()
     return own if is_own else shipped
+
+
+if __name__ == "__main__":  # for env.sh: under a Python that may have no other package
+    try:
+        print(shell_lines())
+    except UserError as err:
+        sys.exit(f"iowatch: error: {err}")

@@ -27,7 +27,8 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import BACKENDS, CHECKS, METRICS, Metric
-from iowatch.files import BadYaml, UserError, brief, load_yaml, text_of
+from iowatch.files import UserError, brief
+from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
 
 class BadReference(UserError):

@@ -304,7 +304,7 @@ def _unknown(system: str, systems: Iterable[Mapping[str, Any]]) -> str:
     # As ReFrame does: of several with one name, the first.
     every = {entry["name"]: entry["partitions"] for entry in reversed([*systems])}
     names = sorted(every.keys() - {"generic"})  # ReFrame's own
-    if not names:  # the files themselves are the mistake, and ReFrame's sentence is followed by them
+    if not names:  # the mistake is in the files, which are named below ReFrame's own sentence
         return ""
     if name not in every:
         return f"no configuration file has this system: there are {', '.join(names)}"

@@ -84,6 +84,54 @@ def test_env_sh_adds_to_the_configuration_of_a_centre(tmp_path):
     assert "own" in reframe([]), "found by its host name, as before"
 
 
+def test_env_sh_without_a_virtual_environment_asks_a_python_that_has_nothing_else(tmp_path):
+    """A checkout that is not set up, with a centre's ReFrame from a module, and before that."""
+    checkout, module = tmp_path / "a checkout", tmp_path / "module"
+    shutil.copytree(ROOT / "src/iowatch", checkout / "src/iowatch")
+    shutil.copytree(ROOT / "site_configs", checkout / "site_configs")
+    shutil.copy(ROOT / "env.sh", checkout)
+    module.mkdir()
+
+    def program(name, text):
+        (module / name).write_text(f"#!/bin/sh\n{text}\n")
+        (module / name).chmod(0o755)
+
+    def sourced(folder=checkout, **more):
+        """What a shell says that goes on after it, and what it then has."""
+        done = subprocess.run(
+            ["bash", "-uc", f"source '{folder}/env.sh' || echo refused; env; set"],
+            env={"PATH": f"{module}:{tmp_path}:/usr/bin:/bin", **more},
+            cwd=ROOT / "tests",  # has a folder iowatch
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert "\nrefuse" not in done.stdout, "nothing of it stays in the shell"
+        return done.stdout, done.stderr
+
+    again = ", and then source env.sh again\n"
+    out, err = sourced()
+    assert out.startswith("refused\n")
+    assert err == (
+        f"env.sh: {checkout} is not set up, and no reframe is on PATH: run `make setup` there, or "
+        f"load a module of ReFrame{again}"
+    )
+    program("reframe", "exit 1")
+    program("python3", "exit 1")  # as one before 3.11 does
+    assert sourced()[1] == (
+        "env.sh: the ReFrame on PATH needs a python3 of version 3.11 or later there: load its "
+        f"module{again}"
+    )
+    program("python3", f"exec {sys._base_executable} -S \"$@\"")
+    out, err = sourced(PYTHONPATH="/theirs")
+    assert (err, out.startswith("refused")) == ("", False)
+    assert f"\nPYTHONPATH={checkout}/src:/theirs\n" in out
+    assert f"RFM_CONFIG_FILES={checkout}/site_configs/settings.py:" in out
+    for folder in (checkout, ROOT):
+        out, err = sourced(folder, IOWATCH_SITE_DIR="/nosuch")
+        assert out.startswith("refused\n")
+        assert err.count("\n") == 1
+        assert "IOWATCH_SITE_DIR: there is no folder /nosuch" in err
+
+
 def test_reframe_is_the_one_on_path_or_beside_python(tmp_path, monkeypatch):
     """A cron job has no virtual environment activated."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

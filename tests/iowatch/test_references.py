@@ -12,7 +12,7 @@ from cases import case, changed
 from refusals import assert_refused
 
 from iowatch.checks import CHECKS, GENERAL_BOUNDS, parse_size
-from iowatch.files import BadYaml, UserError, load_yaml
+from iowatch.files import UserError
 from iowatch.judge import by_references
 from iowatch.paper import published
 from iowatch.paper.published import read_tables, references, write_references
@@ -25,6 +25,7 @@ from iowatch.references import (
     read_references,
 )
 from iowatch.verdict import Kind
+from iowatch.yaml_text import BadYaml, load_yaml
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "reference_values"

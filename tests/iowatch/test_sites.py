@@ -14,9 +14,10 @@ import pytest
 
 from iowatch import site
 from iowatch.checks import BACKENDS, CHECKS, NODES, WRITERS_PER_NODE
-from iowatch.files import UserError, load_yaml
+from iowatch.files import UserError
 from iowatch.references import ReferenceFile
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
+from iowatch.yaml_text import load_yaml
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iowatch.files import BadYaml, UserError, load_yaml
+from iowatch.files import UserError
+from iowatch.yaml_text import BadYaml, load_yaml
 
 #: What a criterion may be about, with its unit.
 KINDS = {
