@@ -35,18 +35,49 @@ from iowatch.site import ACCEPTANCE, NIGHTLY, read_site, results_database
 DAY = "%Y-%m-%d"
 
 
+class Output(io.TextIOWrapper):
+    """Standard output, whose errors name it: of any other file Python may say no name either."""
+
+    NAME = "<stdout>"
+
+    @classmethod
+    def of(cls, stream: Any) -> Output:
+        """One that writes where this one does, and as it does."""
+        lines, through = stream.line_buffering, stream.write_through
+        return cls(stream.buffer, stream.encoding, stream.errors, None, lines, through)
+
+    def write(self, text: str, /) -> int:
+        with self._telling():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with self._telling():
+            super().flush()
+
+    @staticmethod
+    @contextmanager
+    def _telling() -> Iterator[None]:
+        try:
+            yield
+        except OSError as err:
+            err.filename = Output.NAME
+            raise
+
+
 class App(typer.Typer):
     """The command: if it cannot print, as on a full disk, that is an error of one line too."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if sys.stdout:  # not closed
+            sys.stdout = Output.of(sys.stdout)
         try:
             try:
                 return super().__call__(*args, **kwargs)
             finally:
-                if sys.stdout:  # not closed
+                if sys.stdout:
                     sys.stdout.flush()
         except OSError as err:
-            if err.filename is not None:  # of something else
+            if err.filename != Output.NAME:
                 raise
             say_not_printed("what there is to say", err.strerror)
             ended = err.__context__

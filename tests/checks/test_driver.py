@@ -117,6 +117,8 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
         during = read_terminal(terminal, process, far)
         assert f"4 {far}" in during
         process.terminate()
+        ending = read_terminal(terminal, process, "makes it shorter\r\n")
+        process.terminate()
         after = read_terminal(terminal, process)
     finally:
         if process.poll() is None:
@@ -128,7 +130,8 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
     assert re.fullmatch(r"Night \S+ of small: 6 cases will be measured \(6 on memory\)\.", first)
     assert f"ReFrame's own log is {hanging.folder}/run/reframe.log; " in during
     assert "[ RUN" not in during
-    *_, last = (during + after).partition("\x1b[1mcase ")[0].rpartition("\x1b[2K")
+    assert "\r\niowatch: interrupted by SIGTERM: its jobs are being ended" in ending
+    *_, last = (during + ending + after).partition("\x1b[1mcase ")[0].rpartition("\x1b[2K")
     assert last.strip() == "", "the line is gone before the table comes"
     assert "\x1b[?25l" not in during + after, "the cursor is never hidden"
     assert "problem: interrupted by SIGTERM" in after

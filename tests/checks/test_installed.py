@@ -120,7 +120,7 @@ def test_env_sh_without_a_virtual_environment_asks_a_python_that_has_nothing_els
         "env.sh: the ReFrame on PATH needs a python3 of version 3.11 or later there: load its "
         f"module{again}"
     )
-    program("python3", f"exec {sys._base_executable} -S \"$@\"")
+    program("python3", f'exec {sys._base_executable} -S "$@"')
     out, err = sourced(PYTHONPATH="/theirs")
     assert (err, out.startswith("refused")) == ("", False)
     assert f"\nPYTHONPATH={checkout}/src:/theirs\n" in out

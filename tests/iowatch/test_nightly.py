@@ -681,6 +681,26 @@ def test_what_cannot_be_printed_is_one_line(words):
     assert done.stderr == said
 
 
+FILE_WITHOUT_NAME = """\
+import os, sys
+from iowatch.cli import app
+from iowatch.night import nightly
+def run(wanted):
+    print("something", flush=True)
+    os.write(os.open("/dev/full", os.O_WRONLY), b"such as a job's file")
+nightly.run = run
+app(["nightly", "--system", "local"])
+"""
+
+
+def test_a_file_that_cannot_be_written_is_not_what_is_printed():
+    """Python says of it neither its name nor that it is another."""
+    done = subprocess.run([sys.executable, "-c", FILE_WITHOUT_NAME], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "something\n")
+    assert done.stderr.endswith("\nOSError: [Errno 28] No space left on device\n")
+    assert "printed" not in done.stderr
+
+
 def test_closed_output_is_not_the_next_file_that_is_opened(tmp_path):
     """ReFrame would write there: to the lock file, or to the database."""
     script = (
@@ -702,7 +722,7 @@ def test_name_that_is_no_line_is_shown_as_one(sendmail, system, shown):
     done = CliRunner().invoke(app, ["nightly", "--system", system, "--mail", "root"])
     assert done.exit_code == 2
     (line,) = done.output.splitlines()
-    assert line.startswith(f"iowatch: error: --system {shown}: could not find a configuration")
+    assert line.startswith(f"iowatch: error: --system {shown}: no configuration file has this")
     assert (
         f"\nSubject: iowatch {shown} {datetime.now(UTC):%Y-%m-%d}: not run\n"
         in sendmail.read_text()

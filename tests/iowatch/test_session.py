@@ -194,20 +194,31 @@ def test_why_it_failed():
 
 
 def test_time_limit_lets_reframe_store(start, tmp_path):
-    said, _ = result(start(limit=0.5))
+    said, lines = result(start(limit=0.5, quiet=True))
+    assert [line.partition(": its jobs")[0] for line in lines] == [
+        "iowatch: the time limit was reached"
+    ], "a night that prints nothing says this too"
     assert said["report"] == {}
     assert (said["stopped"], said["signal"]) == ("the time limit was reached", 0)
     assert_nothing_is_left(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "times"), [("SIGINT", 3), ("SIGTERM", 1), ("SIGHUP", 1)])
+@pytest.mark.parametrize(("name", "times"), [("SIGINT", 2), ("SIGTERM", 1), ("SIGHUP", 1)])
 def test_signal_lets_reframe_store_and_a_second_one_changes_nothing(start, tmp_path, name, times):
     process = start(term=f"sleep 0.3; {STORES}")
+    os.killpg(process.pid, signal.Signals[name])  # as Ctrl-C does; ReFrame must not get it
+    assert process.stdout.readline() == "to the terminal\n"
+    assert process.stdout.readline() == (
+        f"iowatch: interrupted by {name}: its jobs are being ended, and what was measured is "
+        "stored; this takes 0.042 minutes at most, and no Ctrl-C makes it shorter\n"
+    )
+    assert is_running(tmp_path / "job"), "it is said at once"
     for _ in range(times):
-        os.killpg(process.pid, signal.Signals[name])  # as Ctrl-C does; ReFrame must not get it
+        os.killpg(process.pid, signal.Signals[name])
         time.sleep(0.1)
-    said, _ = result(process)
+    said, lines = result(process)
     assert (said["report"], said["stopped"]) == ({}, f"interrupted by {name}")
+    assert lines == [], "and once"
     assert said["signal"] == signal.Signals[name]
     assert_nothing_is_left(tmp_path)
 

@@ -112,3 +112,11 @@ def say(text: str) -> None:
     """Print it if that can be done; whether the night itself can be printed is seen at its end."""
     with suppress(OSError):
         print(text, flush=True)
+
+
+def interject(text: str) -> None:
+    """Print it as an error is printed, and on a terminal below the line that is rewritten there."""
+    with suppress(OSError):
+        if sys.stderr:  # not closed
+            above = "\n" if sys.stderr.isatty() else ""
+            print(f"{above}{text}", file=sys.stderr, flush=True)

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 from iowatch.files import UserError
-from iowatch.night.progress import COLOURS, Follow
+from iowatch.night.progress import COLOURS, Follow, interject
 from iowatch.places import CHECKS_FOLDER, reframe_program
 from iowatch.site import JOB_TMPDIR, NIGHT
 
@@ -151,6 +151,11 @@ def run_session(
                 stopped, number = str(interrupt), interrupt.number
         if stopped:
             ignore_signals()  # a second one would leave ReFrame and its jobs behind
+            most = (GRACE_S + 3 * JOB_GRACE_S) / 60  # as in _stop
+            interject(
+                f"iowatch: {stopped}: its jobs are being ended, and what was measured is stored; "
+                f"this takes {most:.2g} minutes at most, and no Ctrl-C makes it shorter"
+            )
             stopped += _stop(process)
         elif process and process.returncode < 0:
             ignore_signals()
