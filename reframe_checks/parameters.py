@@ -8,7 +8,7 @@ from reframe.core.meta import make_test
 
 from iowatch.checks import CHECKS, LOCAL_SIZE, STRIPING, WAYS, format_size, parse_size
 from iowatch.files import UserError
-from iowatch.site import Setting, cases, read_filesystem
+from iowatch.site import Setting, cases, read_filesystem, require_no_misspelt
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -18,6 +18,8 @@ def _filesystems():
     """The filesystem of each partition. A mistake there ends ReFrame with one line: an error would
     be a traceback, and one of ReFrame's own would only skip the checks, and exit with 0."""
     try:
+        for environ in (environ for part in SYSTEM.partitions for environ in part.environs):
+            require_no_misspelt(SYSTEM.name, environ.name, environ.extras, CONFIG.sources)
         return {
             part.name: read_filesystem(
                 SYSTEM.name,

@@ -19,14 +19,11 @@ from iowatch import ior
 from iowatch.darshan_log import ProfileError, judge, read_log, write_summary, writes_of
 from iowatch.metrics import Measured, ior_metrics
 from iowatch.result import InvalidResult, conditions
-from iowatch.site import DARSHAN
+from iowatch.site import DARSHAN, IOR
 from iowatch.verdict import Kind, Verdict
 
 from .base import BenchioCheck, BenchioJob
 from .parameters import swept
-
-#: Optional, in the extras of an environment: the path of IOR.
-IOR = "ior"
 
 IOR_NAME = "ior"
 IOR_FILE = f'"$RUNDIR"/{IOR_NAME}'

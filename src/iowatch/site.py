@@ -15,7 +15,7 @@ import math
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -58,6 +58,8 @@ SPACK = "spack"
 #: Likewise: the path of libdarshan.so, or the module that brings Darshan.
 DARSHAN = "darshan"
 
+#: Likewise: the path of IOR.
+IOR = "ior"
 
 #: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
 LONGEST_CASE = 240
@@ -176,6 +178,10 @@ def read_site(system: str) -> Site:
     config = _configuration(system)
     name: str = config.get("systems/0/name")
     partitions = config.get("systems/0/partitions")
+    used = {environ for partition in partitions for environ in partition.get("environs", [])}
+    for environ in config.get("environments"):
+        if environ["name"] in used:
+            require_no_misspelt(name, environ["name"], environ.get("extras", {}), config.sources)
     prefix = require_for_jobs("RFM_PREFIX, or 'prefix' of the system", _prefix(config))
     return Site(
         name,
@@ -335,9 +341,7 @@ def read_filesystem(
     sources: Iterable[str],
 ) -> Filesystem:
     """The filesystem of one partition; UserError, naming the file among `sources` to mend."""
-    files = [file for file in sources if file != "<builtin>"]
-    # One file per system, named like it, is the rule; a site may have its own.
-    mend = ", ".join([f for f in files if Path(f).stem == system] or files)
+    mend = _file_of(system, sources)
     names = tuple(environs)
     if not names:
         raise UserError(f"{system}:{partition}: the partition has no environs: mend it in {mend}")
@@ -354,12 +358,7 @@ def read_filesystem(
                 f"{system}:{partition}: {key!r} in the partition's extras {err}: mend it in {mend}"
             ) from None
 
-    for key in extras:  # others are the centre's own
-        if key not in OPTIONAL and (meant := difflib.get_close_matches(key, OPTIONAL, 1)):
-            raise UserError(
-                f"{system}:{partition}: the partition's extras have {key!r}: if {meant[0]!r} is "
-                f"meant, mend it in {mend}, else give it a name that is less like it"
-            )
+    _require_no_misspelt(f"{system}:{partition}: the partition's extras", extras, OPTIONAL, mend)
     name = read("filesystem", read_text)
     osts = read("osts", lambda value: None if value is None else read_count(value))
     writers_per_node = read("writers_per_node", read_count)
@@ -388,6 +387,33 @@ def read_filesystem(
             f"longer than {LONGEST_CASE} characters, {longest}: ask for fewer hints in {mend}"
         )
     return place
+
+
+def require_no_misspelt(
+    system: str, environ: str, extras: Mapping[str, Any], sources: Iterable[str]
+) -> None:
+    """UserError if a key in the extras of an environment is almost one of those that it may have,
+    naming the file among `sources` to mend."""
+    ours, mend = (BENCHIO, SPACK, DARSHAN, IOR), _file_of(system, sources)
+    _require_no_misspelt(f"{system}: the extras of environment {environ!r}", extras, ours, mend)
+
+
+def _require_no_misspelt(
+    whose: str, extras: Mapping[str, Any], ours: Collection[str], mend: str
+) -> None:
+    for key in extras:  # others are the centre's own
+        if key not in ours and (meant := difflib.get_close_matches(key, ours, 1)):
+            raise UserError(
+                f"{whose} have {key!r}: if {meant[0]!r} is meant, mend it in {mend}, else give it "
+                "a name that is less like it"
+            )
+
+
+def _file_of(system: str, sources: Iterable[str]) -> str:
+    """The file of a system, or where that is not known all that there are, in words."""
+    files = [file for file in sources if file != "<builtin>"]
+    # One file per system, named like it, is the rule; a site may have its own.
+    return ", ".join([file for file in files if Path(file).stem == system] or files)
 
 
 def _directory(value: Any) -> str:

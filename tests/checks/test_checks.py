@@ -58,6 +58,13 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     said = "error: generic:default: the partition's extras have no 'filesystem'"
     assert said in done.stdout, "an unknown host is not taken for local"
 
+    site.environs["real"] = {"extras": {"spck": "benchio@0.1.0"}}
+    done = site.reframe("-r")
+    assert done.returncode == 1
+    sentence = "error: small: the extras of environment 'real' have 'spck': if 'spack' is meant, "
+    assert f"{sentence}mend it in {site.folder}/small.py" in done.stdout
+    site.environs.clear()
+
     del site.extras["peak"]
     done = site.reframe("-r")
     assert done.returncode == 1

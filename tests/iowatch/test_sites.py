@@ -320,7 +320,7 @@ site_configuration = {{
             {{"name": "p", "scheduler": "local", "launcher": "local", "environs": ["gnu"], {}}}
         ],
     }}],
-    "environments": [{{"name": "gnu"}}],
+    "environments": [{{"name": "gnu"}}, {{"name": "not-ours", "extras": {{"benchi": 1}}}}],
 }}
 """
 
@@ -350,6 +350,12 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path):
     assert said(MINE.format(""), "min") == (
         "--system min: no configuration file has this system: there are mine"
     )
+    for key, meant in (("benchoi", "benchio"), ("spck", "spack"), ("Darshan", "darshan")):
+        extras = f'"gnu", "extras": {{"{key}": "x", "scheduler": "y"}}'
+        assert said(MINE.format("").replace('"gnu"}', f"{extras}}}"), "mine") == (
+            f"mine: the extras of environment 'gnu' have '{key}': if '{meant}' is meant, mend it "
+            "in FILE, else give it a name that is less like it"
+        )
     for system in ("mine:q", "mine:"):
         assert said(MINE.format(""), system) == (
             f"--system {system}: mine has no such partition: there are p"
