@@ -724,18 +724,15 @@ def site_new_command(
             help="Directory to measure in. May be repeated.", show_default="what is found"
         ),
     ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(help="Folder that the file is written to.", show_default="the site's own"),
-    ] = None,
 ) -> None:
     """Look around on this machine, a centre's login node, and write a configuration for the site.
 
-    It is site_configs/NAME.py: a draft that names, for each partition and filesystem that was
-    found, what is to be measured. Read it through before the first night.
+    It is site_configs/NAME.py in the site's own folder, which IOWATCH_SITE_DIR names: a draft that
+    says, for each partition and filesystem that was found, what is to be measured. Read it through
+    before the first night.
     """
     with one_line_errors():
-        adopted = site_new.new_site(name, path or [], folder)
+        adopted = site_new.new_site(name, path or [])
     site_new.show(adopted, Console(width=100, highlight=False))
 
 

@@ -18,8 +18,8 @@ IOWATCH = [sys.executable, "-m", "iowatch"]
 
 @pytest.fixture
 def login(tmp_path):
-    """login(command, NAME=value...): it runs in a folder of its own, with one for sites in it."""
-    (tmp_path / "sites").mkdir()
+    """login(command, NAME=value...): it runs in a folder that is the site's own."""
+    (tmp_path / "site_configs").mkdir()
 
     def run(*command, **variables):
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -27,7 +27,12 @@ def login(tmp_path):
             environment.pop(name, None)
         return subprocess.run(
             [str(word) for word in command],
-            env={**environment, "RFM_PREFIX": str(tmp_path / "run"), **variables},
+            env={
+                **environment,
+                "IOWATCH_SITE_DIR": str(tmp_path),
+                "RFM_PREFIX": str(tmp_path / "run"),
+                **variables,
+            },
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -51,9 +56,9 @@ def next_steps(out):
 
 
 def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
-    done = login(*IOWATCH, "site", "new", "mine", "--folder", "sites", "--path", memory / "new")
+    done = login(*IOWATCH, "site", "new", "mine", "--path", memory / "new")
     assert done.returncode == 0, done.stdout
-    assert f"written: {tmp_path}/sites/mine.py" in done.stdout
+    assert f"written: {tmp_path}/site_configs/mine.py" in done.stdout
     ready, listing, dry_run, night = next_steps(done.stdout)
 
     listed = login("bash", "-ec", f"{ready}\n{listing}")
@@ -64,7 +69,7 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     assert "PASSED" in tried.stdout
     assert not (memory / "new").exists()
 
-    file = tmp_path / "sites/mine.py"  # smaller, for a test
+    file = tmp_path / "site_configs/mine.py"  # smaller, for a test
     text = file.read_text()
     assert text.count('"local_size": [128],') == 1
     file.write_text(text.replace('"local_size": [128],', '"local_size": [16],'))
@@ -97,7 +102,7 @@ def cluster(login, tmp_path):
 
 
 def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
-    done = cluster(*IOWATCH, "site", "new", "cluster", "--folder", "sites")
+    done = cluster(*IOWATCH, "site", "new", "cluster")
     assert done.returncode == 0, done.stdout
     assert "home (nfs4): homes have quotas" in " ".join(done.stdout.split())
     ready, listing, dry_run, _ = next_steps(done.stdout)
@@ -131,10 +136,10 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
 def test_cluster_without_a_directory_to_write_to(cluster, tmp_path):
     for name in ("fs2", "fs3"):
         (tmp_path / "mnt" / name).rmdir()
-    done = cluster(*IOWATCH, "site", "new", "cluster", "--folder", "sites")
+    done = cluster(*IOWATCH, "site", "new", "cluster")
     assert_error(done, "fs3: no directory found that you may write to")
     assert "--path" in done.stdout
-    assert list((tmp_path / "sites").iterdir()) == []
+    assert list((tmp_path / "site_configs").iterdir()) == []
 
 
 def assert_error(done, sentence):
@@ -145,32 +150,35 @@ def assert_error(done, sentence):
 
 
 def test_existing_site_is_not_overwritten(login, tmp_path):
-    (tmp_path / "sites/mine.py").write_text("site_configuration = {'systems': []}\n")
-    done = login(*IOWATCH, "site", "new", "mine", "--folder", "sites", "--path", "/dev/shm")
-    assert_error(done, f"mine exists already ({tmp_path}/sites/mine.py)")
-    assert (tmp_path / "sites/mine.py").read_text() == "site_configuration = {'systems': []}\n"
-    assert [file.name for file in (tmp_path / "sites").iterdir()] == ["mine.py"]
+    (tmp_path / "site_configs/mine.py").write_text("site_configuration = {'systems': []}\n")
+    done = login(*IOWATCH, "site", "new", "mine", "--path", "/dev/shm")
+    assert_error(done, f"mine exists already ({tmp_path}/site_configs/mine.py)")
+    assert (
+        tmp_path / "site_configs/mine.py"
+    ).read_text() == "site_configuration = {'systems': []}\n"
+    assert [file.name for file in (tmp_path / "site_configs").iterdir()] == ["mine.py"]
 
 
 REFUSED = [
-    (["local"], "local exists already"),
-    (["../mine"], "cannot be a system's name"),
-    (["mine", "--path", "no/such"], "--path no/such: not a directory"),
-    (["mine", "--folder", "nowhere"], "there is no folder nowhere"),
-    (["mine", "--folder", "/proc"], "/proc/mine.yaml cannot be written"),
+    (["local"], {}, "local exists already"),
+    (["../mine"], {}, "cannot be a system's name"),
+    (["mine", "--path", "no/such"], {}, "--path no/such: not a directory"),
+    (["mine"], {"IOWATCH_SITE_DIR": "/nosuch"}, "there is no folder /nosuch"),
+    (["mine"], {"IOWATCH_SITE_DIR": "/proc"}, "/proc/site_configs cannot be made"),
 ]
 
 
 def test_what_cannot_be_written(login, tmp_path):
-    for arguments, sentence in REFUSED:
-        done = login(*IOWATCH, "site", "new", "--folder", "sites", "--path", "/dev/shm", *arguments)
+    for arguments, variables, sentence in REFUSED:
+        done = login(*IOWATCH, "site", "new", "--path", "/dev/shm", *arguments, **variables)
         assert_error(done, sentence)
-        assert list((tmp_path / "sites").iterdir()) == [], arguments
+        assert list((tmp_path / "site_configs").iterdir()) == [], arguments
 
 
 def test_reference_values_that_there_are_stay(login, tmp_path, memory):
     values = "SharedFileWrite: {} # mine\n"
-    (tmp_path / "sites/mine.yaml").write_text(values)
-    done = login(*IOWATCH, "site", "new", "mine", "--folder", "sites", "--path", memory)
+    (tmp_path / "reference_values").mkdir()
+    (tmp_path / "reference_values/mine.yaml").write_text(values)
+    done = login(*IOWATCH, "site", "new", "mine", "--path", memory)
     assert done.returncode == 0, done.stdout
-    assert (tmp_path / "sites/mine.yaml").read_text() == values
+    assert (tmp_path / "reference_values/mine.yaml").read_text() == values

@@ -289,30 +289,34 @@ def test_hostile_text_stays_text(facts, tmp_path):
 @pytest.mark.parametrize(
     "name", ["", "a b", "a/b", "../a", "-a", "1a", "a.b", "a|b", "é", "a\n", "a'", "{{a}}", "a:b"]
 )
-def test_names_that_are_refused(tmp_path, name):
+def test_names_that_are_refused(name):
     with pytest.raises(UserError, match="cannot be a system's name"):
-        site_new.check_name(name, tmp_path)
+        site_new.check_name(name)
 
 
-def test_names_that_are_taken(tmp_path):
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Where the site's own configurations are."""
+    monkeypatch.setenv("IOWATCH_SITE_DIR", str(tmp_path))
+    folder = tmp_path / "site_configs"
+    folder.mkdir()
+    return folder
+
+
+def test_names_that_are_taken(own):
     other = "site_configuration = {'systems': [{'name': 'inside'}]}"
-    (tmp_path / "other.py").write_text(other)
+    (own / "other.py").write_text(other)
     for name in ("generic", "settings", "local", "other", "inside"):
         with pytest.raises(UserError, match="exists already"):
-            site_new.check_name(name, tmp_path)
-    site_new.check_name("new_site-2", tmp_path)
+            site_new.check_name(name)
+    site_new.check_name("new_site-2")
 
 
 @pytest.mark.parametrize("text", ["x = (", "x = 1", "site_configuration = []", "raise OSError"])
-def test_broken_configuration_beside_is_named(tmp_path, text):
-    (tmp_path / "broken.py").write_text(text)
-    with pytest.raises(UserError, match=rf"{tmp_path}/broken.py is no site's configuration"):
-        site_new.check_name("new", tmp_path)
-
-
-def test_no_folder(tmp_path):
-    with pytest.raises(UserError, match="there is no folder"):
-        site_new.check_name("new", tmp_path / "none")
+def test_broken_configuration_beside_is_named(own, text):
+    (own / "broken.py").write_text(text)
+    with pytest.raises(UserError, match=rf"{own}/broken.py is no site's configuration"):
+        site_new.check_name("new")
 
 
 @pytest.fixture
@@ -329,12 +333,10 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
-    sites, other = checkout / "site_configs", checkout / "elsewhere"
-    other.mkdir()
-    assert site_new.write_references("a", sites) == checkout / "reference_values/a.yaml"
-    assert site_new.write_references("a", other) == other / "a.yaml"
+    other = checkout / "elsewhere"
+    assert site_new.write_references("a") == checkout / "reference_values/a.yaml"
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(other))
-    assert site_new.write_references("b", sites) == other / "b.yaml"
+    assert site_new.write_references("b") == other / "b.yaml"
     references = yaml.safe_load((other / "b.yaml").read_text())
     assert references == {"general": {}}
 

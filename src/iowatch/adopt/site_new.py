@@ -23,8 +23,6 @@ from iowatch.files import UserError
 from iowatch.places import (
     BUILT_BENCHIO,
     CHECKS_FOLDER,
-    CONFIG_FILES,
-    REFERENCE_PREFIX,
     ROOT,
     activate,
     made,
@@ -50,14 +48,12 @@ class NewSite:
     references: Path
 
 
-def new_site(name: str, paths: list[Path], folder: Path | None) -> NewSite:
-    """Look at this machine, and write the site's files: into the folder, else the site's own."""
-    if folder is None:
-        folder = made(own_sites())
-    check_name(name, folder)
+def new_site(name: str, paths: list[Path]) -> NewSite:
+    """Look at this machine, and write the site's files into its own folder. UserError."""
+    check_name(name)
     facts = look(name, paths)
-    references = write_references(name, folder)
-    file = folder.absolute() / f"{name}.py"
+    file = made(own_sites()) / f"{name}.py"
+    references = write_references(name)
     write(file, render(facts))
     return NewSite(name, facts, file, references)
 
@@ -74,17 +70,15 @@ def show(site: NewSite, console: Console) -> None:
     console.print(steps, soft_wrap=True, markup=False)
 
 
-def check_name(name: str, folder: Path) -> None:
+def check_name(name: str) -> None:
     """Refuse a name that ReFrame would refuse, or that is taken."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
         raise UserError(
             f"{name!r} cannot be a system's name: a letter, then letters, digits, '_' and '-', "
             "64 characters at most"
         )
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}")
     taken = {"generic": "ReFrame's own"}
-    folders = (ROOT / "site_configs", own_sites(), folder.absolute())
+    folders = (ROOT / "site_configs", own_sites())
     for file in sorted({file for one in folders for file in one.glob("*.py")}):
         taken[file.stem] = str(file)
         if file.stem == "settings":  # has no systems, and makes folders
@@ -162,10 +156,9 @@ def comment(text: str, indent: int = 0) -> str:
     return "".join(f"{margin}{line}\n" for line in lines)
 
 
-def write_references(name: str, folder: Path) -> Path:
+def write_references(name: str) -> Path:
     """The file of reference values, without which no check runs: an empty one if there is none."""
-    is_found = folder.absolute() == own_sites() or os.environ.get(REFERENCE_PREFIX)
-    file = (made(reference_folder()) if is_found else folder.absolute()) / f"{name}.yaml"
+    file = made(reference_folder()) / f"{name}.yaml"
     if not file.exists():
         text = f"# Reference values of system {name}: none yet; see README.md for their form.\n"
         write(file, f"{text}{GENERAL}: {{}}\n")
@@ -204,14 +197,11 @@ def table(facts: dict[str, Any]) -> Table:
 
 def next_steps(name: str, file: Path, references: Path) -> str:
     """The commands to go on with, as they are to be typed in the present folder."""
-    found = activate()
-    if file.parent != own_sites():  # those alone are found by themselves
-        found += f" && export {CONFIG_FILES}+=:{file} {REFERENCE_PREFIX}={references.parent}"
     checks = f"reframe -c {typed(CHECKS_FOLDER)} --system {name}"
     return (
         f"\nwritten: {file}\n         {references}\n"
         'Read through the first, above all what says "confirm". Then:\n\n'
-        f"    {found}\n"
+        f"    {activate()}\n"
         f"    {checks} -l\n"
         f"    {checks} --dry-run\n"
         f"    iowatch nightly --system {name} --record"
