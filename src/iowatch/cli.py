@@ -21,7 +21,7 @@ from iowatch import __version__, bless, history, report, tables
 from iowatch.adopt import site_new, spack
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.importers import database as old_data
 from iowatch.night import blame as culprit
 from iowatch.night import mail, session
@@ -432,7 +432,7 @@ def report_command(
                 "shows it",
                 err=True,
             )
-        with progress.status(f"writing the report on {len(found.cases)} case(s)"):
+        with progress.status(f"writing the report on {counted(len(found.cases), 'case')}"):
             if form == "html" and output is None:
                 output = report.write_page(found, databases[0].parent)
             else:

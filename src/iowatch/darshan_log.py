@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from iowatch.files import counted
+
 #: Independent writes that each library may make in one file.
 BOUNDS = {"mpiio": 0, "hdf5": 6, "netcdf": 10}
 
@@ -100,8 +102,8 @@ def judge(backend: str, writes: Writes, writers: int, repetitions: int) -> str:
     if writes.collective < needed or writes.independent > bound:
         return (
             f"{backend} does not write collectively: {writes}, where {writers} writers and "
-            f"{repetitions} repetition(s) make {needed} collective ones or more, and {bound} "
-            "independent at most"
+            f"{counted(repetitions, 'repetition')} make {needed} collective ones or more, and "
+            f"{bound} independent at most"
         )
     uncollected = f"MPI-IO does not collect the writes of {backend}: it "
     times = writes.posix_bytes / max(writes.bytes, 1)

@@ -60,6 +60,17 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
+def counted(count: int, noun: str, verb: str = "", of: int | None = None) -> str:
+    """How many there are, in words: `1 case`, `2 cases`; with the verb `are` or `were`, `1 case
+    is`; with `of` how many there are in all, `1 of 2 cases is`."""
+    said = f"{count} {noun}" if of is None else f"{count} of {of} {noun}"
+    said += "" if (count if of is None else of) == 1 else "s"
+    return f"{said} {_SINGULAR[verb] if count == 1 else verb}" if verb else said
+
+
+_SINGULAR = {"are": "is", "were": "was"}
+
+
 def brief(value: float) -> str:
     """To four digits or to the unit, and never with an exponent for large ones."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

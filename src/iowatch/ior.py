@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
+from iowatch.files import counted
 from iowatch.result import MIB, InvalidResult
 
 #: IOR's name of the library that a backend writes through.
@@ -153,5 +154,6 @@ def require_stripes(listing: Path, case: Case, osts: int) -> None:
     found = [(int(count), int(size)) for count, size in _STRIPES.findall(text)]
     if found != [wanted] * files:
         others = sorted({pair for pair in found if pair != wanted})
-        seen = f"(count, size) of {others[0]}" if others else f"stripes of {len(found)} file(s)"
+        listed = counted(len(found), "file")
+        seen = f"(count, size) of {others[0]}" if others else f"stripes of {listed}"
         raise InvalidResult(f"IOR: {seen}, where {wanted} of {files} was asked for")

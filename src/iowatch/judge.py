@@ -13,7 +13,7 @@ from iowatch.checks import METRICS, rate_name
 from iowatch.detector.baseline import Sample
 from iowatch.detector.rules import R2, R3, Detector, State
 from iowatch.detector.settings import NORMAL
-from iowatch.files import brief
+from iowatch.files import brief, counted
 from iowatch.metrics import finishing, is_slow_to_finish, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Run
@@ -124,7 +124,7 @@ def by_references(
         return Verdict(kind, f"{case}: {'; '.join(worse.values())}", tuple(worse))
     if better:
         return Verdict(Kind.IMPROVEMENT, f"{case}: {'; '.join(better)}")
-    return Verdict(Kind.OK, f"{case}: {len(references)} metric(s) are within {source}")
+    return Verdict(Kind.OK, f"{case}: {counted(len(references), 'metric', 'are')} within {source}")
 
 
 def _excess(name: str, value: float, side: str, bound: float) -> str:

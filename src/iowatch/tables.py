@@ -20,10 +20,10 @@ from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
-from iowatch.files import brief
+from iowatch.files import brief, counted
 from iowatch.night.blame import GOOD, RED, Finding, with_interval
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import Night, count_cases, shown
+from iowatch.night.gate import Night, shown
 from iowatch.night.job_script import in_words
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
@@ -76,8 +76,8 @@ def show_night(night: Night, console: Console) -> None:
         console.print(f"report: {night.page}", soft_wrap=True, markup=False)
     colour = "red" if night.is_red else "green"
     console.print(
-        f"\n{colour}: {len(night.cases)} case(s) measured, {len(night.red)} with a red verdict,"
-        f" {len(night.problems)} problem(s) with the night",
+        f"\n{colour}: {counted(len(night.cases), 'case')} measured, {len(night.red)} with a red "
+        f"verdict, {counted(len(night.problems), 'problem')} with the night",
         style=colour,
         soft_wrap=True,
     )
@@ -146,8 +146,8 @@ def in_brief(night: Night) -> str:
     cases, red = len(night.cases), len(night.red)
     words = ["red" if night.is_red else "green"]
     words += ["interrupted"] if night.signal else []
-    words += [f"{red} of {cases} cases" if night.is_red else f"{cases} cases"]
-    words += [f"{len(night.problems)} problem(s)"] if night.problems else []
+    words += [f"{red} of {counted(cases, 'case')}" if night.is_red else counted(cases, "case")]
+    words += [counted(len(night.problems), "problem")] if night.problems else []
     return ", ".join(words)
 
 
@@ -182,7 +182,7 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
         )
         if own[-1].folder:
             console.print(f"{'':>66}  {own[-1].folder}", soft_wrap=True, markup=False)
-    console.print(f"{len(cases)} case(s)")
+    console.print(counted(len(cases), "case"))
 
 
 def show_blame(finding: Finding, console: Console) -> None:
@@ -260,12 +260,14 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
     for why, cases in refused.items():  # of a new site all have too few nights
         said = f"{cases[0]}: {why}"
         if len(cases) > 1:
-            said = f"{count_cases(len(cases))}: {why}: {shown(cases)}"
+            said = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
         console.print(f"refused: {said}", style="red", soft_wrap=True, markup=False)
     if blessing.file:
         console.print(f"written: {blessing.file}", soft_wrap=True, markup=False)
     done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"
-    console.print(f"{len(blessing.blessed)} case(s) {done}, {len(blessing.refused)} refused")
+    console.print(
+        f"{counted(len(blessing.blessed), 'case')} {done}, {len(blessing.refused)} refused"
+    )
 
 
 def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:

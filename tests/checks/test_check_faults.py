@@ -27,7 +27,7 @@ FAULTS = {
     "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its", RESULT),
     "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s", RESULT),
     "slow_hdf5": ("slow hdf5", "regression", "ratio is 0.1, below its bound of 0.45", RESULT),
-    "none": ("none", "ok", "1 metric(s) are within", RESULT),
+    "none": ("none", "ok", "1 metric is within", RESULT),
 }
 EVERY_JOB = {"rfm_job.sh", "rfm_job.out", "rfm_job.err"}
 

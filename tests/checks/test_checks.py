@@ -315,7 +315,7 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
     assert asked.items() <= hints[0]["hints"]["echoed"].items(), "of hdf5 nobody can see it"
 
     # The night has counted them, and tells them apart.
-    assert "19 case(s) measured, 6 with a red verdict, 0 problem(s)" in done.stdout, done.stdout
+    assert "19 cases measured, 6 with a red verdict, 0 problems" in done.stdout, done.stdout
     assert "    with chunks of 4x4x8\n" in done.stdout
     assert "    with hints cb_nodes=1, romio_cb_write=enable\n" in done.stdout
     page = Path(re.findall(r"^report: (.*)$", done.stdout, re.MULTILINE)[0]).read_text()

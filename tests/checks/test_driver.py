@@ -72,8 +72,8 @@ def test_interrupted_night(hanging):
     # The case that was measured is shown and on record; nothing else is left.
     assert re.search(r"^write shared +hdf5 .* ok *$", output, re.M), output
     assert "\nproblem: interrupted by SIGTERM\n" in output
-    assert f"\nproblem: 1 of 4 cases were not run: {CASE.format('hangs')}\n" in output
-    assert "\nred: 3 case(s) measured, 0 with a red verdict, " in output
+    assert f"\nproblem: 1 of 4 cases was not run: {CASE.format('hangs')}\n" in output
+    assert "\nred: 3 cases measured, 0 with a red verdict, " in output
     assert "is not in ReFrame's results database" not in output
     runs = read([hanging.database])
     assert [str(run.case) for run in runs if run.metrics] == [CASE.format("fine")]

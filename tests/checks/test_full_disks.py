@@ -64,7 +64,7 @@ def test_night_after_a_spoiled_disk_is_well(site, disk, spoil, mend):
         mend(disk)
         well = site.iowatch("--quiet")
         assert well.returncode == 0, (first, spoiled.stdout, well.stdout)
-        assert "0 problem(s) with the night" in well.stdout
+        assert "0 problems with the night" in well.stdout
         assert ("history begins anew" in well.stdout) is first
 
 

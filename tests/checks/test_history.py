@@ -218,8 +218,8 @@ def test_command_lists_cases_and_nights(database, site):
     assert fine.endswith(CASE.format("fine", "hdf5"))
     assert broken.split()[5] == "2", "invalid runs"
     assert where.strip().endswith(CASE.format("broken", "hdf5").replace("/", ","))
-    assert total == "2 case(s)"
-    assert site._run("iowatch", "history", "--case", "/fine/").stdout.endswith("3 case(s)\n")
+    assert total == "2 cases"
+    assert site._run("iowatch", "history", "--case", "/fine/").stdout.endswith("3 cases\n")
     site.environment["RFM_SQLITE_DB_FILE"] = "/nowhere/results.db"
     done = site._run("iowatch", "history")
     assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)

@@ -11,7 +11,7 @@ def test_logs_of_a_night_are_its_database(measured_night, tmp_path):
     assert [log.name for log in logs if log.name.startswith("SharedFileWrite")]
     done = measured_night._run("iowatch", "import", *logs, "--to", old)
     assert done.returncode == 0, done.stdout
-    assert "4 run(s) of 4 case(s)" in done.stdout
+    assert "4 runs of 4 cases" in done.stdout
     assert "2 invalid" in done.stdout
     imported = {str(run.case): run for run in read([old])}
     measured = {str(run.case): run for run in read([folder / "results.db"])}

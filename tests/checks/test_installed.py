@@ -253,7 +253,7 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
 
     installed = {file for file in venv.rglob("*") if "__pycache__" not in file.parts}
     night = shell("iowatch nightly --system tiny --record --quiet")
-    assert "green: 3 case(s) measured, 0 with a red verdict, 0 problem(s)" in night
+    assert "green: 3 cases measured, 0 with a red verdict, 0 problems" in night
     assert "hdf5 on memory: stable" in shell("iowatch report --system tiny --format md")
     (page,) = (home / "results").glob("report-tiny-*.html")
     assert "tiny:memory/gnu/SharedFileWrite" in page.read_text()

@@ -163,7 +163,7 @@ def test_without_pydarshan_the_check_is_skipped_and_says_why(profiled, tmp_path)
 def test_night_is_red_unless_the_access_pattern_was_looked_at(recorded):
     recorded.sweep = {**profile("mpiio"), "SharedFileWrite": recorded.write}
     recorded.leave("gnu")
-    pattern = f"1 of 3 cases were not run: {ID.format('memory/gnu', 'mpiio')}"
+    pattern = f"1 of 3 cases was not run: {ID.format('memory/gnu', 'mpiio')}"
     done = recorded.iowatch("--record")
     assert done.returncode == 0, done.stdout
     (script,) = recorded.kept.glob("*/*SharedFileWrite*/rfm_job.sh")
@@ -181,7 +181,7 @@ def test_night_is_red_unless_the_access_pattern_was_looked_at(recorded):
     recorded.leave("gnu", darshan="")
     done = recorded.iowatch("--record")
     assert done.returncode == 1, done.stdout
-    assert "1 check(s) were skipped or aborted" in done.stdout
+    assert "1 check was skipped or aborted" in done.stdout
 
 
 live = pytest.mark.skipif(not RUNTIME, reason="DARSHAN_LIBRARY does not name a libdarshan.so")

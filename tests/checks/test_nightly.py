@@ -51,7 +51,7 @@ def test_green_night(green):
     checks = [line[:12].strip() for line in rows]
     assert checks == ["write shared"] * 3 + ["versions"], rows
     assert [line[13:20].strip() for line in rows] == ["hdf5", "mpiio", "netcdf", "-"]
-    assert summary == "green: 4 case(s) measured, 0 with a red verdict, 0 problem(s) with the night"
+    assert summary == "green: 4 cases measured, 0 with a red verdict, 0 problems with the night"
     page = Path(page.removeprefix("report: "))
     assert page.parent == site.folder / "run"
     assert "netcdf" in page.read_text()
@@ -71,7 +71,7 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     site, _ = green
     (test,) = [test for test in site.report() if test["backend"] == "hdf5"]
     assert (test["case_id"], test["verdict"]) == (HDF5, "ok")
-    assert test["sentence"] == f"{HDF5}: 2 metric(s) are within {site.folder.name}/small.yaml"
+    assert test["sentence"] == f"{HDF5}: 2 metrics are within {site.folder.name}/small.yaml"
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
     assert metrics["finish_fraction"][1:] == [0, None, 0.999, "1", "pass"]
@@ -115,9 +115,9 @@ def test_what_did_not_run_is_red(quick):
     assert "3 of 3 cases were not run: small:memory/gnu/LibraryVersions, " in done.stdout
     done = quick.iowatch("-n", "SharedFileWrite.*hdf5", "-n", "LibraryVersions")
     assert done.returncode == 1
-    assert f"1 of 3 cases were not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
+    assert f"1 of 3 cases was not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
     assert " of small: those of 3 cases (3 on memory) that --name matches.\n" in done.stdout
-    assert "red: 2 case(s) measured, 0 with a red verdict" in done.stdout
+    assert "red: 2 cases measured, 0 with a red verdict" in done.stdout
 
 
 def test_case_without_reference_is_red_unless_recording(quick):

@@ -36,7 +36,7 @@ STORIES = {
     "usual": ("none", "pass", "ok", "drops of less than "),
     "first_slow": (SLOW, "pass", "suspect", "bandwidth is 90% below its baseline"),
     # A healthy night of the whole sweep, by plain ReFrame, four hours before.
-    "good_evening": (SLOW, "pass", "suspect", "in the best of 1 run"),
+    "good_evening": (SLOW, "pass", "suspect", "in its only run"),
     "slow_for_long": (SLOW, "fail", "regression", "bandwidth is 90% below its usual 1.01 of MPI-"),
     # The same with a good evening, which is a night that ended the alarm's run, but not the slump.
     "slow_again": (SLOW, "fail", "regression", ""),
@@ -206,7 +206,7 @@ def test_table_note_and_mail_of_the_night(story):
         table,
         re.M,
     )
-    summary = f"red: {2 * len(STORIES)} case(s) measured, 5 with a red verdict, 0 problem(s)"
+    summary = f"red: {2 * len(STORIES)} cases measured, 5 with a red verdict, 0 problems"
     assert summary in table
     mail = message_from_bytes(story.mail, policy=policy.default)
     assert mail["Subject"].startswith("iowatch small 20")
@@ -233,7 +233,7 @@ def test_night_and_its_reruns_are_one_and_what_ran_by_hand_is_in_none(story):
     assert len(tonight) == 2, [str(run.kind) for run in by_time]
     assert len({run.night for run in tonight}) == 1
     assert len({run.session for run in tonight}) == 2
-    assert "in the best of 2 run(s)" in tonight[1].sentence
+    assert "in the best of 2 runs" in tonight[1].sentence
     folders = [Path(run.folder) for run in tonight]
     assert {folder.parent for folder in folders} == {story.site.kept / tonight[0].night}
     assert {folder.name.partition("+")[2] for folder in folders} == {"", "2"}

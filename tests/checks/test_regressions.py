@@ -280,7 +280,7 @@ def test_course_of_a_fault(course):
     for case in set(fault.hit) - course.first.red:
         test = course.first.tests[case]
         assert test["verdict"] == "suspect", case
-        assert "in the best of 1 run(s): a re-run is due from" in test["sentence"], case
+        assert "in its only run: a re-run is due from" in test["sentence"], case
 
     assert course.last.code == 1
     assert course.last.red == set(fault.hit)

@@ -45,7 +45,7 @@ def test_night(suite: Suite) -> None:
     begin = datetime.now().astimezone()
     done = suite.run(suite.nightly())
     assert done.code == 0, done.out + done.err
-    assert "green: 8 case(s) measured, 0 with a red verdict, 0 problem(s)" in done.out
+    assert "green: 8 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert [left(suite, directory) for directory in directories] == [[], []]
 
     fs2, fs3 = (suite.slurm.accounting(f"iowatch_{name}", begin, 3) for name in ("fs2", "fs3"))

@@ -213,7 +213,7 @@ def test_the_best_case_counts_with_all_its_runs_and_only_with_the_nodes_asked_fo
     runs = [exhibit(rate=500, nodes=4), exhibit(changed(MPIIO, writers=24), 200, nodes=1)]
     assert found({**BANDWIDTH, "nodes": 1}, *runs).measured == pytest.approx(200)
     none = found({**BANDWIDTH, "nodes": 8}, *runs)
-    assert none.reason == "no such case was measured with 8 node(s)"
+    assert none.reason == "no such case was measured with 8 nodes"
 
 
 def test_what_each_kind_of_criterion_compares_with():

@@ -55,8 +55,8 @@ def test_a_healthy_case_is_judged_from_the_blessed_nights_on(table):
     assert (result.judged, result.runs, result.alarms) == (30, 30, 0)
     assert backtest(table(healthy()), bless_nights=20).judged == 40
     assert result.summary == (
-        "1 case(s), 30 nights judged: 0 alarm(s) (0.00 per 1000), 0 persisted, 0 transient "
-        "(0.00 per 1000); 0 severe night(s); 30 runs used (1.00 a night)"
+        "1 case, 30 nights judged: 0 alarms (0.00 per 1000), 0 persisted, 0 transient "
+        "(0.00 per 1000); 0 severe nights; 30 runs used (1.00 a night)"
     )
 
 
@@ -143,7 +143,7 @@ def test_a_case_with_few_nights_is_not_judged(table):
     result = backtest(table([*healthy("a", range(12)), *healthy("b")]))
     assert {row.case for row in result.rows} == {"b"}
     assert (result.cases, result.short) == (2, 1)
-    assert result.summary.endswith("; 1 case(s) with too few nights")
+    assert result.summary.endswith("; 1 case with too few nights")
     nothing = backtest(table([]))
     assert (nothing.judged, nothing.rows) == (0, [])
 
@@ -264,7 +264,7 @@ def test_command_prints_a_line_for_each_night_and_the_sum(tmp_path):
     verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
     assert verdicts[-1] == "suspect"
     assert len(verdicts) == 11, "the blessed nights are not judged"
-    assert "1 case(s), 11 nights judged: 0 alarm(s)" in done.stderr
+    assert "1 case, 11 nights judged: 0 alarms" in done.stderr
     done = CliRunner().invoke(app, ["backtest", str(file), "--rules", "loud"])
     assert (done.exit_code, done.output) == (
         2,

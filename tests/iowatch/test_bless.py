@@ -96,7 +96,7 @@ def test_blessing_again_replaces_and_keeps_the_others(folder):
 
 def test_nights_that_are_no_baseline_are_refused(folder):
     for bests, sentence in (
-        ([1000.0] * 19, "19 night(s), and a baseline needs at least 20"),
+        ([1000.0] * 19, "19 nights, and a baseline needs at least 20"),
         ([1000.0] * 20 + [300.0] * 10, "10 of 30 nights are below 50%"),
         ([1000.0] * 15 + [700.0] * 15, "MiB/s changes from 1000 to 700"),
         ([1000.0, 0.0, 1000.0] * 12, "12 of 36 nights have no valid run"),
@@ -379,17 +379,17 @@ def test_command_prints_what_it_did_and_its_exit_code(command, folder):
     command.runs += runs_of(READ, bests=[1000.0] * 3)
     code, output = command()
     assert code == 1
-    assert f"refused: {READ}: it has 3 night(s)" in output
+    assert f"refused: {READ}: it has 3 nights" in output
     assert f"written: {folder}/baselines/archer.yaml" in output
-    assert output.splitlines()[-1] == "1 case(s) blessed, 1 refused"
+    assert output.splitlines()[-1] == "1 case blessed, 1 refused"
     assert output.splitlines()[1].split()[:5] == ["1000", "-", "0.05", "0.90", "2.0"]
     other = changed(READ, backend="mpiio")
     command.runs = [run for each in (READ, other) for run in runs_of(each, bests=[1000.0] * 3)]
     code, output = command()
     refused, done = output.splitlines()
-    assert refused.startswith("refused: 2 cases: it has 3 night(s)")
+    assert refused.startswith("refused: 2 cases: it has 3 nights")
     assert refused.endswith(f": {READ}, {other}")
-    assert done == "0 case(s) blessed, 2 refused"
+    assert done == "0 cases blessed, 2 refused"
     command.runs = runs_of(HDF5, bests=[500.0] * 30)
     code, output = command()
     assert (code, output.splitlines()[1].split()[:2]) == (0, ["500", "1000"])

@@ -204,7 +204,7 @@ def test_without_a_baseline_the_good_nights_before_count():
     nights = [*well(nights=9), red(ago=10, rate=100), invalid(ago=11), slow(ago=12)]
     expected = row_of(*nights, ran()).expected
     assert (expected.value, expected.low) == (7700, None)
-    assert expected.source == "median of 9 good night(s), not blessed"
+    assert expected.source == "median of 9 good nights, not blessed"
     enough = row_of(*well(nights=25), ran()).expected
     assert enough.low < 7700 < enough.high
 

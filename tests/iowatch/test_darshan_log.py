@@ -63,7 +63,7 @@ def test_control_in_a_log_is_told_from_its_backend():
 def test_sentence_says_what_is_wanted():
     assert judged("independent-mpiio", "mpiio")[1] == (
         "mpiio does not write collectively: 0 collective and 24 independent writes, where 24 "
-        "writers and 1 repetition(s) make 24 collective ones or more, and 0 independent at most"
+        "writers and 1 repetition make 24 collective ones or more, and 0 independent at most"
     )
 
 

@@ -131,7 +131,7 @@ def test_a_suspicious_night_says_when_the_next_run_is_due():
     verdict = Detector(BASELINE).judge(State(), low(0)[:1], final=False)[1]
     assert verdict.sentence == (
         "bandwidth is 50% below its baseline, its ratio to MPI-IO is at its usual value, "
-        "finishing the file takes 3% of the time, in the best of 1 run(s): "
+        "finishing the file takes 3% of the time, in its only run: "
         "a re-run is due from 2026-03-01 05:00"
     )
 
@@ -361,7 +361,7 @@ def test_a_baseline_without_controls_has_no_ratio():
 
 def test_too_few_nights_are_refused():
     assert baseline_of(healthy(20)).nights == 20
-    with pytest.raises(BaselineRefused, match=r"19 night\(s\), and a baseline needs at least 20"):
+    with pytest.raises(BaselineRefused, match=r"19 nights, and a baseline needs at least 20"):
         baseline_of(healthy(19))
 
 

@@ -72,25 +72,25 @@ def test_incomplete_night_says_what_is_missing():
     red_and_empty = {"result": "fail", "verdict": "regression", "perfvalues": {}}
     expected = [
         (BOTH, None, [f"2 of 2 cases were not run: {HDF5}, {OTHER}"]),
-        (BOTH, session(other), [f"1 of 2 cases were not run: {HDF5}"]),
-        (BOTH, session(hdf5, other, num_skipped=1), ["1 check(s) were skipped or aborted"]),
-        (BOTH, session(hdf5, other, num_aborted=2), ["2 check(s) were skipped or aborted"]),
+        (BOTH, session(other), [f"1 of 2 cases was not run: {HDF5}"]),
+        (BOTH, session(hdf5, other, num_skipped=1), ["1 check was skipped or aborted"]),
+        (BOTH, session(hdf5, other, num_aborted=2), ["2 checks were skipped or aborted"]),
         (
             BOTH,
             session(hdf5, stopped, num_aborted=1),
-            [f"1 of 2 cases were not run: {OTHER}", "1 check(s) were skipped or aborted"],
+            [f"1 of 2 cases was not run: {OTHER}", "1 check was skipped or aborted"],
         ),
         (BOTH, session(hdf5, hdf5, other), ["a case ran more than once"]),
         ({HDF5}, session(hdf5, other), [f"1 case ran that nobody asked for: {OTHER}"]),
         (set(), None, ["the site's configuration asks for no case: nothing was measured"]),
-        ({HDF5}, session(broken), [builds, f"1 of 1 cases were not run: {HDF5}"]),
+        ({HDF5}, session(broken), [builds, f"1 of 1 case was not run: {HDF5}"]),
         (
             {HDF5},
             session({**FIXTURE, "result": "xpass"}, hdf5),
             ["BuiltBenchio: passed, and ReFrame expects it to fail"],
         ),
-        ({HDF5, VERSIONS}, session(hdf5), [f"1 of 2 cases were not run: {VERSIONS}"]),
-        ({HDF5, PROFILE}, session(hdf5), [f"1 of 2 cases were not run: {PROFILE}"]),
+        ({HDF5, VERSIONS}, session(hdf5), [f"1 of 2 cases was not run: {VERSIONS}"]),
+        ({HDF5, PROFILE}, session(hdf5), [f"1 of 2 cases was not run: {PROFILE}"]),
         ({HDF5}, session(reported(HDF5, **without("ratio"))), [f"{HDF5}: {lost} ratio"]),
         (
             {HDF5},
@@ -107,7 +107,7 @@ def test_incomplete_night_says_what_is_missing():
     for asked, found, said in expected:
         assert problems(asked, found) == said
     of_build = session({**broken}, hdf5, num_skipped=1)
-    assert faults(of_build) == [builds, "1 check(s) were skipped or aborted"], "of no case"
+    assert faults(of_build) == [builds, "1 check was skipped or aborted"], "of no case"
 
 
 def test_case_that_is_promised_and_not_asked_for_is_a_problem():
@@ -161,17 +161,19 @@ def test_problem_or_red_case_makes_the_night_red():
     assert not tonight(red(result="xfail")).is_red
     assert Night("archer", night_id(), problems=["no disk"]).is_red
     found = tonight(ran(), problems=["no disk"])
-    assert (found.brief, found.why) == ("Red: 1 case, 1 problem(s) with the night", "no disk")
+    assert (found.brief, found.why) == ("Red: 1 case, 1 problem with the night", "no disk")
 
 
 def test_only_who_ran_the_night_can_say_green():
     night = tonight(ran())
-    assert (night.brief, night.why) == ("Green: 1 case", "every case is as it should be")
+    assert (night.brief, night.why) == ("Green: 1 case", "Every case is as it should be.")
     night = recorded(ran())
-    assert night.brief == "Nothing red on record: 1 case"
-    assert night.why == "what was asked for and never ran is not on record"
+    assert night.brief == "Green, as far as it is on record: 1 case"
+    assert night.why == (
+        "Every case on record is as it should be; what never ran is not on record."
+    )
     for other, brief in (
-        (ran(kind="no_baseline"), "Nothing red on record: 1 case"),  # in record mode
+        (ran(kind="no_baseline"), "Green, as far as it is on record: 1 case"),  # in record mode
         (red(kind="no_baseline"), "Red: 1 of 1 case"),
     ):
         assert recorded(other).brief == brief
@@ -179,7 +181,7 @@ def test_only_who_ran_the_night_can_say_green():
 
 def test_case_that_was_not_measured_makes_the_record_red():
     night = recorded(*well(), *well(MPIIO), ran())
-    assert night.brief == "Red: 1 case, 1 problem(s) with the night"
+    assert night.brief == "Red: 1 case, 1 problem with the night"
     assert night.problems == [f"1 case was not measured, unlike on most nights before: {MPIIO}"]
     assert night.why == night.problems[0]
     assert recorded(*well(), ran(MPIIO, 3), ran()).problems == [], "measured once only"
@@ -187,7 +189,7 @@ def test_case_that_was_not_measured_makes_the_record_red():
 
 def test_night_or_system_that_is_not_on_record():
     night = recorded(*well(), red(rate=100), night=f"{NIGHT - timedelta(1)}")
-    assert (night.id, night.brief) == (night_id(1), "Nothing red on record: 1 case")
+    assert (night.id, night.brief) == (night_id(1), "Green, as far as it is on record: 1 case")
     assert max(night.cases[0].trend.nights) == NIGHT - timedelta(1)
     told = f"^no night of 2026-11-21 is on record for archer: the first is {night_id()}, the last "
     with pytest.raises(UserError, match=told):
@@ -267,24 +269,24 @@ def test_suspects_and_when_they_are_due():
         runs = [*MONTH[:-1], *(slow(hour=hour) for hour in hours)]
         return tonight(*runs, blessed={CASE: BLESSED}, now=at(now), again="iowatch AGAIN").notes
 
-    due = "1 case(s) are suspect, and re-runs are due"
+    due = "1 case is suspect, and re-runs are due"
     assert said(1, now=2) == [f"{due} from 2026-11-20 05:00 UTC: iowatch AGAIN"]
     assert said(1, now=6) == [f"{due} now: iowatch AGAIN"]
-    over = "1 case(s) are suspect, and will not run again tonight"
+    over = "1 case is suspect, and will not run again tonight"
     assert said(1, 5, 9, 13, 17, now=18) == [over]
 
 
 def test_noisy_cases_are_counted():
     runs = [ran(CASES[0], kind="noisy"), *map(ran, CASES[1:])]
     assert tonight(*runs).notes == [
-        "1 of 4 case(s) are noisy: they vary too much to show a drop of 30% within 7 nights"
+        "1 of 4 cases is noisy, with too much variation to show a drop of 30% within 7 nights"
     ]
 
 
 def test_baselines_that_are_not_what_the_detector_takes_them_for():
     other = replace(BLESSED, settings="0" * 8)
     (note,) = tonight(*MONTH, blessed={CASE: other}).notes
-    assert note.startswith("1 case(s) were blessed under other thresholds of the detector: ")
+    assert note.startswith("1 case was blessed under other thresholds of the detector: ")
     assert tonight(*MONTH, blessed={MPIIO: other}).notes == [], "not measured tonight"
     same_day = replace(other, blessed=NIGHT)
     assert tonight(*MONTH, blessed={CASE: same_day}).notes == [note], "in force from its day on"
@@ -389,9 +391,10 @@ def test_expected_failure_that_does_not_show():
 def test_runs_of_the_future_are_counted():
     future = [ran(ago=-400), ran(MPIIO, ago=-3)]
     assert tonight(*MONTH, *future, blessed={CASE: BLESSED}).notes == [
-        "2 run(s) on record are dated later than now: a clock was wrong, and they do not count"
+        "2 runs are on record with a time later than now: a clock was wrong, and what it dated "
+        "does not count"
     ]
     jumped = [*future, ran(ago=1, time=at(ago=-400))]  # in the midst of its night
-    assert tonight(*MONTH, *jumped, blessed={CASE: BLESSED}).notes[-1].startswith("3 run(s) on")
+    assert tonight(*MONTH, *jumped, blessed={CASE: BLESSED}).notes[-1].startswith("3 runs are on")
     rate = tonight(*MONTH, *future).cases[0].expected.value
     assert rate == pytest.approx(USUAL)

@@ -212,7 +212,8 @@ def test_clock_that_was_set_back():
     found = on_record("local", "", runs, Known(), now)
     assert (found.id, found.cases[0].metrics["total_max"]) == (ids(48)[0], 0.5)
     assert found.notes == [
-        "1 run(s) on record are dated later than now: a clock was wrong, and they do not count"
+        "1 run is on record with a time later than now: a clock was wrong, and what it dated does "
+        "not count"
     ]
     assert night_of("local", ids(48)[0], runs, Known(), now).notes == found.notes
     (ahead,) = ids(24 * 365)

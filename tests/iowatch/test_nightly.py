@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from iowatch import bless
 from iowatch.cli import app
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.night import nightly
 from iowatch.night.gate import Night, night_of
 from iowatch.night.mail import MailError, Outbox
@@ -207,7 +207,7 @@ def test_options_that_reframe_gets(site):
 
 
 def test_green_report_is_not_enough(site, database, tmp_path):
-    missing = f"1 of 1 cases were not run: {HDF5}"
+    missing = f"1 of 1 case was not run: {HDF5}"
     lost = "the session is not in ReFrame's results database"
     red = session(
         reported(HDF5, result="fail", verdict="regression", promised=1), uuid="red", began=NOW
@@ -300,12 +300,11 @@ def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database,
         for n in (1, 2)
     ]
     store(database, *before)
-    for last in (1, 2):
+    for last, gone in ((1, "2 of 2 sessions are"), (2, "1 of 1 session is")):
         site(Session(replace_uuid(f"now {last}")), meanwhile=database.unlink)
         (problem,) = nightly.run(Wanted("local")).problems
         assert problem == (
-            f"{database}: {3 - last} of the {3 - last} session(s) on record when the night began "
-            "are gone: restore it from a backup"
+            f"{database}: {gone} gone since the night began: restore it from a backup"
         )
     database.unlink()
     store(database, *before)
@@ -478,7 +477,7 @@ def test_suspect_says_the_command_that_runs_it_again(site, database, tmp_path):
     low = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect", promised=1)
     site(Session(session(low, uuid="low", began=NOW)))
     (note,) = nightly.run(Wanted("local")).notes
-    assert note.startswith("1 case(s) are suspect, and re-runs are due from ")
+    assert note.startswith("1 case is suspect, and re-runs are due from ")
     assert note.endswith(" UTC: iowatch nightly --system local --again")
     acceptance = Wanted("archer:fs3", sweep="acceptance").rerun_command
     assert acceptance == "iowatch nightly --system archer:fs3 --sweep acceptance --again"
@@ -502,7 +501,7 @@ def test_sessions_after_one_that_was_stopped_are_not_run(site, monkeypatch):
     given = site(stopped)
     night = nightly.run(Wanted("local", again=True))
     assert [each.options for each in given] == [["a", "--timestamp=nightly"]]
-    assert night.problems == ["interrupted by SIGTERM", f"1 of 1 cases were not run: {MPIIO}"]
+    assert night.problems == ["interrupted by SIGTERM", f"1 of 1 case was not run: {MPIIO}"]
     assert night.signal == signal.SIGTERM
 
 
@@ -561,13 +560,13 @@ def test_exit_code_output_and_mail(ends, mails):
     due = NothingDue("local: no re-run is due")
     refused = "iowatch: error: no such system\n"
     told = [
-        (ALL_WELL, 0, "green: 1 case(s) measured, ", "green, 1 cases"),
-        (NOTHING_RAN, 1, "problem: nothing ran\n", "red, 0 of 0 cases, 1 problem(s)"),
+        (ALL_WELL, 0, "green: 1 case measured, ", "green, 1 case"),
+        (NOTHING_RAN, 1, "problem: nothing ran\n", "red, 0 of 0 cases, 1 problem"),
         (
             INTERRUPTED,
             143,
             "problem: interrupted by",
-            "red, interrupted, 0 of 1 cases, 1 problem(s)",
+            "red, interrupted, 0 of 1 case, 1 problem",
         ),
         (usage, 2, refused, "not run"),
         (ctrl_c, 130, "iowatch: error: interrupted by SIGINT\n", "not run"),
@@ -611,7 +610,7 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
         assert (done.exit_code, done.stderr) == (
             code, "iowatch: error: no mail to root: no such user\n",
         )  # fmt: skip
-        assert f"{len(night.cases)} case(s) measured" in done.stdout
+        assert f"{counted(len(night.cases), 'case')} measured" in done.stdout
 
 
 @pytest.fixture
@@ -654,7 +653,7 @@ def test_output_that_goes_nowhere_loses_neither_mail_nor_verdict(
         cwd=tmp_path,
     )
     mail = sendmail.read_text()
-    assert "\ngreen: 1 case(s) measured, 0 with a red verdict" in mail
+    assert "\ngreen: 1 case measured, 0 with a red verdict" in mail
     assert done.returncode == code, done.stderr
     assert done.stderr.endswith(said and f"iowatch: error: {said}")
     assert "Traceback" not in done.stderr
@@ -748,7 +747,7 @@ def test_table_fits_eighty_columns_and_explains_what_is_red():
     assert lines[where + 1].strip() == "ratio is 0.1"
     assert lines[where].split() == ["write", "shared", "hdf5", "64x64x64", *ROW]
     assert lines[where - 1] == "tmpfs"
-    assert lines[-1].startswith("red: 2 case(s) measured, 1 with a red verdict, 0 problem(s)")
+    assert lines[-1].startswith("red: 2 cases measured, 1 with a red verdict, 0 problems")
     known = reported(HDF5, result="xfail", verdict="defect", sentence="slow (until 2027)")
     lines = as_text(judged(known)).splitlines()
     (where,) = [number for number, line in enumerate(lines) if line.endswith(" defect (known)")]
@@ -797,6 +796,6 @@ def test_one_alarm_takes_the_place_of_many_sentences():
 
 def test_night_in_brief():
     stopped = red_night(signal=15, problems=["interrupted by SIGTERM"])
-    assert in_brief(judged(reported(MPIIO))) == "green, 1 cases"
+    assert in_brief(judged(reported(MPIIO))) == "green, 1 case"
     assert in_brief(red_night()) == "red, 1 of 2 cases"
-    assert in_brief(stopped) == "red, interrupted, 1 of 2 cases, 1 problem(s)"
+    assert in_brief(stopped) == "red, interrupted, 1 of 2 cases, 1 problem"

@@ -55,7 +55,7 @@ def test_junit_fails_what_is_red():
 def test_markdown_is_short_and_has_no_markup_of_others():
     broken = invalid(FS2, sentence=f"{FS2}: <script>|*x*")
     lines = markdown(tonight(*well(), *well(FS2), ran(), broken)).splitlines()
-    assert lines[0] == "# iowatch archer 2026-11-20: Red: 1 of 2 cases"
+    assert lines[0] == "# iowatch archer, night of 2026-11-20: Red: 1 of 2 cases"
     assert lines[2] == r"hdf5 on fs2: \<script\>\|\*x\*"
     assert [line for line in lines if line.startswith("| **invalid** | - | 7700 | - | hdf5 on fs2")]
     assert "0 %" not in "".join(lines), "nothing was measured"
@@ -270,7 +270,9 @@ def test_page_is_written_next_to_the_database(iowatch_report, tmp_path):
 
 
 def test_texts_are_printed_or_written(iowatch_report, tmp_path):
-    assert iowatch_report("--format", "md").stdout.startswith("# iowatch archer 2026-11-20: Red: ")
+    assert iowatch_report("--format", "md").stdout.startswith(
+        "# iowatch archer, night of 2026-11-20: Red: "
+    )
     assert ET.fromstring(iowatch_report("--format", "junit").stdout).tag == "testsuite"
     assert iowatch_report("--format", "md", "--output", str(tmp_path / "a.md")).exit_code == 0
     assert (tmp_path / "a.md").read_text() == iowatch_report("--format", "md").stdout
@@ -293,7 +295,7 @@ def test_record_says_what_else_failed_in_its_sessions(iowatch_report, tmp_path):
             )
     lines = iowatch_report("--format", "md").stdout.splitlines()
     assert "- **Problem:** BuiltBenchio: no HDF5 here" in lines
-    assert r"- **Problem:** 2 check(s) were skipped or aborted" in lines
+    assert r"- **Problem:** 2 checks were skipped or aborted" in lines
 
 
 def test_pages_of_a_night_need_no_extra(iowatch_report, tmp_path):

@@ -110,7 +110,7 @@ def test_sentence_names_case_metric_measured_bound_and_file():
         ),
         ({"total_max": 500.0}, f"total_max is 500 MiB/s, below its bound of 800 in {FILE}"),
         ({"total_max": 1600.0}, f"total_max is 1600 MiB/s, above its bound of 1500 in {FILE}"),
-        ({}, f"3 metric(s) are within {FILE}"),
+        ({}, f"3 metrics are within {FILE}"),
         (
             {"total_max": 500.0, "ratio": 0.1},
             f"total_max is 500 MiB/s, below its bound of 800 in {FILE}; "

@@ -18,6 +18,7 @@ from iowatch.acceptance.contract import Contract, Criterion
 from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.checks import CONTROL, OST
+from iowatch.files import counted
 from iowatch.metrics import osts_of
 from iowatch.site import Filesystem
 
@@ -90,7 +91,7 @@ def _judge(
         return replace(finding, case=f"{few[0].case} and {many[0].case}")
     best = _best(exhibits, criterion.nodes)
     if not best:
-        nodes = f" with {criterion.nodes} node(s)" if criterion.nodes else ""
+        nodes = f" with {counted(criterion.nodes, 'node')}" if criterion.nodes else ""
         return Finding(REFUSED, f"no such case was measured{nodes}")
     finding = _judge_case(criterion, best, mine[best[0].case.partition], confidence)
     return replace(finding, case=str(best[0].case))

@@ -21,7 +21,7 @@ from typing import Any
 from iowatch.detector.baseline import Baseline, Sample, estimate
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.verdict import Kind
 
 
@@ -112,13 +112,14 @@ class Backtest:
     def summary(self) -> str:
         nights = max(self.judged, 1)
         text = (
-            f"{self.cases} case(s), {self.judged} nights judged: {self.alarms} alarm(s)"
+            f"{counted(self.cases, 'case')}, {counted(self.judged, 'night')} judged:"
+            f" {counted(self.alarms, 'alarm')}"
             f" ({1000 * self.alarms / nights:.2f} per 1000), {self.persisted} persisted,"
             f" {self.transients} transient ({1000 * self.transients / nights:.2f} per 1000);"
-            f" {self.severe} severe night(s); {self.runs} runs used"
+            f" {counted(self.severe, 'severe night')}; {counted(self.runs, 'run')} used"
             f" ({self.runs / nights:.2f} a night)"
         )
-        return text + (f"; {self.short} case(s) with too few nights" if self.short else "")
+        return text + (f"; {counted(self.short, 'case')} with too few nights" if self.short else "")
 
 
 @dataclass(frozen=True, slots=True)

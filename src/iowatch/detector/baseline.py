@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.files import brief
+from iowatch.files import brief, counted
 
 _MAD = 1.4826  # times the median absolute deviation: the standard deviation of a normal sample
 
@@ -79,7 +79,8 @@ def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) ->
     """
     if len(nights) < settings.min_nights:
         raise BaselineRefused(
-            f"it has {len(nights)} night(s), and a baseline needs at least {settings.min_nights}"
+            f"it has {counted(len(nights), 'night')}, and a baseline needs at least "
+            f"{settings.min_nights}"
         )
     first = [night[0] for night in nights]
     values = [math.log(sample.best) for sample in first]

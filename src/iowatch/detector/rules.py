@@ -317,7 +317,8 @@ class Detector:
         if tonight.last.finish_fraction is not None:
             part = f"{tonight.last.finish_fraction:.0%}"
             signs.append(f"finishing the file takes {part} of the time")
-        sentence = f"{', '.join(signs)}, in the best of {tonight.runs} run(s)"
+        runs = "its only run" if tonight.runs == 1 else f"the best of {tonight.runs} runs"
+        sentence = f"{', '.join(signs)}, in {runs}"
         if rerun_at:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
         return Verdict(Kind.SUSPECT, sentence, (), tonight.runs, rerun_at=rerun_at)

@@ -19,7 +19,7 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import metric
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
 from iowatch.importers import epcc, perflogs
 from iowatch.importers.runs import Run
@@ -206,6 +206,7 @@ def summary(runs: Sequence[Run]) -> str:
     """What has been read, in one line: it shows whether the cases and days are as meant."""
     days = sorted(run.time.date() for run in runs)
     return (
-        f"{len(runs)} run(s) of {len({run.case for run in runs})} case(s), {days[0]} to {days[-1]},"
+        f"{counted(len(runs), 'run')} of {counted(len({run.case for run in runs}), 'case')},"
+        f" {days[0]} to {days[-1]},"
         f" {sum(not run.metrics for run in runs)} invalid"
     )

@@ -18,6 +18,7 @@ from iowatch.case import Case
 from iowatch.checks import CONTROL, rate_name
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
+from iowatch.files import counted
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, medians
 from iowatch.metrics import PHASES, control_rate, finishing, is_slow_to_finish, slow_phase
@@ -222,7 +223,7 @@ class CaseNight:
             source = f"baseline of {first} to {last}: {blessed.why} ({blessed.who})"
             return _with_band(blessed.baseline, source, "expected")
         samples = [samples_of(runs) for runs in self._compared]
-        source = f"median of {len(samples)} good night(s), not blessed"
+        source = f"median of {counted(len(samples), 'good night')}, not blessed"
         try:
             return _with_band(estimate(samples), source, "usual")
         except BaselineRefused:

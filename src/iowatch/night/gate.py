@@ -16,7 +16,7 @@ from iowatch.case import Case, short_names
 from iowatch.checks import DRIFT
 from iowatch.detector.filesystem import common_mode
 from iowatch.detector.settings import NORMAL
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.history import reason, tests_of
 from iowatch.night.case_night import CaseNight, fastest
 from iowatch.references import ExpectedFailure, excuse
@@ -76,10 +76,11 @@ class Night:
     def brief(self) -> str:
         """Red or green, and of how many cases."""
         red = len(self.red)
-        count = f"{red} of {count_cases(len(self.cases))}" if red else count_cases(len(self.cases))
-        problems = f", {len(self.problems)} problem(s) with the night" if self.problems else ""
-        well = "Green" if self.is_gated else "Nothing red on record"
-        return f"{'Red' if self.is_red else well}: {count}{problems}"
+        every, problems = counted(len(self.cases), "case"), len(self.problems)
+        count = f"{red} of {every}" if red else every
+        of_night = f", {counted(problems, 'problem')} with the night" if problems else ""
+        well = "Green" if self.is_gated else "Green, as far as it is on record"
+        return f"{'Red' if self.is_red else well}: {count}{of_night}"
 
     @property
     def why(self) -> str:
@@ -89,9 +90,10 @@ class Night:
         rows = self.worst_first
         worst = [*(row.sentence for row in rows if row.is_red), *self.problems]
         loud = [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
+        well = "Every case is as it should be."
         if not self.is_gated:
-            loud.append("what was asked for and never ran is not on record")
-        return [*worst, *loud, "every case is as it should be"][0]
+            well = "Every case on record is as it should be; what never ran is not on record."
+        return [*worst, *loud, well][0]
 
     @property
     def counts(self) -> list[tuple[str, int]]:
@@ -102,14 +104,6 @@ class Night:
         """The part of the night that ran in these sessions."""
         cases = [c for c in self.cases if any(run.session in sessions for run in c.runs)]
         return replace(self, cases=cases)
-
-
-def _were(cases: Collection[Case]) -> str:
-    return f"{count_cases(len(cases))} {'was' if len(cases) == 1 else 'were'}"
-
-
-def count_cases(count: int) -> str:
-    return f"{count} case" if count == 1 else f"{count} cases"
 
 
 @dataclass(frozen=True)
@@ -235,7 +229,10 @@ def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterat
     measured = Counter(case for night in recent for case in {run.case for run in earlier[night]})
     missing = [c for c, count in measured.items() if c not in tonight and count > len(recent) / 2]
     if missing:
-        yield (f"{_were(missing)} not measured, unlike on most nights before: {shown(missing)}")
+        yield (
+            f"{counted(len(missing), 'case', 'were')} not measured, unlike on most nights before: "
+            f"{shown(missing)}"
+        )
 
 
 def shown(cases: Iterable[Case | str]) -> str:
@@ -274,16 +271,16 @@ def _reruns(cases: Sequence[CaseNight], now: datetime, again: str) -> Iterator[s
     times = sorted(case.rerun_at for case in suspects if case.rerun_at)
     if times:
         when = "now" if times[0] <= now else f"from {times[0]:%Y-%m-%d %H:%M} UTC"
-        yield f"{len(times)} case(s) are suspect, and re-runs are due {when}: {again}"
+        yield f"{counted(len(times), 'case', 'are')} suspect, and re-runs are due {when}: {again}"
     if rest := len(suspects) - len(times):
-        yield f"{rest} case(s) are suspect, and will not run again tonight"
+        yield f"{counted(rest, 'case', 'are')} suspect, and will not run again tonight"
 
 
 def _noisy(cases: Sequence[CaseNight]) -> Iterator[str]:
     if noisy := sum(case.kind is Kind.NOISY for case in cases):
         yield (
-            f"{noisy} of {len(cases)} case(s) are noisy: they vary too much to show a drop of "
-            f"{NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
+            f"{counted(noisy, 'case', 'are', of=len(cases))} noisy, with too much variation to "
+            f"show a drop of {NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
         )
 
 
@@ -293,8 +290,8 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
     stale = sum(row.blessed.settings != in_force for row in cases if row.blessed)
     if stale:
         yield (
-            f"{stale} case(s) were blessed under other thresholds of the detector: see whether "
-            "`iowatch bless` still accepts their nights"
+            f"{counted(stale, 'case', 'were')} blessed under other thresholds of the detector: see "
+            "whether `iowatch bless` still accepts the nights"
         )
 
 
@@ -304,8 +301,8 @@ def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> It
     lost = [row.case for row in cases if _is_forgotten(row, archived.get(row.case.partition))]
     if lost:
         yield (
-            f"the blessed nights of {count_cases(len(lost))} are not on record, and slow nights "
-            f"since then may be missing too: {shown(lost)}: restore the results database "
+            f"the blessed nights of {counted(len(lost), 'case')} are not on record, and slow "
+            f"nights since then may be missing too: {shown(lost)}: restore the results database "
             "(RFM_PREFIX says where it is), or set `archived` in the site's file to the last day "
             "that is not in it any more"
         )
@@ -348,8 +345,8 @@ def _excess(expected: Iterable[ExpectedFailure], system: str, today: date) -> It
 def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
     if future := sum(run.is_after(now) for run in runs):
         yield (
-            f"{future} run(s) on record are dated later than now: a clock was wrong, and they do "
-            "not count"
+            f"{counted(future, 'run', 'are')} on record with a time later than now: a clock was "
+            "wrong, and what it dated does not count"
         )
 
 
@@ -367,9 +364,9 @@ def problems_of(
         yield "the site's configuration asks for no case: nothing was measured"
     measured = {run.case for run in runs}
     if unrun := expected - measured:
-        yield f"{len(unrun)} of {len(expected)} cases were not run: {shown(unrun)}"
+        yield (f"{counted(len(unrun), 'case', 'were', of=len(expected))} not run: {shown(unrun)}")
     if surplus := measured - expected:
-        yield f"{count_cases(len(surplus))} ran that nobody asked for: {shown(surplus)}"
+        yield f"{counted(len(surplus), 'case')} ran that nobody asked for: {shown(surplus)}"
     if len(runs) > len(measured):
         yield "a case ran more than once"
     for run in runs:
@@ -387,8 +384,8 @@ def broken_promises(
     promises others, or the last night on record that went by the same file had more."""
     if len(asked) != promise.cases:
         yield (
-            f"the site's file promises {count_cases(promise.cases)}, and {len(asked)} are asked "
-            f"for: {RESTORE}"
+            f"the site's file promises {counted(promise.cases, 'case')}, and {len(asked)} are "
+            f"asked for: {RESTORE}"
         )
     before = [run for run in runs if run.night < night and run.promise]
     same = [run for run in before if run.promise and run.promise.source == promise.source]
@@ -401,7 +398,7 @@ def broken_promises(
         named = f" {shown(gone)}:" if gone else ""
         yield (
             f"the site's file is as it was in the night {last}, which promised "
-            f"{count_cases(promised)}, and not all are asked for now:{named} {RESTORE}"
+            f"{counted(promised, 'case')}, and not all are asked for now:{named} {RESTORE}"
         )
 
 
@@ -422,7 +419,7 @@ def _failed(session: Mapping[str, Any]) -> list[str]:
 def _lost(session: Mapping[str, Any]) -> list[str]:
     run = session["runs"][-1]
     lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
-    return [f"{lost} check(s) were skipped or aborted"] if lost else []
+    return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
 
 
 def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
@@ -436,6 +433,6 @@ def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
     ]
     if lost:
         yield (
-            f"the baseline of {count_cases(len(lost))} is gone since the night before: "
+            f"the baseline of {counted(len(lost), 'case')} is gone since the night before: "
             f"{shown(lost)}: restore reference_values/baselines, or bless again"
         )

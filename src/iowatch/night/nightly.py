@@ -14,7 +14,7 @@ from pathlib import Path
 
 from iowatch import bless, history, raw_results, references, report
 from iowatch.case import Case
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
@@ -22,7 +22,6 @@ from iowatch.night.gate import (
     Known,
     Night,
     broken_promises,
-    count_cases,
     lost_baselines,
     night_of,
     problems_of,
@@ -151,7 +150,7 @@ def _announced(
     names = {place.partition: place.name for place in site.filesystems}
     counts = Counter(names[case.partition] for part in parts for case in part.expected)
     places = ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
-    cases = count_cases(counts.total())
+    cases = counted(counts.total(), "case")
     if wanted.again:
         yield f"Night {night} of {wanted.system}: {cases} will be measured again ({places})."
     elif wanted.names:
@@ -216,10 +215,8 @@ def _gone(site: Site, before: Found) -> Iterator[str]:
         if session not in left and datetime.fromtimestamp(start, UTC).date() > archived
     ]
     if gone:
-        yield (
-            f"{site.database}: {len(gone)} of the {len(before.sessions)} session(s) on record when "
-            "the night began are gone: restore it from a backup"
-        )
+        are = counted(len(gone), "session", "are", of=len(before.sessions))
+        yield f"{site.database}: {are} gone since the night began: restore it from a backup"
 
 
 def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Part]]:
