@@ -27,6 +27,12 @@ SPACK_REPO = ROOT / "spack-repo"
 #: This session of ReFrame: what Spack has made concrete in it, it does not again.
 SESSION = uuid.uuid4().hex
 
+#: What a job leaves if it gave up waiting for its turn to build: a sentence on whom it waited for.
+HELD = Path("held")
+
+#: After so many seconds of waiting a job says for whom.
+SILENT_S = 5
+
 #: The program while only the shell knows where it is.
 IN_SHELL = '"$program"'
 
@@ -96,12 +102,36 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
             # The build tree is persistent and shared: one session at a time brings it up to date.
             # Touched, it is as new as what it was built of, whatever had to be linked anew.
             touch = shlex.join(["touch", "-c", str(BUILT_BENCHIO)])
-            built = shlex.quote(f"{shlex.join(['cmake', '--build', str(BUILD)])} && {touch}")
-            self.prerun_cmds += [f"flock {shlex.quote(f'{BUILD}/.lock')} sh -c {built}"]
+            built = f"{shlex.join(['cmake', '--build', str(BUILD)])} && {touch}"
+            self.prerun_cmds += [*self.in_turn(BUILD / ".lock"), built, "exec 8>&-"]
         else:
             self.is_borrowed = True
         self.executable = self.word
         self.executable_opts = ["--version"]
+
+    def in_turn(self, lock):
+        """What a job does first of what one at a time may do: it has the lock until it closes 8.
+
+        Who holds the lock for ever, such as a build that hangs, is named in time.
+        """
+        if self.time_limit is None:
+            partition = f"systems/0/partitions/@{self.current_partition.name}"
+            self.time_limit = rt.runtime().get_option(f"{partition}/time_limit")
+        wait = int((self.time_limit or 3600) / 2)
+        file, held = shlex.quote(str(lock)), shlex.quote(f"{self.stagedir}/{HELD}")
+        owner = f"$(grep . {file} || echo another process)"
+        return [
+            f"exec 8>>{file}",
+            f"if ! flock -w {SILENT_S} 8; then",
+            f"echo waiting for {file}, which {owner} holds >&2",
+            f"if ! flock -w {max(1, wait - SILENT_S)} 8; then",
+            f"echo {file} is still held after {wait} s by {owner}: wait for it, or end it >{held}",
+            f"cat {held} >&2",
+            "exit 1",
+            "fi",
+            "fi",
+            f"echo process $$ on $HOSTNAME, since $(date '+%F %T') >{file}",
+        ]
 
     @property
     def word(self):
@@ -144,7 +174,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
         self.prerun_cmds += [
             "command -v spack >/dev/null || "
             "{ echo 'no spack on PATH: source its setup-env.sh' >&2; exit 1; }",
-            f"mkdir -p {shared} && cd {shared} && exec 8>lock && flock 8",
+            f"mkdir -p {shared} && cd {shared}",
+            *self.in_turn(shared / "lock"),
             f'if [ "$(cat session 2>/dev/null)" != {session} ]; then',
             # A copy: adding a spec changes it. Its paths stay right: they begin at its own folder.
             "rm -rf session environments && mkdir environments",
@@ -175,6 +206,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def assert_it_runs(self):
+        if HELD.exists():
+            raise SanityError(HELD.read_text().strip())
         if self.build == "spack":
             return self.assert_spack_built_it()
         if self.is_borrowed and (newer := newer_than(self.program)):

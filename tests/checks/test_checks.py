@@ -1,5 +1,6 @@
 """The checks under the real ReFrame: what runs, what is refused, and what is said about it."""
 
+import fcntl
 import json
 import os
 import re
@@ -427,6 +428,33 @@ def test_checks_can_be_repeated(site):
 
 
 READ_ONLY = ["unshare", "--mount", "--propagation", "private", "bash", "-euc"]
+
+
+def test_build_that_somebody_else_holds_for_ever_is_named(site):
+    """Long before the job's time is over."""
+    site.partition["time_limit"] = "20s"
+    site.faults = {"gnu": "none"}
+    build = ("-r", "-S", "BuiltBenchio.build=cmake", "-n", "LibraryVersions")
+    lock = ROOT / "build/benchio/.lock"
+    with lock.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write("process 4711 on there, since 2026-11-22 05:00:00\n")
+        file.flush()
+        done = site.reframe(*build)
+    owner = "process 4711 on there, since 2026-11-22 05:00:00"
+    (said,) = (site.folder / "run/stage").glob("**/BuiltBenchio*/rfm_job.err")
+    waits, gave_up = said.read_text().splitlines()
+    assert waits == f"waiting for {lock}, which {owner} holds"
+    assert gave_up == f"{lock} is still held after 10 s by {owner}: wait for it, or end it"
+    assert done.returncode == 1
+    assert gave_up in " ".join(done.stdout.split())
+
+    done = site.reframe(*build)
+    assert done.returncode == 0, done.stdout
+    assert re.fullmatch(r"process \d+ on \S+, since \S+ \S+\n", lock.read_text())
+
+
 MOUNTED = """
     mount --bind {root} {root}
     mount --bind {changed} {source}
