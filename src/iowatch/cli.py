@@ -385,7 +385,7 @@ def report_command(
         str,
         typer.Option(
             help="Report on a session that was run by hand instead of on a night: its UUID, which "
-            "`reframe --list-stored-sessions` shows.",
+            "iowatch history names.",
             show_default="none",
         ),
     ] = "",
@@ -618,8 +618,8 @@ def accept_command(
     session: Annotated[
         list[str] | None,
         typer.Option(
-            help="UUID of an acceptance session, as `reframe --list-stored-sessions` shows it. May "
-            "be repeated: the repetitions of all sessions count together.",
+            help="UUID of an acceptance session, as the dossier lists it. May be repeated: the "
+            "repetitions of all sessions count together.",
             show_default="the last one",
         ),
     ] = None,

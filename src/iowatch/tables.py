@@ -180,8 +180,9 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
             soft_wrap=True,
             markup=False,
         )
-        if own[-1].folder:
-            console.print(f"{'':>66}  {own[-1].folder}", soft_wrap=True, markup=False)
+        if where := own[-1].folder:
+            by_hand = "" if own[-1].night else f", by hand in session {own[-1].session}"
+            console.print(f"{'':>66}  {where}{by_hand}", soft_wrap=True, markup=False)
     console.print(counted(len(cases), "case"))
 
 

@@ -173,7 +173,7 @@ def test_rate_above_a_peak_that_was_corrected_is_not_certified(accepted):
 
 def test_mistake_is_one_line_and_writes_nothing(accepted):
     said = {
-        ("--session", "1"): "results.db: no acceptance session 1 of small is on record",
+        ("--session", "1"): "no acceptance session 1 of small is on record: there are ",
         ("--output", "dossier.doc"): "--output dossier.doc: is neither .html nor .pdf",
         ("--output", "no/where.html"): "no/where.html: cannot be written: No such file",
         ("--output", "only.html", "--output", "no/x.pdf"): "no/x.pdf: cannot be written",

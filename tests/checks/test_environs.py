@@ -70,15 +70,18 @@ def test_what_spack_built_it_of_is_on_record_and_is_what_ran(measured):
 
 def test_a_hand_run_is_shown_by_its_session_alone(measured):
     site, _, session = measured
+    past = site._run("iowatch", "history")
+    assert f", by hand in session {session}\n" in past.stdout
     wrong = {
-        (): "no night of system small is on record, only what was run by hand",
-        ("--session", "0-0"): "--session 0-0: nothing of system small is on record of it",
+        (): "no night of system small is on record, only what was run by hand: --session shows one",
+        ("--session", "0-0"): "--session 0-0: nothing of system small is on record of it: there ",
         ("--session", session, "--night", "2026-11-22"): "leave out --night",
     }
     for options, why in wrong.items():
         said = report(site, *options)
         assert said.returncode == 2
         assert why in said.stdout
+        assert f"{session} of 20" in said.stdout or "leave out" in why
     said = report(site, "--session", session)
     assert said.returncode == 0, said.stdout
     (page,) = site.database.parent.glob("hand-small-*.html")

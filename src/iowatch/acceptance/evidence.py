@@ -70,7 +70,10 @@ def acceptance_sessions(
     }
     names = ", ".join(map(str, databases))
     if unknown := [uuid for uuid in wanted if uuid not in found]:
-        raise UserError(f"{names}: no acceptance session {unknown[0]} of {system} is on record")
+        there = f": there are {', '.join(found)}" if found else ""
+        raise UserError(
+            f"{names}: no acceptance session {unknown[0]} of {system} is on record{there}"
+        )
     if not found:
         raise UserError(
             f"{names}: no acceptance session of {system} is on record: run "

@@ -185,7 +185,7 @@ def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: d
         if own:
             raise UserError(
                 f"no night of system {system} is on record, only what was run by hand: --session "
-                "shows one of `reframe --list-stored-sessions`"
+                f"shows one of {_hand_sessions(own)}"
             )
         names = ", ".join(sorted({run.case.system for run in runs})) or "none"
         raise UserError(f"no night of system {system} is on record; systems on record: {names}")
@@ -210,17 +210,27 @@ def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: d
 
 def by_hand(system: str, session: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
     """A session of ReFrame that was run by hand, as if it were a night. UserError."""
-    own = [run for run in runs if run.session == session and run.case.system == system]
+    every = [run for run in runs if run.case.system == system]
+    own = [run for run in every if run.session == session]
     if not own:
         raise UserError(
-            f"--session {session}: nothing of system {system} is on record of it: name one of "
-            "`reframe --list-stored-sessions`"
+            f"--session {session}: nothing of system {system} is on record of it: there are "
+            f"{_hand_sessions(every) or 'no sessions that were run by hand'}"
         )
     if night := own[0].night:
         raise UserError(f"--session {session}: is of the night {night}: --night shows it")
     name = night_id(own[0].time)
     runs = [replace(run, night=name) if run.session == session else run for run in runs]
     return replace(night_of(system, name, runs, known, now), is_gated=False, is_by_hand=True)
+
+
+def _hand_sessions(runs: Iterable[Run]) -> str:
+    """The last sessions that were run by hand, the newest first."""
+    last = {
+        run.session: run.time for run in sorted(runs, key=lambda run: run.time) if not run.night
+    }
+    found = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
+    return ", ".join(found[::-1][:NAMED] + ["..."] * (len(found) > NAMED))
 
 
 def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
