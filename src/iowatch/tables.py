@@ -21,8 +21,8 @@ from rich.text import Text
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
 from iowatch.files import brief, counted
-from iowatch.night.blame import GOOD, RED, Finding, with_interval
 from iowatch.night.case_night import CaseNight
+from iowatch.night.finding import GOOD, RED, Finding, with_interval
 from iowatch.night.gate import Night, shown
 from iowatch.night.job_script import in_words
 from iowatch.paper import figures as paper

@@ -11,8 +11,9 @@ from refusals import assert_refused
 from result_file import make_result
 
 from iowatch.files import UserError
-from iowatch.night.blame import Finding, Tried, good_before, interval, turns, worse
+from iowatch.night.blame import good_before, turns
 from iowatch.night.case_night import Change
+from iowatch.night.finding import Finding, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
 
 SCRIPT = """\

@@ -16,23 +16,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import median
 
 from iowatch import raw_results
 from iowatch.case import Case, known_case
-from iowatch.checks import METRICS, rate_name
-from iowatch.files import UserError, brief
+from iowatch.checks import rate_name
+from iowatch.files import UserError, brief, counted
 from iowatch.history import read, reason, tests_of
 from iowatch.judge import judge
 from iowatch.metrics import metrics_of
 from iowatch.night.case_night import CaseNight, Change
+from iowatch.night.finding import GOOD, RED, Finding, Tried, worse
 from iowatch.night.gate import night_of
 from iowatch.night.job_script import (
     Difference,
     Script,
     as_planned,
     environment_of,
-    in_words,
     read_script,
 )
 from iowatch.night.nightly import look_back
@@ -51,13 +50,9 @@ from iowatch.site import Filesystem, Site, bare_configuration, read_site, result
 ROUNDS = 9
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median
 REPEATS = 2  # of each environment in a round, after one that warms up
-CONFIDENCE = 0.95
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environment
-GOOD, RED = 0, 1  # the environments that are always tried; then each change alone
 
-TRIFLE = 0.2  # a smaller part of what was lost is not worth a sentence
-UNSURE = "not certain"
 
 #: Conditions that no environment makes, and those that a job script says better.
 _NOT_MADE = ("hosts", "free space", "witness", "program", "modules", "spack")
@@ -110,185 +105,12 @@ def good_before(row: CaseNight) -> Kept:
                 except UserError:
                     continue
     why = (
-        f"the raw results of the {len(nights)} good nights before it are no longer there "
+        f"of the {counted(len(nights), 'good night')} before it no raw results are left "
         "('keep_days' of the site says for how long they are kept)"
         if nights
         else "no night before it was good"
     )
     raise UserError(f"{row.case}: nothing to compare {row.night} with: {why}")
-
-
-# Statistics
-
-
-def worse(name: str, now: float, then: float) -> float:
-    """By what part of `then` a metric is worse now, or, if it is a part itself, by how much;
-    negative: it is better."""
-    if _is_part(name):
-        return now - then
-    if then == 0:
-        return math.inf if now else 0.0
-    return now / then - 1 if METRICS[name].lower_is_better else 1 - now / then
-
-
-def _is_part(name: str) -> bool:
-    return METRICS[name].largest == 1
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where their median is with 95 % confidence or more, whatever they are spread like: as many
-    fair coins would rarely fall so unevenly. Six values at least."""
-    ordered, count = sorted(values), len(values)
-    outside = rank = 0
-    while 2 * (outside + math.comb(count, rank)) <= (1 - CONFIDENCE) * 2**count:
-        outside += math.comb(count, rank)
-        rank += 1
-    return ordered[rank - 1], ordered[count - rank]
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What the metric has lost with an environment, compared with the good one in each round."""
-
-    typical: float  # the median of all rounds
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
-        """From the value of each round."""
-        lost = [worse(name, now, then) for now, then in zip(values, good, strict=True)]
-        return cls(median(lost), *interval(lost))
-
-
-@dataclass(frozen=True)
-class Tried:
-    """An environment and what came of it."""
-
-    what: Change | None  # that it takes from the red night; None: nothing, or all
-    values: Sequence[float] = ()  # of the metric, one of each round
-    rates: Sequence[float] = ()  # MiB/s
-    fault: str = ""  # why there are none
-
-
-def extent(name: str, lost: float) -> str:
-    """How much worse a metric is: `71 % lower`, `0.67 higher`."""
-    amount, unit = _amount(name, lost)
-    return f"{amount}{unit} {_direction(name)}"
-
-
-def with_interval(name: str, loss: Loss) -> str:
-    """`71 % lower [65 to 77 %]`, `0.67 higher [0.6 to 0.7]`."""
-    low, high = (_amount(name, end) for end in (loss.low, loss.high))
-    return f"{extent(name, loss.typical)} [{low[0]} to {''.join(high)}]"
-
-
-def _direction(name: str) -> str:
-    return "higher" if METRICS[name].lower_is_better else "lower"
-
-
-def _amount(name: str, lost: float) -> tuple[str, str]:
-    """A number and its unit."""
-    number, unit = (f"{lost:.2f}", "") if _is_part(name) else (f"{100 * lost:.0f}", " %")
-    return number.removeprefix("-") if float(number) == 0 else number, unit
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What is to be said."""
-
-    case: Case
-    metric: str
-    good: Run
-    red: Run
-    tried: Sequence[Tried] = ()  # the good environment, the red one, each change alone
-    notes: Sequence[str] = ()
-    folder: Path | None = None  # of the raw results
-
-    @property
-    def lost(self) -> float:
-        """What the red night had lost of the good one."""
-        return worse(self.metric, self.red.metrics[self.metric], self.good.metrics[self.metric])
-
-    def loss(self, tried: Tried) -> Loss | None:
-        """None: it could not be run."""
-        if tried.fault:
-            return None
-        return Loss.of(self.metric, tried.values, self.tried[GOOD].values)
-
-    @property
-    def is_sure(self) -> bool:
-        return not self.conclusion.startswith(UNSURE)
-
-    @property
-    def conclusion(self) -> str:
-        """Which change it was, in one sentence."""
-        if not self.tried:
-            same = f"the job scripts of {self.good.night} and {self.red.night} are the same"
-            if self.notes:
-                return f"{same}, and nothing was run: what may carry the loss cannot be had again"
-            return f"{same}, and nothing was run: it is the filesystem, or what is not on record"
-        for tried in self.tried[: RED + 1]:
-            if tried.fault:
-                night = (self.good if tried is self.tried[GOOD] else self.red).night
-                return f"{UNSURE}: the environment of {night} does not run now: {tried.fault}"
-        whole = self.loss(self.tried[RED])
-        assert whole  # it has no fault
-        is_part = whole.high < self.lost / 2
-        if whole.low <= 0 or whole.typical < TRIFLE * self.lost:
-            return self._no_change(whole, is_part)
-        if not is_part:
-            return self._changes(whole)
-        lost = f"{self.red.night} had lost more, {extent(self.metric, self.lost)}"
-        return f"{self._changes(whole)}; {lost}: the rest is in no environment"
-
-    def _no_change(self, whole: Loss, is_sure: bool) -> str:
-        nights = f"the environments of {self.good.night} and {self.red.night}"
-        found = f"{self.metric} is {with_interval(self.metric, whole)} with the latter"
-        if not is_sure:
-            return (
-                f"{UNSURE}: of {nights}, {found}, which may be nothing or all that was lost: try "
-                "again when the filesystem is quieter, or with more --rounds"
-            )
-        now = median(self.tried[GOOD].values)
-        still = worse(self.metric, now, self.good.metrics[self.metric]) >= self.lost / 2
-        if still:
-            why = "it is the filesystem, or what no job script says"
-            return f"none of the changes: {nights} are equally slow now ({found}): {why}"
-        return f"none of the changes: {nights} are equally fast now ({found}): it has gone"
-
-    def _changes(self, whole: Loss) -> str:
-        alone = self.tried[RED + 1 :]
-        if not alone:
-            (change,) = (tried.what for tried in self.tried[RED:])
-            assert change  # the only one
-            return f"{in_words(change)} carries the loss: {self._with(whole)}"
-        losses = [(tried, loss) for tried in alone if (loss := self.loss(tried))]
-        shares = [
-            (tried, loss)
-            for tried, loss in losses
-            if loss.low > 0 and loss.typical >= TRIFLE * whole.typical
-        ]
-        main = [(tried, loss) for tried, loss in shares if loss.typical >= whole.typical / 2]
-        if len(main) == 1:
-            ((tried, loss),) = main
-            assert tried.what
-            return f"{in_words(tried.what)} carries the loss: {self._with(loss)} alone"
-        every = f"all changes together: {with_interval(self.metric, whole)}"
-        if found := main or shares:
-            said = ", ".join(
-                f"{in_words(tried.what)}: {with_interval(self.metric, loss)}"
-                for tried, loss in found
-                if tried.what
-            )
-            who = "several changes carry the loss, each" if main else "no change carries the loss"
-            return f"{who} alone: {said}; {every}"
-        failed = [t.what.what for t in alone if t.fault and t.what]
-        rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
-        return f"no change carries the loss alone{rest}, only {every}"
-
-    def _with(self, loss: Loss) -> str:
-        return f"{self.metric} is {with_interval(self.metric, loss)} with it"
 
 
 # The run
@@ -331,7 +153,7 @@ def ask(text: str, rounds: int) -> Asked:
               if row.case == case)  # fmt: skip
     if not row.last.is_measured or not row.past:
         raise UserError(
-            f"{case}: its run of {night} was {row.kind}, and has nothing to compare: {row.said}"
+            f"{case}: its run of {night} was {row.kind}, so there is nothing to compare: {row.said}"
         )
     failed = judge(
         case, row.last.metrics, row.references, "", math.inf, row.past, row.blessed
@@ -356,8 +178,8 @@ def _find(text: str) -> Case:
     if len(found) == 1:
         return found[0]
     named = ", ".join(map(str, found[:_NAMED])) + (", ..." if len(found) > _NAMED else "")
-    what = f"is in {len(found)} cases: {named}" if found else "is in no case on record"
-    raise UserError(f"{text}: {what}: `iowatch history` lists them")
+    what = f"{len(found)} cases have it in their names, {named}" if found else "no case has it"
+    raise UserError(f"{text}: {what}: `iowatch history` lists what is on record")
 
 
 def plan(asked: Asked) -> tuple[Difference, list[str]]:
@@ -374,7 +196,7 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
         is_good = kept is asked.good
         notes.append(
             f"the benchio of {kept.night}, {kept.script.program.text}, {state}"
-            + (f": it cannot be run again, and that of {asked.red.night} is" if is_good else "")
+            + (f": that of {asked.red.night} is run in its place" if is_good else "")
         )
         if is_good:
             lost.add(kept.script.program.what)
@@ -383,7 +205,9 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
             ", ".join(line for line in one.asked if line not in other.asked) or "nothing"
             for one, other in ((then, now), (now, then))
         )
-        notes.append(f"one job cannot try what was asked of the scheduler: {gone} then, {new} now")
+        notes.append(
+            f"one job cannot try both of what was asked of the scheduler: {gone} then, {new} now"
+        )
     return Difference.of(then, now, lost), notes
 
 
@@ -487,7 +311,9 @@ def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -
         why = session.stopped or (reason(tests[0]) if tests else session.error or "nothing ran")
         raise UserError(f"{case}: the job did not come to its end: {why}; see {job.folder}")
     if own := environment_of((job.folder / "rfm_job.sh").read_text("utf-8", "replace")):
-        raise UserError(f"{case}: the job had an environment of its own, for all alike: {own[0]}")
+        raise UserError(
+            f"{case}: the job brought an environment of its own to all that it compared: {own[0]}"
+        )
 
 
 def _tried(asked: Asked, job: Job, number: int) -> Tried:
@@ -531,7 +357,7 @@ def _other_conditions(
     ]
     if other:
         yield (
-            f"with the same script, {', '.join(other)}{then}: a default has moved, or something was"
-            " replaced in its place, and cannot be had again: load it by its version in the site's "
-            "configuration"
+            f"although the script is the same, {', '.join(other)}{then}: a default has moved, or "
+            "something was replaced, and what was there before cannot be brought back: load it by "
+            "its version in the site's configuration"
         )

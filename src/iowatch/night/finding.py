@@ -1,0 +1,200 @@
+"""What follows from the rounds of `iowatch blame`: by how much each environment is worse, and which
+change of the environment carries the loss, in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from iowatch.case import Case
+from iowatch.checks import METRICS
+from iowatch.night.case_night import Change
+from iowatch.night.job_script import in_words
+from iowatch.run import Run
+
+CONFIDENCE = 0.95
+GOOD, RED = 0, 1  # the environments that are always tried; then each change alone
+
+TRIFLE = 0.2  # a smaller part of what was lost is not worth a sentence
+UNSURE = "not certain"
+
+
+def worse(name: str, now: float, then: float) -> float:
+    """By what part of `then` a metric is worse now, or, if it is a part itself, by how much;
+    negative: it is better."""
+    if _is_part(name):
+        return now - then
+    if then == 0:
+        return math.inf if now else 0.0
+    return now / then - 1 if METRICS[name].lower_is_better else 1 - now / then
+
+
+def _is_part(name: str) -> bool:
+    return METRICS[name].largest == 1
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Where their median is with 95 % confidence or more, whatever they are spread like: as many
+    fair coins would rarely fall so unevenly. Six values at least."""
+    ordered, count = sorted(values), len(values)
+    outside = rank = 0
+    while 2 * (outside + math.comb(count, rank)) <= (1 - CONFIDENCE) * 2**count:
+        outside += math.comb(count, rank)
+        rank += 1
+    return ordered[rank - 1], ordered[count - rank]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the metric has lost with an environment, compared with the good one in each round."""
+
+    typical: float  # the median of all rounds
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
+        """From the value of each round."""
+        lost = [worse(name, now, then) for now, then in zip(values, good, strict=True)]
+        return cls(median(lost), *interval(lost))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An environment and what came of it."""
+
+    what: Change | None  # that it takes from the red night; None: nothing, or all
+    values: Sequence[float] = ()  # of the metric, one of each round
+    rates: Sequence[float] = ()  # MiB/s
+    fault: str = ""  # why there are none
+
+
+def extent(name: str, lost: float) -> str:
+    """How much worse a metric is: `71 % lower`, `0.67 higher`."""
+    amount, unit = _amount(name, lost)
+    return f"{amount}{unit} {_direction(name)}"
+
+
+def with_interval(name: str, loss: Loss) -> str:
+    """`71 % lower [65 to 77 %]`, `0.67 higher [0.6 to 0.7]`."""
+    low, high = (_amount(name, end) for end in (loss.low, loss.high))
+    return f"{extent(name, loss.typical)} [{low[0]} to {''.join(high)}]"
+
+
+def _direction(name: str) -> str:
+    return "higher" if METRICS[name].lower_is_better else "lower"
+
+
+def _amount(name: str, lost: float) -> tuple[str, str]:
+    """A number and its unit."""
+    number, unit = (f"{lost:.2f}", "") if _is_part(name) else (f"{100 * lost:.0f}", " %")
+    return number.removeprefix("-") if float(number) == 0 else number, unit
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is to be said."""
+
+    case: Case
+    metric: str
+    good: Run
+    red: Run
+    tried: Sequence[Tried] = ()  # the good environment, the red one, each change alone
+    notes: Sequence[str] = ()
+    folder: Path | None = None  # of the raw results
+
+    @property
+    def lost(self) -> float:
+        """What the red night had lost of the good one."""
+        return worse(self.metric, self.red.metrics[self.metric], self.good.metrics[self.metric])
+
+    def loss(self, tried: Tried) -> Loss | None:
+        """None: it could not be run."""
+        if tried.fault:
+            return None
+        return Loss.of(self.metric, tried.values, self.tried[GOOD].values)
+
+    @property
+    def is_sure(self) -> bool:
+        return not self.conclusion.startswith(UNSURE)
+
+    @property
+    def conclusion(self) -> str:
+        """Which change it was, in one sentence."""
+        if not self.tried:
+            same = f"the job scripts of {self.good.night} and {self.red.night} are the same"
+            why = "the cause is the filesystem, or something that is not on record"
+            if self.notes:
+                why = "what may have caused the loss cannot be brought back"
+            return f"{same}, so nothing was run: {why}"
+        for tried in self.tried[: RED + 1]:
+            if tried.fault:
+                night = (self.good if tried is self.tried[GOOD] else self.red).night
+                return f"{UNSURE}: the environment of {night} no longer runs: {tried.fault}"
+        whole = self.loss(self.tried[RED])
+        assert whole  # it has no fault
+        is_part = whole.high < self.lost / 2
+        if whole.low <= 0 or whole.typical < TRIFLE * self.lost:
+            return self._no_change(whole, is_part)
+        if not is_part:
+            return self._changes(whole)
+        lost = f"on {self.red.night} it was {extent(self.metric, self.lost)}"
+        return f"{self._changes(whole)}; {lost}, and the rest comes from no environment"
+
+    def _no_change(self, whole: Loss, is_sure: bool) -> str:
+        found = f"{self.metric} is {with_interval(self.metric, whole)} with the environment of"
+        if not is_sure:
+            return (
+                f"{UNSURE}: {found} {self.red.night} than with that of {self.good.night}, which "
+                "may be nothing or all that was lost: try again when the filesystem is quieter, or "
+                "with more --rounds"
+            )
+        nights = f"the environments of {self.good.night} and {self.red.night}"
+        now = median(self.tried[GOOD].values)
+        still = worse(self.metric, now, self.good.metrics[self.metric]) >= self.lost / 2
+        if still:
+            speed, why = "slow", "the cause is the filesystem, or something that no script says"
+        else:
+            speed, why = "fast", "what caused the loss has gone"
+        alike = f"{nights} are equally {speed} now ({found} the latter)"
+        return f"no change carries the loss: {alike}: {why}"
+
+    def _changes(self, whole: Loss) -> str:
+        alone = self.tried[RED + 1 :]
+        if not alone:
+            (change,) = (tried.what for tried in self.tried[RED:])
+            assert change  # the only one
+            return f"{in_words(change)} carries the loss: {self._with(whole)}"
+        losses = [(tried, loss) for tried in alone if (loss := self.loss(tried))]
+        shares = [
+            (tried, loss)
+            for tried, loss in losses
+            if loss.low > 0 and loss.typical >= TRIFLE * whole.typical
+        ]
+        main = [(tried, loss) for tried, loss in shares if loss.typical >= whole.typical / 2]
+        if len(main) == 1:
+            ((tried, loss),) = main
+            assert tried.what
+            return f"{in_words(tried.what)} carries the loss: {self._with(loss)} alone"
+        every = f"{self.metric} is {with_interval(self.metric, whole)} with all changes together"
+        if found := main or shares:
+            said = ", ".join(
+                f"{with_interval(self.metric, loss)} with {in_words(tried.what)} alone"
+                for tried, loss in found
+                if tried.what
+            )
+            who = "each of several changes carries the loss"
+            if not main:
+                who = "each of several changes carries a part of the loss"
+                if len(found) == 1:
+                    who = "one change carries a part of the loss, and no other change alone does"
+            return f"{who}: {self.metric} is {said}; {every}"
+        failed = [t.what.what for t in alone if t.fault and t.what]
+        rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
+        return f"no change alone carries the loss{rest}: {every}"
+
+    def _with(self, loss: Loss) -> str:
+        return f"{self.metric} is {with_interval(self.metric, loss)} with it"
