@@ -197,16 +197,21 @@ def test_the_guilty_change_is_named_with_its_interval():
 
 def test_several_changes():
     shared = found(0.29, 0.7, 0.75).conclusion
-    assert shared.startswith("no change carries the loss alone: the module hdf5 (")
-    assert "now): 30 % lower [29 to 31 %], the variable A (1 before, 2 now): 25 % lower" in shared
-    assert shared.endswith("; all changes together: 71 % lower [70 to 72 %]")
-    each = found(0.29, 0.3, 0.31).conclusion
-    assert each.startswith("several changes carry the loss, each alone: the module hdf5 (")
-    assert found(0.29, 1.0, 1.0).conclusion == (
-        "no change carries the loss alone, only all changes together: 71 % lower [70 to 72 %]"
+    every = "stable_max is 71 % lower [70 to 72 %] with all changes together"
+    assert shared == (
+        "each of several changes carries a part of the loss: stable_max is 30 % lower [29 to 31 %] "
+        "with the module hdf5 (hdf5/1.10.8 before, hdf5/1.8.16 now) alone, 25 % lower "
+        f"[24 to 26 %] with the variable A (1 before, 2 now) alone; {every}"
     )
-    assert "alone (the module hdf5 cannot be run alone), only" in (
-        found(0.29, "it crashed", 1.0).conclusion
+    assert found(0.29, 1.0, 0.7).conclusion == (
+        "one change alone carries a part of the loss: stable_max is "
+        f"30 % lower [29 to 31 %] with the variable A (1 before, 2 now) alone; {every}"
+    )
+    each = found(0.29, 0.3, 0.31).conclusion
+    assert each.startswith("each of several changes carries the loss: stable_max is 70 % lower ")
+    assert found(0.29, 1.0, 1.0).conclusion == f"no change alone carries the loss: {every}"
+    assert found(0.29, "it crashed", 1.0).conclusion == (
+        f"no change alone carries the loss (the module hdf5 cannot be run alone): {every}"
     )
 
 
@@ -214,25 +219,26 @@ def test_no_change_is_guilty_of_what_is_slow_with_either_environment():
     slow = found(1.0, 1.0, 1.0, usual=5000.0, tonight=1000.0)
     assert slow.is_sure
     assert slow.conclusion == (
-        f"none of the changes: {BOTH} slow now (stable_max is 0 % lower [-2 to 2 %] with the "
-        "latter): it is the filesystem, or what no job script says"
+        f"no change carries the loss: {BOTH} slow now (stable_max is 0 % lower [-2 to 2 %] with "
+        "the environment of the latter): the cause is the filesystem, or something that no script "
+        "says"
     )
     gone = found(1.0, 1.0, 1.0)
     assert gone.is_sure
     assert gone.conclusion == (
-        f"none of the changes: {BOTH} fast now (stable_max is 0 % lower [-2 to 2 %] with the "
-        "latter): it has gone"
+        f"no change carries the loss: {BOTH} fast now (stable_max is 0 % lower [-2 to 2 %] with "
+        "the environment of the latter): what caused the loss has gone"
     )
     # What is certain and hardly anything is not the culprit.
-    assert found(0.95).conclusion.startswith("none of the changes: ")
+    assert found(0.95).conclusion.startswith("no change carries the loss: ")
 
 
 def test_a_part_of_the_loss_is_no_more_than_that():
     part = found(0.75)
     assert part.is_sure
     assert part.conclusion.endswith(
-        "25 % lower [24 to 26 %] with it; 2026-11-20T003000 had lost more, 71 % lower: the rest is "
-        "in no environment"
+        "25 % lower [24 to 26 %] with it; on 2026-11-20T003000 it was 71 % lower, and the rest "
+        "comes from no environment"
     )
 
 
@@ -241,16 +247,20 @@ def test_what_is_not_certain_is_said_to_be_so():
     wild = [value * (1.1, 0.7, 0.3)[n % 3] for n, value in enumerate(HEALTHY)]
     finding = replace(finding, tried=[finding.tried[0], Tried(X, wild, wild)])
     assert not finding.is_sure
-    assert "stable_max is 30 % lower [-10 to 70 %] with the latter, which may be nothing or" in (
-        finding.conclusion
+    assert finding.conclusion == (
+        "not certain: stable_max is 30 % lower [-10 to 70 %] with the environment of "
+        "2026-11-20T003000 than with that of 2026-11-19T003000, which may be nothing or all that "
+        "was lost: try again when the filesystem is quieter, or with more --rounds"
     )
     broken = replace(finding, tried=[Tried(None, fault="no such module"), finding.tried[1]])
     assert not broken.is_sure
     assert broken.conclusion == (
-        "not certain: the environment of 2026-11-19T003000 does not run now: no such module"
+        "not certain: the environment of 2026-11-19T003000 no longer runs: no such module"
     )
     same = replace(finding, tried=())
-    assert same.conclusion.endswith("it is the filesystem, or what is not on record")
+    assert same.conclusion.endswith(
+        "so nothing was run: the cause is the filesystem, or something that is not on record"
+    )
 
 
 # What is on record
@@ -294,7 +304,10 @@ def test_the_last_good_night_before_the_loss_whose_raw_results_are_kept(tmp_path
 
     nothing = "nothing to compare 2026-11-20T003000 with: "
     wanted = [
-        (row_of(runs[2], runs[4]), f"{nothing}the raw results of the 1 good nights before it are"),
+        (
+            row_of(runs[2], runs[4]),
+            f"{nothing}of the 1 good night before it no raw results are left",
+        ),
         (row_of(runs[3], runs[4]), f"{nothing}no night before it was good"),
     ]
     assert_refused(UserError, good_before, wanted)

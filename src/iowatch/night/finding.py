@@ -188,9 +188,8 @@ class Finding:
             )
             who = "each of several changes carries the loss"
             if not main:
-                who = "each of several changes carries a part of the loss"
-                if len(found) == 1:
-                    who = "one change carries a part of the loss, and no other change alone does"
+                several = "each of several changes" if len(found) > 1 else "one change alone"
+                who = f"{several} carries a part of the loss"
             return f"{who}: {self.metric} is {said}; {every}"
         failed = [t.what.what for t in alone if t.fault and t.what]
         rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
