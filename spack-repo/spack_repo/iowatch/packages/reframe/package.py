@@ -32,7 +32,8 @@ class Reframe(PythonPackage):
 
     depends_on("python@3.10:", type=("build", "run"))
 
-    # ReFrame asks for the newest release of each; what is given here is what it needs.
+    # ReFrame asks for the newest release of each; what is given here is what it needs. Its options
+    # that list what is stored need py-polars as well, for which Rust has to be built.
     depends_on("py-archspec@0.2.4:", type=("build", "run"))
     depends_on("py-argcomplete", type=("build", "run"))
     depends_on("py-clustershell", type=("build", "run"))
