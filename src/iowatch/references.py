@@ -86,13 +86,13 @@ class ReferenceFile:
             raise self._bad(str(err)) from None
         if not isinstance(sections, dict):
             what = "is empty" if sections is None else "has no sections"
-            raise self._bad(f"it {what}: see reference_values/README.md")
+            raise self._bad(f"it {what}: write it as reference_values/README.md says")
         if unknown := [name for name in sections if name not in (GENERAL, *CHECKS)]:
-            raise self._bad(f"there is no check {unknown[0]}: its section would bound nothing")
+            raise self._bad(f"section {unknown[0]} is of no check, so it would bound nothing")
         self._sections: dict[str, Mapping[re.Pattern[str], Any]] = {}
         for name, entries in sections.items():
             if not isinstance(entries, dict | None):
-                raise self._bad(f"section {name} has no case ids")
+                raise self._bad(f"section {name} has no case ids with their bounds in it")
             self._sections[name] = {self._key(key): entry for key, entry in (entries or {}).items()}
 
     def of(self, case: Case) -> dict[str, Reference]:
@@ -139,7 +139,7 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
     nothing that the metric could come to: such a reference would never fail.
     """
     if not isinstance(entries, Mapping):
-        raise BadReference(f"{case}: {entries!r} is no mapping of metrics to bounds")
+        raise BadReference(f"{case}: {entries!r} stands where metrics with their bounds should")
     references = {}
     for name, entry in entries.items():
         if name not in case.metrics:
@@ -148,20 +148,20 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
         # ReFrame's own form of an expected failure is a tuple in Python, and has $xfail here.
         if not is_form or str(entry[0]).startswith("$"):
             raise BadReference(
-                f"{name}: is no [value, lower threshold, upper threshold, unit]; a failure that is "
-                "expected stands in expected_failures/"
+                f"{name}: write [value, lower threshold, upper threshold, unit]; a failure that is "
+                "expected belongs in expected_failures/"
             )
         value, lower, upper, *unit = entry
         if unit not in ([], [METRICS[name].unit]):
             raise BadReference(f"{name}: its unit is {METRICS[name].unit!r}, not {unit[0]!r}")
         if not _is_number(value) or value < 0:
-            raise BadReference(f"{name}: {value!r} is not a reference value")
+            raise BadReference(f"{name}: {value!r} is no reference value: write a number")
         if lower is None and upper is None:
-            raise BadReference(f"{name}: has no bound")
+            raise BadReference(f"{name}: it has no bound: give it a threshold")
         if lower is not None and not (_is_number(lower) and (-1 <= lower <= 0 or value == 0)):
-            raise BadReference(f"{name}: {lower!r} is not a lower threshold between -1 and 0")
+            raise BadReference(f"{name}: {lower!r} is no lower threshold between -1 and 0")
         if upper is not None and not (_is_number(upper) and upper >= 0):
-            raise BadReference(f"{name}: {upper!r} is not an upper threshold of 0 or more")
+            raise BadReference(f"{name}: {upper!r} is no upper threshold of 0 or more")
         references[name] = Reference(value, lower, upper)
         if why := _never_fails(METRICS[name], references[name]):
             raise BadReference(f"{name}: {entry} can never fail: {why}")
@@ -180,9 +180,10 @@ def _never_fails(metric: Metric, reference: Reference) -> str:
         else ("lower", reference.lower, 0)
     )
     if bound is None:
-        return f"worse is {'above' if side == 'upper' else 'below'}, and it has no {side} threshold"
+        worse = "higher" if side == "upper" else "lower"
+        return f"the metric is worse when it is {worse}, and there is no {side} threshold"
     if bound == worst:
-        return f"its {side} bound is {bound:g}, and the metric is never beyond that"
+        return f"its {side} bound is {bound:g}, and the metric never goes beyond that"
     return ""
 
 
@@ -242,14 +243,14 @@ def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
     except BadYaml as err:
         raise BadReference(f"{file}: {err}") from None
     if not isinstance(entries, list):
-        raise BadReference(f"{file}: is no list of entries with case, until and why")
+        raise BadReference(f"{file}: write a list of entries, each with case, until and why")
     return [_entry(file, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
 def _entry(file: Path, number: int, entry: Any) -> ExpectedFailure:
     where = f"{file}, entry {number}"
     if not isinstance(entry, dict) or set(entry) != {"case", "until", "why"}:
-        raise BadReference(f"{where}: needs case, until and why, and nothing else")
+        raise BadReference(f"{where}: an entry has case, until and why, and nothing else")
     case, until, why = entry["case"], entry["until"], entry["why"]
     if type(until) is not date:
         raise BadReference(f"{where}: until is {until!r}: write a day such as 2027-01-31")
@@ -259,7 +260,7 @@ def _entry(file: Path, number: int, entry: Any) -> ExpectedFailure:
         return ExpectedFailure(re.compile(case), until, why)
     except (re.error, TypeError) as err:
         raise BadReference(
-            f"{where}: case is {case!r}, no regular expression for case ids: {err}"
+            f"{where}: case is {case!r}, which is no regular expression for case ids: {err}"
         ) from None
 
 

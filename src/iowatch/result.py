@@ -344,7 +344,7 @@ def require(
             (f"repetitions of {backend}", len({rep.round for rep in reps}), [repeats]),
             (f"rounds of {backend}", [rep.round for rep in reps],
              [[rep.round for rep in result.measurements[0].repetitions]]),
-            (f"repetitions of {backend} of which a witness confirmed more or less",
+            (f"repetitions of {backend} of which the witness confirmed more or less than all bytes",
              sum(rep.witness.bytes != bytes_written for rep in reps), [0]),
             (f"repetitions of {backend} whose files were kept",
              sum(case.operation == "write" and "unlink" not in rep.seconds for rep in reps), [0]),
@@ -370,12 +370,19 @@ def require(
         )
     for name, found, wanted in laws:
         if found not in wanted:
-            expected = " or ".join(str(value) for value in wanted)
-            raise InvalidResult(f"{name}: {found}, where {expected} was asked for")
+            raise InvalidResult(_broken(name, found, wanted))
 
 
 #: What a law is about, what was found, and what was asked for.
 _Law = tuple[str, Any, Collection[Any]]
+
+
+def _broken(name: str, found: Any, wanted: Collection[Any]) -> str:
+    """The sentence on a law that was broken."""
+    if wanted == [0]:
+        there = f"is 1 {name.replace('repetitions', 'repetition', 1)}"
+        return f"there {there if found == 1 else f'are {found} {name}'}, and there should be none"
+    return f"{name}: {found}, where {' or '.join(map(str, wanted))} was asked for"
 
 
 def _way(way: Way, found: Any, case: Case, backend: str = "") -> _Law:

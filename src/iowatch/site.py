@@ -344,7 +344,7 @@ def read_filesystem(
     mend = _file_of(system, sources)
     names = tuple(environs)
     if not names:
-        raise UserError(f"{system}:{partition}: the partition has no environs: mend it in {mend}")
+        raise UserError(f"{system}:{partition}: the partition has no environs: name some in {mend}")
 
     def read(key: str, convert: Callable[[Any], Any]) -> Any:
         if key not in extras:
@@ -475,7 +475,9 @@ def read_sweeps(value: Any, striped: bool, writers_per_node: int) -> dict[str, S
     """
     given = _mapping(value)
     if set(given) != set(SWEEPS):
-        raise ValueError(f"has not exactly the sweeps {' and '.join(SWEEPS)}: {list(given)}")
+        raise ValueError(
+            f"must have the sweeps {' and '.join(SWEEPS)} and no others: {list(given)}"
+        )
     sweeps: dict[str, Sweep] = {}
     for name, named in given.items():
         sweep = {
@@ -494,7 +496,7 @@ def _settings(
     known = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
     check = known.get(name)
     if check is None:
-        raise ValueError(f"has an unknown check, {place}: there are {', '.join(known)}")
+        raise ValueError(f"names at {place} no check that there is: there are {', '.join(known)}")
     if check.needs_stripes and not striped:
         raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
     every = given if isinstance(given, list) and given else [given]
@@ -505,7 +507,8 @@ def _settings(
     ]
     same = [setting.parameters for setting in settings]
     if twice := [setting for setting in settings if same.count(setting.parameters) > 1]:
-        raise ValueError(f"measures the same at {place} twice: {twice[0]} and {twice[-1]}")
+        what = ", ".join(f"{name} {value}" for name, value in twice[0].parameters)
+        raise ValueError(f"measures the same at {place} twice: {what}")
     return tuple(settings)
 
 

@@ -135,7 +135,10 @@ def lost_folder(path):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (changed_witness, r"repetitions of mpiio of which a witness confirmed more or less: 1"),
+        (
+            changed_witness,
+            r"there is 1 repetition of mpiio of which the witness confirmed more or less",
+        ),
         (doubled_rates, r"total_max of its results is \S+, and \S+ is on record: changed, or"),
         (written_by_another, r"another session wrote it"),
         (Path.unlink, r"0 result files, where 1 were written"),

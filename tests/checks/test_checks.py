@@ -361,13 +361,13 @@ UNUSABLE = [
     ("SharedFileWrite: [", "while parsing"),
     ("SharedFileWrite: 5", "section SharedFileWrite has no case ids"),
     (REGRESSION_ONLY.replace(".*:", "'(':"), "is no regular expression for case ids"),
-    (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "0.9"), "is no [value, lower threshold"),
-    (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[0.9]"), "is no [value, lower threshold"),
+    (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "0.9"), "write [value, lower threshold"),
+    (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[0.9]"), "write [value, lower threshold"),
     (
         REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[$xfail, a bug, [0.9, -0.5, null, '1']]"),
         "a failure that is expected stands in expected_failures/",
     ),
-    (REGRESSION_ONLY.replace("-0.5", "null"), "ratio: has no bound"),
+    (REGRESSION_ONLY.replace("-0.5", "null"), "ratio: it has no bound"),
     (REGRESSION_ONLY.replace("ratio", "rato"), "rato: local:tmpfs/gnu/SharedFileWrite/"),
 ]
 

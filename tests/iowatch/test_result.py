@@ -116,23 +116,32 @@ LAW = [
     (drop_last_round, "repetitions of hdf5: 9, where 10"),
     (repeat_a_round, "repetitions of hdf5: 9, where 10"),
     (shift_rounds, "rounds of hdf5"),
-    (confirm_a_part, "repetitions of hdf5 of which a witness confirmed more or less: 1, where 0"),
-    (keep_the_last_files, "repetitions of hdf5 whose files were kept: 1, where 0"),
-    (take_no_time, "repetitions of hdf5 with a rate or time that is no number: 1"),
+    (
+        confirm_a_part,
+        "there is 1 repetition of hdf5 of which the witness confirmed more or less than all bytes",
+    ),
+    (
+        keep_the_last_files,
+        "there is 1 repetition of hdf5 whose files were kept, and there should be none",
+    ),
+    (take_no_time, "there is 1 repetition of hdf5 with a rate or time that is no number"),
     *(
         (
             claim(*wrong),
-            "repetitions of hdf5 with a rate that is not their bytes over their time: 1",
+            "there is 1 repetition of hdf5 with a rate that is not their bytes over their time",
         )
         for wrong in (("total", 1.01), ("total", 0.99), ("stable", 1.01), ("data", 0.5))
     ),
-    (close_for_longer_than_all, "repetitions of hdf5 with a phase that is longer than the whole"),
+    (
+        close_for_longer_than_all,
+        "there is 1 repetition of hdf5 with a phase that is longer than the whole",
+    ),
     (transfer_became("independent"), "collective transfer of hdf5: independent, where None or"),
     (transfer_became("independent, datatype conversion"), "collective transfer of hdf5: indep"),
     (transfer_became("mixed"), "collective transfer of hdf5: mixed, where None or collective"),
     (set_run(transfer=65536), "transfer: 64KiB, where 1GiB was asked for"),
     (set_run(flush=True), "flush: yes, where no"),
-    (flush_once, "repetitions of hdf5 with a flush: 1, where 0"),
+    (flush_once, "there is 1 repetition of hdf5 with a flush, and there"),
     (set_run(chunk=[64, 64, 8]), "chunk: 64x64x8, where none"),
     (was_told(0, "collective", requested=False), "collective of mpiio: no, where yes"),
     (
@@ -197,7 +206,7 @@ NOT_AS_ASKED = [
     (set_run(flush=False), "flush: no, where yes"),
     (drop_a_flush, "repetitions of hdf5 with a flush: 9, where 10"),
     (set_run(chunk=[0, 0, 0]), "chunk: none, where 8x8x8"),
-    (see_one_run, "repetitions of hdf5 without chunks: 1, where 0"),
+    (see_one_run, "there is 1 repetition of hdf5 without chunks"),
     (was_told(1, "collective", requested=True), "collective of hdf5: yes, where no"),
     (transfer_became("collective"), "collective transfer of hdf5: collective, where None or indep"),
     (was_told(0, "collective_metadata", requested=True), "collective_metadata of mpiio: yes, wher"),

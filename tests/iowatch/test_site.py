@@ -335,11 +335,17 @@ WRONG_VALUES = [
 ]
 WRONG_SWEEPS = [
     ([], "is not a mapping"),
-    ({"nightly": {}}, "has not exactly the sweeps nightly and acceptance"),
-    ({"nightly": {}, "acceptance": {}, "weekly": {}}, "has not exactly the sweeps"),
+    ({"nightly": {}}, "must have the sweeps nightly and acceptance and no others"),
+    ({"nightly": {}, "acceptance": {}, "weekly": {}}, "must have the sweeps"),
     ({"nightly": [], "acceptance": {}}, "is not a mapping"),
-    ({"nightly": {"SharedFileWrit": {}}, "acceptance": {}}, "an unknown check, nightly/SharedFile"),
-    ({"nightly": {"LibraryVersions": {}}, "acceptance": {}}, "an unknown check, nightly/Library"),
+    (
+        {"nightly": {"SharedFileWrit": {}}, "acceptance": {}},
+        "names at nightly/SharedFileWrit no check",
+    ),
+    (
+        {"nightly": {"LibraryVersions": {}}, "acceptance": {}},
+        "names at nightly/LibraryVersions no check",
+    ),
     ({"nightly": {"SlowOst": []}, "acceptance": {}}, "is not a mapping"),
     ({"nightly": {"SlowOst": {"local_size": [8]}}, "acceptance": {}}, "has no nightly/SlowOst/str"),
     ({"nightly": {W: [SHARED, SHARED]}, "acceptance": {}}, f"the same at nightly/{W} twice"),
