@@ -205,8 +205,8 @@ def read_site(system: str) -> Site:
 
 
 def bare_configuration(system: str, partition: str, environ: str) -> dict[str, Any]:
-    """A configuration of ReFrame for this place alone, whose jobs get no environment, and whose
-    sessions are not stored; it is to be read after the site's own. UserError."""
+    """A configuration of ReFrame for this place alone, whose jobs get no environment; it is to be
+    read after the site's own. UserError."""
     place = f"{system}:{partition}"
     (entry,) = _configuration(place)["systems"]
     (own,) = entry["partitions"]
@@ -214,7 +214,6 @@ def bare_configuration(system: str, partition: str, environ: str) -> dict[str, A
     return {
         "systems": [{**entry, "partitions": [{**bare, "environs": [environ]}]}],
         "environments": [{"name": environ, "target_systems": [place]}],
-        "storage": [{"enable": False, "target_systems": [system, place]}],
         "general": [{"non_default_craype": False, "target_systems": [system, place]}],
     }
 

@@ -15,7 +15,13 @@ from pathlib import Path
 import pytest
 
 from iowatch.files import UserError
-from iowatch.night.session import locked, run_session, temporary_folder, why_it_failed
+from iowatch.night.session import (
+    environment,
+    locked,
+    run_session,
+    temporary_folder,
+    why_it_failed,
+)
 
 # Each stand-in starts a job with a session of its own, as ReFrame does.
 STAND_IN = """\
@@ -177,6 +183,8 @@ def test_environment_of_reframe(start, tmp_path):
     night, jobs, own, stores = (tmp_path / "told").read_text().split()
     assert stores == "11", "without them ReFrame reports and stores nothing"
     assert (night, jobs) == ("2026-11-22T025836", str(tmp_path))
+    # The variable has the last word, whatever a configuration says.
+    assert environment(tmp_path, "")["RFM_ENABLE_RESULTS_STORAGE"] == "0", "of blame nothing is"
     assert Path(own).parent == tmp_path
     assert not Path(own).exists(), "its temporary files go with the session"
 

@@ -370,4 +370,3 @@ def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
     assert (partition["launcher"], partition["time_limit"]) == ("mpirun", "5m")
     assert not {"prepare_cmds", "modules", "env_vars"} & set(partition)
     assert bare["environments"] == [{"name": "gnu", "target_systems": ["local:disk"]}]
-    assert [entry["enable"] for entry in bare["storage"]] == [False]

@@ -245,13 +245,16 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def environment(folder: Path, night: str) -> dict[str, str]:
-    """ReFrame's own environment: it leaves a log in TMPDIR whenever it starts.
+    """ReFrame's own environment, for a session of this night, or of none: it leaves a log in TMPDIR
+    whenever it starts.
 
     Its jobs get the user's TMPDIR again, from reframe_checks/base.py.
     """
     users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
-    # Without a report, or a place in the database, a night is as if nothing had been measured.
-    needed = dict.fromkeys(("RFM_GENERATE_FILE_REPORTS", "RFM_ENABLE_RESULTS_STORAGE"), "1")
+    # Without a report, or a place in the database, a night is as if nothing had been measured. What
+    # is of no night is no part of the past.
+    stores = "1" if night else "0"
+    needed = {"RFM_GENERATE_FILE_REPORTS": "1", "RFM_ENABLE_RESULTS_STORAGE": stores}
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}
 
 
