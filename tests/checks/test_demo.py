@@ -52,7 +52,7 @@ def test_demo_ends_red_with_one_sentence_and_a_page(demo, tmp_path):
     assert len(nights) > 20
     assert {colour for name, colour in nights if name != "with the fault"} == {"green"}
     assert nights[-1] == ("with the fault", "red")
-    assert re.search(r"\niowatch bless: +\d case\(s\) blessed, \d refused\n", out)
+    assert re.search(r"\niowatch bless: +\d cases? blessed, \d refused\n", out)
     sentence, page = re.search(
         r"\n\n(hdf5 on tmpfs: .*)\n\nThe page of that night: (.*)\n", out
     ).groups()

@@ -201,7 +201,7 @@ def test_table_note_and_mail_of_the_night(story):
     table = story.night.stdout
     assert " regression (known)\n" in table
     assert re.search(
-        r"^note: 2 case\(s\) are suspect, and re-runs are due from \S+ \S+ UTC: "
+        r"^note: 2 cases are suspect, and re-runs are due from \S+ \S+ UTC: "
         r"iowatch nightly --system small --again$",
         table,
         re.M,

@@ -151,11 +151,12 @@ def run_session(
                 stopped, number = str(interrupt), interrupt.number
         if stopped:
             ignore_signals()  # a second one would leave ReFrame and its jobs behind
-            most = (GRACE_S + 3 * JOB_GRACE_S) / 60  # as in _stop
-            interject(
-                f"iowatch: {stopped}: its jobs are being ended, and what was measured is stored; "
-                f"this takes {most:.2g} minutes at most, and no Ctrl-C makes it shorter"
-            )
+            if number:  # somebody waits; at the time limit nobody does, and a night may be quiet
+                most = (GRACE_S + 3 * JOB_GRACE_S) / 60  # as in _stop
+                interject(
+                    f"iowatch: {stopped}: its jobs are being ended, and what was measured is "
+                    f"stored; this takes {most:.2g} minutes at most, and no Ctrl-C makes it shorter"
+                )
             stopped += _stop(process)
         elif process and process.returncode < 0:
             ignore_signals()
