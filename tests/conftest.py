@@ -255,7 +255,7 @@ def each(cases: Iterable[Case], check: Callable[[Case], None], at_once: int = 2)
 @pytest.fixture(scope="session")
 def read_result() -> Callable[[Path], dict[str, Any]]:
     """Reads a result file that must be what the schema says."""
-    schema = json.loads((ROOT / "src/iowatch/benchio.result-2.schema.json").read_text())
+    schema = json.loads((ROOT / "src/iowatch/benchio.result-3.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
 
     def read(path: Path) -> dict[str, Any]:

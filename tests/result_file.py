@@ -1,4 +1,4 @@
-"""A benchio.result/2 as an error-free run would write it, for tests to spoil."""
+"""A benchio.result/3 as an error-free run would write it, for tests to spoil."""
 
 from math import prod
 
@@ -25,7 +25,7 @@ def make_result(
     times."""
     size = 8 * prod(local_size) * writers
     return {
-        "schema": "benchio.result/2",
+        "schema": "benchio.result/3",
         "status": "ok",
         "error": None,
         "started": started,
@@ -37,7 +37,13 @@ def make_result(
             "writers": writers,
             "hosts": ["node1"],
             "directory": directory,
-            "filesystem": {"type": filesystem, "magic": "0x1021994", "free_bytes": 10**12},
+            "filesystem": {
+                "type": filesystem,
+                "magic": "0x1021994",
+                "mount_type": filesystem,
+                "free_bytes": 10**12,
+                "mdt_index": None,
+            },
             "operations": ["write"],
             "files": "shared",
             "file_count": 1,
@@ -75,10 +81,11 @@ def make_case(backend, size, repeats, factor):
     return {
         "operation": "write",
         "backend": backend,
+        "target": None,
         "hints": {"requested": {}, "echoed": None, "observed": None},
         "collective": {"requested": True, "echoed": None, "observed": None},
         "collective_metadata": {"requested": True, "echoed": None, "observed": None},
-        "striping": {"requested": None, "echoed": None, "observed": None},
+        "layout": {"requested": None, "echoed": None, "observed": None},
         "cache": None,
         "repetitions": [make_repetition(number, size, factor) for number in range(1, repeats + 2)],
     }

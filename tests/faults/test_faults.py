@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Run, each, files_of, injected
+from conftest import FILES, Run, each, files_of, injected
 from faults.attempts import (
     IO,
     KILLED,
@@ -56,6 +56,27 @@ def test_filesystem_full_at_a_call(survive: Callable[..., Run], call: str) -> No
         assert done.code in SEEN, done.err
 
     each(WAYS, check, WAITING)
+
+
+def test_what_an_io_error_was(survive: Callable[..., Run]) -> None:
+    """MPI-IO, and what is above it, knows an I/O error: what a small write beside the file meets is
+    said as well, be it a quota or nothing at all. OMPIO may report success; then the witness tells."""
+
+    def check(case: tuple[Way, str]) -> None:
+        way, also = case
+        file = FILES[way.backend]
+        done = survive(
+            way, "write", "--collective", "no", file=f"{file}{also}", ERRNO=errno.EDQUOT, RANK="all"
+        )
+        if done.code != IO and way.component == "ompio":
+            assert done.code == VERIFICATION
+            return
+        assert done.code == IO, done.err
+        met = "fails as well: Disk quota exceeded" if also else "succeeds"
+        says = way.backend == "posix" and "Disk quota exceeded" in done.errors[0]
+        assert says or f"; a small write beside it {met}" in done.errors[0], done.errors
+
+    each(itertools.product(WAYS, ["*", ""]), check, WAITING)
 
 
 def test_open_fails_on_a_rank_that_did_not_create(survive: Callable[..., Run]) -> None:

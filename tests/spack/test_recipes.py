@@ -17,7 +17,7 @@ SYSTEMS = sorted({path.stem for path in (ROOT / "site_configs").glob("*.py")} - 
 
 VERSIONS = "hdf5-versions"  # of no system, to be copied
 
-SCHEMA = "benchio.result-2.schema.json"
+SCHEMA = "benchio.result-3.schema.json"
 
 BENCHIO = (ROOT / PACKAGES / "benchio/package.py").read_text()
 IOWATCH = (ROOT / PACKAGES / "iowatch/package.py").read_text()

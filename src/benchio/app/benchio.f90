@@ -7,7 +7,7 @@ program benchio
         MPI_Init, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_layout, only: choose_partners, new_layout
-    use benchio_options, only: help_text, options, parse_command_line
+    use benchio_options, only: help_text, layout_requests, options, parse_command_line
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, new_backend
@@ -15,9 +15,10 @@ program benchio
     use benchio_result, only: gather_memory, has_cases, run_result
     use benchio_result_json, only: result_json
     use benchio_rounds, only: run_rounds
-    use benchio_run_directory, only: check_room, choose_run_id, inspect_target, &
+    use benchio_run_directory, only: check_room, choose_run_id, inspect_place, &
         make_run_directory, remove_run_directory
     use benchio_text, only: one_line
+    use benchio_watchdog, only: new_watchdog, watchdog
     implicit none (type, external)
 
     type(run_result) :: run
@@ -25,6 +26,7 @@ program benchio
     type(backend_item), allocatable :: methods(:)
     character(:), allocatable :: message
     type(MPI_Comm) :: comm
+    type(watchdog) :: guard
     integer :: rank
     logical :: may_be_open = .false.    ! a file that a round could not finish
 
@@ -55,10 +57,15 @@ program benchio
     call gather_hosts()
     if (choice%dry_run) choice%json = ''
     if (choice%json /= '') call prepare_result_file()
-    call inspect_target(choice%directory, choice%filesystems, comm, run%place, run%error)
+    guard = new_watchdog(choice%phase_limit, rank)
+    call guard%guard('', choice%directory, '')
+    call guard%watch('look at the directory')
+    call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
+        choice%mdt_index, comm, run%place, run%error)
     if (.not. run%error%failed()) then
         call check_room(run%place, run%bytes, merge(size(methods), 1, choice%keep), comm, run%error)
     end if
+    call guard%rest()
     if (choice%dry_run) then
         if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
     else if (.not. run%error%failed()) then
@@ -75,12 +82,15 @@ contains
 
     !> Collective: all rounds, in a directory of their own.
     subroutine measure()
-        call make_run_directory(run%place, run%choice%run_id, choice%stripes, &
+        call guard%watch('make the run''s directory')
+        call make_run_directory(run%place, run%choice%run_id, choice%mdt_index, &
             run%plan%is_first_on_node, comm, run%error)
+        call guard%rest()
         if (run%error%failed()) return
         call choose_partners(choice, run%place%is_node_local, run%plan)
         call run_rounds(run, methods)
         may_be_open = run%error%status == exit_io
+        call guard%watch('remove the run''s directory')
         call agree(run%error, comm)     ! every rank has removed its files
         if (run%place%is_made_here) then
             call remove_run_directory(run%place, message)   ! not while there are files to keep
@@ -88,6 +98,7 @@ contains
                 run%place%run_path, message)
         end if
         call agree(run%error, comm)
+        call guard%rest()
     end subroutine measure
 
     !> Of those that a launcher started; without one, this is the only process.

@@ -6,13 +6,13 @@ module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
+    use benchio_file_layout, only: layout_request, name_length, unset
     use benchio_settings, only: hint, io_settings
-    use benchio_striping, only: striping
     use benchio_text, only: decimal, extents
     implicit none (type, external)
     private
 
-    public :: help_text, parse_command_line, parse_options, plan_array
+    public :: help_text, layout_requests, parse_command_line, parse_options, plan_array
 
     !> What was asked for; complete after parse_options, which sets the defaults.
     type, public :: options
@@ -39,7 +39,9 @@ module benchio_options
         logical :: help = .false.
         logical :: version = .false.
         type(io_settings) :: settings
-        type(striping) :: stripes
+        type(layout_request) :: layout
+        integer :: mdt_index = -1                   !! less than 0: any
+        character(name_length), allocatable :: targets(:)   !! none: one layout for all
     end type options
 
     !> One command-line argument.
@@ -51,7 +53,7 @@ module benchio_options
     type :: option
         character(21) :: name
         character(15) :: value          !! what it takes, in a word; empty: it is a switch
-        character(160) :: help
+        character(224) :: help
         character(8) :: default = ''    !! as on the command line; empty: help says what happens
     end type option
 
@@ -91,10 +93,6 @@ module benchio_options
         option('--flush', '', 'call the library''s own flush before the close, timed as a phase ' &
             //'of its own'), &
         option('--hint', 'KEY=VALUE', 'a hint for MPI-IO; may be repeated'), &
-        option('--stripe-count', 'N', 'number of OSTs of a file, -1 for all; Lustre only. With ' &
-            //'any stripe option, the filesystem''s defaults replace the directory''s layout'), &
-        option('--stripe-size', 'MIB', 'size of a stripe; Lustre only'), &
-        option('--stripe-offset', 'N', 'number of the first OST; Lustre only'), &
         option('--chunk', 'N|NxNxN', 'elements of a chunk; hdf5 and netcdf only (contiguous)'), &
         option('--alignment', 'BYTES', 'alignment of the objects in the file; hdf5 and pnetcdf ' &
             //'only', '1'), &
@@ -103,13 +101,27 @@ module benchio_options
         option('--file-format', 'earliest|latest', 'oldest or newest version of the file format; ' &
             //'hdf5 only', 'earliest'), &
         option('--direct', '', 'bypass the page cache with O_DIRECT; posix only'), &
+        option('', '', 'How files are laid out. Any of these replaces the whole layout that DIR ' &
+            //'gives its'//new_line('a')//'files, a progressive one too: what is not said is ' &
+            //'the filesystem''s default, not DIR''s'), &
+        option('--stripe-count', 'N', 'number of OSTs of a file; on Lustre -1 is all of them, or ' &
+            //'of the pool; Lustre and CephFS only'), &
+        option('--stripe-size', 'SIZE', 'size of a stripe: bytes, or such as 64KiB, 4MiB; Lustre ' &
+            //'and CephFS only'), &
+        option('--pool', 'NAME', 'pool of OSTs on Lustre, data pool on CephFS'), &
+        option('--setstripe', 'OPTIONS', 'in place of these, words for `lfs setstripe` in one ' &
+            //'argument, such as "-E 64M -c 1 -E -1 -c 4"; Lustre only'), &
+        option('--targets', 'LIST', 'measure each of these by itself, with one stripe, in turns ' &
+            //'in every round: numbers of OSTs on Lustre, pools on CephFS. One that fails is ' &
+            //'left out from then on; mpiio and posix only'), &
         option('', '', 'Where'), &
         option('--dir', 'DIR', 'an existing directory, in which the run makes one of its ' &
             //'own', '.'), &
         option('--fs-type', 'LIST', 'refuse to run unless DIR is on one of these filesystems, ' &
             //'named as statfs names them'), &
+        option('--mdt-index', 'N', 'metadata target of the run''s directory; Lustre only'), &
         option('--json', 'FILE', 'write the results to this file, in the format ' &
-            //'benchio.result/2'), &
+            //'benchio.result/3'), &
         option('--keep', '', 'leave the run''s directory, with the files of the last round'), &
         option('', '', ''), &
         option('--dry-run', '', 'say what would be written and how much room there is'), &
@@ -214,12 +226,14 @@ contains
         choice%filesystems = ''
         choice%json = ''
         choice%run_id = ''
-        allocate (choice%settings%hints(0))
+        allocate (choice%settings%hints(0), choice%targets(0))
         do row = 1, size(table)
             if (table(row)%default == '') cycle
             call set_option(choice, trim(table(row)%name), trim(table(row)%default), error)
         end do
 
+        name = ''
+        value = ''
         local_given = .false.
         i = 1
         do while (i <= size(arguments) .and. error == '')
@@ -255,7 +269,43 @@ contains
             if (local_given) error = '--local-size and --global-size exclude each other'
             choice%local_size = 0
         end if
+        if (error == '') call check_layout_options(choice, error)
     end subroutine parse_options
+
+    !> What excludes what of the options on layouts.
+    pure subroutine check_layout_options(choice, error)
+        type(options), intent(in) :: choice
+        character(:), allocatable, intent(inout) :: error
+
+        associate (layout => choice%layout)
+            if (layout%setstripe /= '' .and. (layout%stripe_count /= unset .or. &
+                layout%stripe_size /= unset .or. layout%pool /= '')) then
+                error = '--setstripe excludes --stripe-count, --stripe-size and --pool: its own ' &
+                    //'words say that'
+            end if
+            if (size(choice%targets) == 0) return
+            if (layout%stripe_count /= unset .or. layout%pool /= '' .or. layout%setstripe /= '' &
+                .or. choice%mdt_index >= 0) then
+                error = '--targets excludes the other layout options but --stripe-size'
+            else if (any(choice%backends /= 'mpiio' .and. choice%backends /= 'posix')) then
+                error = '--targets takes the backends mpiio and posix only: after a write that ' &
+                    //'failed no other library''s file can be closed, and the run is to go on'
+            end if
+        end associate
+    end subroutine check_layout_options
+
+    !> What is asked of the files: the one layout, or one for each of --targets.
+    pure function layout_requests(choice) result(requests)
+        type(options), intent(in) :: choice
+        type(layout_request), allocatable :: requests(:)
+
+        integer :: i
+
+        allocate (requests(max(1, size(choice%targets))), source=choice%layout)
+        do i = 1, size(choice%targets)
+            requests(i)%target = choice%targets(i)
+        end do
+    end function layout_requests
 
     !> One option of the table, with a value unless it is a switch.
     subroutine set_option(choice, name, value, error)
@@ -263,7 +313,9 @@ contains
         character(*), intent(in) :: name, value
         character(:), allocatable, intent(inout) :: error
 
-        integer(int64), parameter :: max_stripes = 65535
+        integer(int64), parameter :: max_stripes = 65535, max_stripe = 2_int64**32 - 65536
+        integer(int64), parameter :: max_transfer = 2_int64**30     ! more crashes some ROMIO
+        integer :: i
 
         select case (name)
         case ('--backend')
@@ -301,7 +353,8 @@ contains
         case ('--time-limit')
             call parse_number(name, value, 1_int64, max_count, choice%time_limit, error)
         case ('--transfer')
-            call parse_transfer(name, value, choice%settings%transfer_bytes, error)
+            call parse_size(name, value, int(element_bytes, int64), max_transfer, &
+                choice%settings%transfer_bytes, error)
         case ('--collective')
             call parse_one_of(name, value, 'yes', 'no', choice%settings%collective, error)
         case ('--flush')
@@ -310,15 +363,25 @@ contains
             call add_hint(name, value, choice%settings%hints, error)
         case ('--stripe-count')
             if (value == '-1') then
-                choice%stripes%count = -1
+                choice%layout%stripe_count = -1
             else
-                call parse_number(name, value, 1_int64, max_stripes, choice%stripes%count, error)
+                call parse_number(name, value, 1_int64, max_stripes, choice%layout%stripe_count, &
+                    error)
             end if
         case ('--stripe-size')
-            call parse_number(name, value, 1_int64, max_stripes, choice%stripes%size, error)
-            choice%stripes%size = choice%stripes%size*2_int64**20
-        case ('--stripe-offset')
-            call parse_number(name, value, 0_int64, max_stripes, choice%stripes%offset, error)
+            call parse_size(name, value, 65536_int64, max_stripe, choice%layout%stripe_size, error)
+        case ('--pool')
+            call check_name(name, value, error)
+            choice%layout%pool = value
+        case ('--setstripe')
+            call parse_setstripe(name, value, choice%layout%setstripe, error)
+        case ('--targets')
+            call parse_list(name, value, choice%targets, error)
+            do i = 1, size(choice%targets)
+                if (error == '') call check_name(name, trim(choice%targets(i)), error)
+            end do
+        case ('--mdt-index')
+            call parse_number(name, value, 0_int64, max_stripes, choice%mdt_index, error)
         case ('--chunk')
             call parse_extents(name, value, .true., choice%settings%chunk, error)
         case ('--alignment')
@@ -381,14 +444,14 @@ contains
         end if
     end subroutine parse_run_id
 
-    !> Bytes, at least those of one element; more than 1 GiB in a call crashes some ROMIO.
-    subroutine parse_transfer(name, value, bytes, error)
+    !> Bytes, or KiB, MiB or GiB.
+    subroutine parse_size(name, value, least, most, bytes, error)
         character(*), intent(in) :: name, value
+        integer(int64), intent(in) :: least, most
         integer(int64), intent(out) :: bytes
         character(:), allocatable, intent(inout) :: error
 
         character(3), parameter :: units(3) = ['KiB', 'MiB', 'GiB']
-        integer(int64), parameter :: most = 2_int64**30
         integer(int64) :: unit
         integer :: digits, power
 
@@ -399,11 +462,38 @@ contains
         unit = 1024_int64**power
         call parse_number(name, value(:digits), 1_int64, most/unit, bytes, error)
         bytes = bytes*unit
-        if (error /= '' .or. bytes < element_bytes) then
-            error = name//' takes '//decimal(element_bytes)//' bytes to 1 GiB, as 65536, 64KiB, ' &
-                //'4MiB or 1GiB, not "'//value//'"'
+        if (error /= '' .or. bytes < least) then
+            error = name//' takes '//decimal(least)//' to '//decimal(most)//' bytes, as 65536, ' &
+                //'64KiB, 4MiB or 1GiB, not "'//value//'"'
         end if
-    end subroutine parse_transfer
+    end subroutine parse_size
+
+    !> A pool or target, which becomes the name of a directory.
+    subroutine check_name(name, value, error)
+        character(*), intent(in) :: name, value
+        character(:), allocatable, intent(inout) :: error
+
+        character(*), parameter :: allowed = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' &
+            //'abcdefghijklmnopqrstuvwxyz0123456789_-.'
+
+        if (len(value) > name_length .or. verify(value, allowed) > 0) then
+            error = name//' takes names of at most '//decimal(name_length) &
+                //' of A-Z a-z 0-9 _ - ., not "'//value//'"'
+        end if
+    end subroutine check_name
+
+    !> A first word that is no option would be a file of the user's, and be laid out as well.
+    subroutine parse_setstripe(name, value, words, error)
+        character(*), intent(in) :: name, value
+        character(*), intent(out) :: words
+        character(:), allocatable, intent(inout) :: error
+
+        words = adjustl(value)
+        if (words(1:1) /= '-' .or. len(value) > len(words)) then
+            error = name//' takes at most '//decimal(len(words))//' characters of options for ' &
+                //'`lfs setstripe`, such as "-c 4 -S 1M", not "'//value//'"'
+        end if
+    end subroutine parse_setstripe
 
     !> MPI takes blanks around a hint off, and aborts the run for one that is empty or too long.
     subroutine add_hint(name, value, hints, error)
@@ -439,7 +529,7 @@ contains
     !> A comma list of names, each once; whether they exist is the caller's to say.
     subroutine parse_list(name, value, names, error)
         character(*), intent(in) :: name, value
-        character(8), allocatable, intent(out) :: names(:)
+        character(*), allocatable, intent(out) :: names(:)
         character(:), allocatable, intent(inout) :: error
 
         character(:), allocatable :: item, rest
@@ -459,7 +549,7 @@ contains
                 error = name//' names "'//item//'" twice'
             end if
             if (error /= '') return
-            names = [character(8) :: names, item]
+            names = [character(len(names)) :: names, item]
         end do
     end subroutine parse_list
 

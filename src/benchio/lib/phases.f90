@@ -14,14 +14,15 @@ module benchio_phases
     use benchio_failure, only: agree, exit_io, failure
     use benchio_gather, only: move_gathered
     use benchio_layout, only: file_share
-    use benchio_posix, only: remove_file
+    use benchio_posix, only: names_error, probe_write, remove_file
     use benchio_raw_file, only: raw_file
     use benchio_settings, only: io_settings
+    use benchio_text, only: decimal
     use benchio_watchdog, only: watchdog
     implicit none (type, external)
     private
 
-    public :: gather_times, meet, timed_move, timed_sync, timed_unlink
+    public :: gather_times, look_closer, meet, timed_move, timed_sync, timed_unlink
 
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
         phase_read = 4, phase_flush = 5, phase_close = 6, phase_sync = 7, phase_unlink = 8, &
@@ -49,6 +50,7 @@ module benchio_phases
     !> What is to be done with which file, by this rank.
     type, public :: file_task
         character(:), allocatable :: path
+        logical :: writes = .false.                 !! it, or reads what was written
         type(file_share) :: share
         type(io_settings) :: settings
         type(watchdog) :: watchdog
@@ -112,8 +114,29 @@ contains
 
         self%ended(phase) = now() - self%zero
         if (.not. takes_part) self%begun(phase) = -1
+        call look_closer(task, error)
         call meet(task%watchdog, comm, error)
     end subroutine finish
+
+    !> Says what a small write meets beside a file that this rank has failed to write: MPI-IO, and
+    !> the libraries above it, know an I/O error but not which. Should that hang, the watchdog still
+    !> says the failure.
+    subroutine look_closer(task, error)
+        type(file_task), intent(inout) :: task
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: met
+
+        if (.not. task%writes .or. error%status /= exit_io) return
+        if (names_error(error%message)) return
+        call task%watchdog%watch_failed(error)
+        call probe_write(task%path//'.probe'//decimal(error%rank), met)
+        if (met /= '') then
+            error%message = error%message//'; a small write beside it fails as well: '//met
+        else
+            error%message = error%message//'; a small write beside it succeeds'
+        end if
+    end subroutine look_closer
 
     !> Collective: the ranks agree. Until then a rank may wait for one that hangs, and so it may
     !> after that, before the next phase.

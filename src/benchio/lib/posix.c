@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,13 +14,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 extern char **environ;
 
-/* Filesystem magic number and bytes free for this user at path. */
-int benchio_statfs(const char *path, int64_t *magic, int64_t *free_bytes)
+/* Filesystem magic number, bytes free for this user, and bytes of a block at path. */
+int benchio_statfs(const char *path, int64_t *magic, int64_t *free_bytes, int64_t *block_bytes)
 {
     struct statfs fs;
 
@@ -27,7 +29,54 @@ int benchio_statfs(const char *path, int64_t *magic, int64_t *free_bytes)
         return errno;
     *magic = (int64_t)(uint32_t)fs.f_type; /* some kernels sign-extend it */
     *free_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize;
+    *block_bytes = (int64_t)fs.f_bsize;
     return 0;
+}
+
+/* What the mount table says of the filesystem of an absolute path without links: its type, and
+ * "source type options", each cut to size; empty if it says nothing. Of the mount points above the
+ * path the longest counts, and of equal ones the last, which hides the others. */
+void benchio_mounted(const char *path, char *type, char *entry, int32_t size)
+{
+    FILE *table = setmntent("/proc/self/mounts", "r");
+    const struct mntent *mount;
+    size_t longest = 0;
+
+    type[0] = entry[0] = '\0';
+    if (table == NULL)
+        return;
+    while ((mount = getmntent(table)) != NULL) {
+        size_t length = strlen(mount->mnt_dir);
+
+        if (length == 1)
+            length = 0; /* the root, which is above all */
+        if (length < longest || strncmp(path, mount->mnt_dir, length) != 0)
+            continue;
+        if (path[length] != '/' && path[length] != '\0')
+            continue;
+        longest = length;
+        snprintf(type, (size_t)size, "%s", mount->mnt_type);
+        snprintf(entry, (size_t)size, "%s %s %s", mount->mnt_fsname, mount->mnt_type,
+                 mount->mnt_opts);
+    }
+    endmntent(table);
+}
+
+/* An extended attribute of a file or directory; length 0 if it has none. */
+int benchio_get_attribute(const char *path, const char *name, void *bytes, int32_t size,
+                          int32_t *length)
+{
+    ssize_t found = lgetxattr(path, name, bytes, (size_t)size);
+
+    *length = found < 0 ? 0 : (int32_t)found;
+    if (found >= 0 || errno == ENODATA || errno == ENOTSUP)
+        return 0;
+    return errno;
+}
+
+int benchio_set_attribute(const char *path, const char *name, const char *value)
+{
+    return lsetxattr(path, name, value, strlen(value), 0) == 0 ? 0 : errno;
 }
 
 int benchio_file_size(const char *path, int64_t *bytes)
@@ -58,6 +107,12 @@ int benchio_remove(const char *path)
 int benchio_make_directory(const char *path)
 {
     return mkdir(path, 0700) == 0 ? 0 : errno;
+}
+
+/* A directory for this user alone from now on. */
+int benchio_make_private(const char *path)
+{
+    return chmod(path, 0700) == 0 ? 0 : errno;
 }
 
 int benchio_remove_directory(const char *path)
@@ -247,6 +302,37 @@ int benchio_probe_file(const char *path)
         return -fd;
     close(fd);
     return benchio_remove(temporary);
+}
+
+/* What a small write meets in a new file at path: 0 or errno. The file has lost its name before it is
+ * written, so that nothing is left of it even if the write never returns. */
+int benchio_probe_write(const char *path)
+{
+    static char block[1 << 20];
+    int error, fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return errno;
+    unlink(path);
+    error = write_all(fd, block, sizeof block);
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
+/* Whether a message says itself which of these errors a write has met. */
+int benchio_names_error(const char *message)
+{
+    static const int errors[] = {EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM,
+                                 EROFS, ESTALE};
+    char text[256];
+
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        benchio_strerror(errors[i], text, sizeof text);
+        if (strstr(message, text) != NULL)
+            return 1;
+    }
+    return 0;
 }
 
 void benchio_exit(int status)

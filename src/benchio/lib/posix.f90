@@ -3,24 +3,58 @@
 !>
 !> Every procedure that can fail returns an error text, which is empty on success.
 module benchio_posix
-    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_null_char
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
+    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_int8_t, &
+        c_null_char
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, int8, output_unit
     implicit none (type, external)
     private
 
     public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
-    public :: filesystem_facts, first_entry, fortran_text, interrupted, look_for, make_directory
-    public :: peak_rss, probe_file, random_digits, real_path, remove_directory, remove_file
+    public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
+    public :: make_directory, make_private, names_error, peak_rss, probe_file, probe_write
+    public :: random_digits, real_path, remove_directory, remove_file, set_attribute
     public :: sleep_seconds, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
 
+    !> What is known of the filesystem of a directory.
+    type, public :: mounted_filesystem
+        integer(int64) :: magic = 0                 !! of statfs
+        integer(int64) :: free_bytes = 0            !! for this user
+        integer(int64) :: block_bytes = 0
+        character(:), allocatable :: type           !! in the mount table; empty: not found
+        character(:), allocatable :: entry          !! there: source, type and options
+    end type mounted_filesystem
+
     interface
-        integer(c_int) function c_statfs(path, magic, free_bytes) bind(C, name='benchio_statfs')
+        integer(c_int) function c_statfs(path, magic, free_bytes, block_bytes) &
+            bind(C, name='benchio_statfs')
             import :: c_char, c_int, c_int64_t
             character(kind=c_char), intent(in) :: path(*)
-            integer(c_int64_t), intent(out) :: magic, free_bytes
+            integer(c_int64_t), intent(out) :: magic, free_bytes, block_bytes
         end function c_statfs
+
+        subroutine c_mounted(path, type, entry, size) bind(C, name='benchio_mounted')
+            import :: c_char, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            character(kind=c_char), intent(out) :: type(*), entry(*)
+            integer(c_int32_t), value :: size
+        end subroutine c_mounted
+
+        integer(c_int) function c_get_attribute(path, name, bytes, size, length) &
+            bind(C, name='benchio_get_attribute')
+            import :: c_char, c_int, c_int32_t, c_int8_t
+            character(kind=c_char), intent(in) :: path(*), name(*)
+            integer(c_int8_t), intent(out) :: bytes(*)
+            integer(c_int32_t), value :: size
+            integer(c_int32_t), intent(out) :: length
+        end function c_get_attribute
+
+        integer(c_int) function c_set_attribute(path, name, value) &
+            bind(C, name='benchio_set_attribute')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*), name(*), value(*)
+        end function c_set_attribute
 
         integer(c_int) function c_file_size(path, bytes) bind(C, name='benchio_file_size')
             import :: c_char, c_int, c_int64_t
@@ -43,6 +77,11 @@ module benchio_posix
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*)
         end function c_make_directory
+
+        integer(c_int) function c_make_private(path) bind(C, name='benchio_make_private')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_make_private
 
         integer(c_int) function c_remove_directory(path) &
             bind(C, name='benchio_remove_directory')
@@ -119,6 +158,16 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*)
         end function c_probe_file
 
+        integer(c_int) function c_probe_write(path) bind(C, name='benchio_probe_write')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_probe_write
+
+        integer(c_int) function c_names_error(message) bind(C, name='benchio_names_error')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: message(*)
+        end function c_names_error
+
         subroutine c_exit(status) bind(C, name='benchio_exit')
             import :: c_int
             integer(c_int), value :: status
@@ -132,14 +181,44 @@ module benchio_posix
 
 contains
 
-    !> What statfs says of a path: the magic number, and the bytes that are free for this user.
-    subroutine filesystem_facts(path, magic, free_bytes, error)
-        character(*), intent(in) :: path
-        integer(int64), intent(out) :: magic, free_bytes
+    !> What statfs and the mount table say of a path.
+    subroutine filesystem_facts(path, mounted, error)
+        character(*), intent(in) :: path            !! absolute, without links
+        type(mounted_filesystem), intent(out) :: mounted
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_statfs(path//c_null_char, magic, free_bytes))
+        character(kind=c_char) :: entry(text_size), type(text_size)
+
+        call c_mounted(path//c_null_char, type, entry, int(text_size, c_int32_t))
+        mounted%type = fortran_text(type)
+        mounted%entry = fortran_text(entry)
+        error = text_of(c_statfs(path//c_null_char, mounted%magic, mounted%free_bytes, &
+            mounted%block_bytes))
     end subroutine filesystem_facts
+
+    !> An extended attribute of a file or directory, of no bytes where it has none of the name.
+    subroutine get_attribute(path, name, bytes, error)
+        character(*), intent(in) :: path, name
+        integer(int8), allocatable, intent(out) :: bytes(:)
+        character(:), allocatable, intent(out) :: error
+
+        integer, parameter :: largest = 65536       ! Linux: XATTR_SIZE_MAX
+        integer(c_int8_t), allocatable :: buffer(:)
+        integer(c_int32_t) :: length
+
+        allocate (buffer(largest))
+        error = text_of(c_get_attribute(path//c_null_char, name//c_null_char, buffer, &
+            size(buffer, kind=c_int32_t), length))
+        bytes = buffer(:length)
+    end subroutine get_attribute
+
+    !> Sets an extended attribute of a file or directory.
+    subroutine set_attribute(path, name, value, error)
+        character(*), intent(in) :: path, name, value
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_set_attribute(path//c_null_char, name//c_null_char, value//c_null_char))
+    end subroutine set_attribute
 
     !> The size of a file in bytes.
     subroutine file_size(path, bytes, error)
@@ -178,6 +257,14 @@ contains
 
         error = text_of(c_make_directory(path//c_null_char))
     end subroutine make_directory
+
+    !> Lets nobody but this user into a directory.
+    subroutine make_private(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_make_private(path//c_null_char))
+    end subroutine make_private
 
     !> Removes an empty directory.
     subroutine remove_directory(path, error)
@@ -235,6 +322,21 @@ contains
 
         error = text_of(c_probe_file(path//c_null_char))
     end subroutine probe_file
+
+    !> What a write of 1 MiB to a new file at this path meets; empty: it succeeds. Leaves nothing.
+    subroutine probe_write(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_probe_write(path//c_null_char))
+    end subroutine probe_write
+
+    !> Whether a message has the system's own words for what keeps a file from being written.
+    logical function names_error(message)
+        character(*), intent(in) :: message
+
+        names_error = c_names_error(message//c_null_char) /= 0
+    end function names_error
 
     !> The index-th "NAME=value" of the environment, index from 0; empty past the last.
     function environment_entry(index) result(entry)

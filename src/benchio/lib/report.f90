@@ -3,10 +3,11 @@ module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
     use benchio_phases, only: phase_names, phases, rate_stable, rate_total
     use benchio_registry, only: backend_names, library_version
-    use benchio_result, only: case_index, measured_rates, run_result
+    use benchio_result, only: case_index, measured_rates, measured_rounds, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents
     use benchio_version, only: version
+    use benchio_witness, only: testimony
     implicit none (type, external)
     private
 
@@ -22,7 +23,7 @@ contains
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        integer :: backend, operation, phase
+        integer :: backend, operation, phase, t
 
         associate (plan => run%plan, choice => run%choice)
             text = 'benchio '//version//', run '//choice%run_id//': '//run%place%path//' (' &
@@ -40,48 +41,79 @@ contains
             text = text//lf
             do operation = 1, size(choice%operations)
                 do backend = 1, size(choice%backends)
-                    text = text//case_line(run, trim(choice%operations(operation)), backend)//lf
+                    do t = 1, size(run%place%targets)
+                        text = text//case_line(run, trim(choice%operations(operation)), backend, &
+                            t)//lf
+                    end do
                 end do
             end do
             text = text//lf//'stable: total and the sync after it'//lf
+            do t = 1, size(run%place%targets)
+                associate (error => run%place%targets(t)%error)
+                    if (error%failed()) text = text//'target '//run%place%targets(t)%name &
+                        //' was left out from then on: '//error%line()//lf
+                end associate
+            end do
             do backend = 1, size(choice%backends)
                 text = text//witness_line(run, backend)//lf
             end do
         end associate
     end function table_text
 
-    function case_line(run, operation, backend) result(text)
+    function case_line(run, operation, backend, target) result(text)
         type(run_result), intent(in) :: run
         character(*), intent(in) :: operation
-        integer, intent(in) :: backend
+        integer, intent(in) :: backend, target
         character(:), allocatable :: text
 
         character(80) :: line
         real(real64), allocatable :: rate(:)
-        integer :: first, number, phase
+        integer, allocatable :: rounds(:)
+        integer :: number, phase
 
-        number = case_index(run%choice, operation, backend)
-        first = run%choice%warmup + 1
+        number = case_index(run%choice, operation, backend, target)
+        allocate (rounds, source=measured_rounds(run, number))
         line = operation//' '//run%choice%backends(backend)
         text = line(:14)
+        if (run%place%targets(target)%name /= '') text = text//run%place%targets(target)%name//' '
+        if (size(rounds) == 0) then
+            text = text//'failed'
+            return
+        end if
         rate = measured_rates(run, number, rate_total)
-        write (line, '(4f9.1)') minval(rate), median(rate), maxval(rate), sum(rate)/size(rate)
-        text = text//line(:36)
+        text = text//rate_text(minval(rate))//rate_text(median(rate))//rate_text(maxval(rate)) &
+            //rate_text(sum(rate)/size(rate))
         line = '        -'
-        if (run%records(number, 1)%times%has_rate(rate_stable)) then
-            write (line, '(f9.1)') median(measured_rates(run, number, rate_stable))
+        if (run%records(number, rounds(1))%times%has_rate(rate_stable)) then
+            line = rate_text(median(measured_rates(run, number, rate_stable)))
         end if
         text = text//line(:9)
         do phase = 1, phases
             if (.not. occurs(run, phase)) cycle
             line = '        -'
-            if (run%records(number, run%completed)%times%of_phase(phase)%occurs) then
-                write (line, '(f9.4)') median(run%records(number, first:run%completed)%times &
+            if (run%records(number, rounds(size(rounds)))%times%of_phase(phase)%occurs) then
+                write (line, '(f9.4)') median(run%records(number, rounds)%times &
                     %of_phase(phase)%window)
             end if
             text = text//line(:9)
         end do
     end function case_line
+
+    !> A rate in nine columns, with three digits that say something however slow it is.
+    pure function rate_text(rate) result(text)
+        real(real64), intent(in) :: rate
+        character(9) :: text
+
+        if (rate >= 10) then
+            write (text, '(f9.1)') rate
+        else if (rate >= 1) then
+            write (text, '(f9.2)') rate
+        else if (rate >= 0.1_real64) then
+            write (text, '(f9.3)') rate
+        else
+            write (text, '(es9.2)') rate
+        end if
+    end function rate_text
 
     !> Whether any case has a phase.
     pure logical function occurs(run, phase)
@@ -98,27 +130,43 @@ contains
         character(:), allocatable :: text
 
         character(16) :: percent
+        type(testimony), allocatable :: said(:)
         real(real64) :: largest
 
-        associate (said => run%records(backend, :run%completed)%witness)
-            text = trim(run%choice%backends(backend)) &
-                //': every byte of every round is as written: read back '
-            if (any(said%is_through_library)) then
-                text = text//'through the library'
-            else
-                text = text//'by pread'
-            end if
-            largest = maxval(said%page_cache_fraction)
-            if (all(said%is_direct)) then
-                text = text//', past the page cache'
-            else if (any(said%page_cache_fraction < 0)) then
-                text = text//', whether from a page cache is not known'
-            else
-                write (percent, '(f8.1)') 100*largest
-                text = text//', '//trim(adjustl(percent))//' % of it from the page cache'
-            end if
-        end associate
+        allocate (said, source=testimonies(run, backend))
+        text = trim(run%choice%backends(backend)) &
+            //': every byte of every round is as written: read back '
+        if (any(said%is_through_library)) then
+            text = text//'through the library'
+        else
+            text = text//'by pread'
+        end if
+        largest = maxval(said%page_cache_fraction)
+        if (all(said%is_direct)) then
+            text = text//', past the page cache'
+        else if (any(said%page_cache_fraction < 0)) then
+            text = text//', whether from a page cache is not known'
+        else
+            write (percent, '(f8.1)') 100*largest
+            text = text//', '//trim(adjustl(percent))//' % of it from the page cache'
+        end if
     end function witness_line
+
+    !> What the witness said of a backend's files in all rounds, on all targets.
+    function testimonies(run, backend) result(said)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: backend
+        type(testimony), allocatable :: said(:)
+
+        integer :: first
+
+        associate (targets => size(run%place%targets))
+            first = case_index(run%choice, trim(run%choice%operations(1)), backend, 1)
+            associate (records => run%records(first:first + targets - 1, :run%completed))
+                said = pack(records%witness, records%round > 0)
+            end associate
+        end associate
+    end function testimonies
 
     function writers_text(run) result(text)
         type(run_result), intent(in) :: run
@@ -146,7 +194,7 @@ contains
                 //'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'memory per rank  '//mib_text(block%field_bytes()) &
                 //' for the array on rank 0, plus the libraries'' buffers'//lf &
-                //'free             '//mib_text(run%place%free_bytes)//' in '//run%place%path &
+                //'free             '//mib_text(run%place%mounted%free_bytes)//' in '//run%place%path &
                 //' ('//run%place%filesystem//')'//lf
         end associate
     end function plan_text

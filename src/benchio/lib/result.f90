@@ -7,26 +7,26 @@ module benchio_result
     use mpi_f08, only: MPI_Comm, MPI_DOUBLE_PRECISION, MPI_Gather
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_ok, exit_time_limit, failure
+    use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
     use benchio_layout, only: layout
     use benchio_options, only: options
     use benchio_phases, only: timing
     use benchio_posix, only: peak_rss
-    use benchio_run_directory, only: target_directory
+    use benchio_run_directory, only: run_place
     use benchio_settings, only: hint
-    use benchio_striping, only: striping
     use benchio_witness, only: testimony
     implicit none (type, external)
     private
 
     public :: case_index, contiguous_bytes, gather_memory, has_cases, is_cache_suspect, &
-        measured_rates
+        measured_rates, measured_rounds
 
     real(real64), parameter :: mib = 2.0_real64**20
 
     !> One write or read of all files by one backend, witnessed.
     type, public :: repetition
-        integer :: round = 0, position = 0
+        integer :: round = 0, position = 0          !! round 0: none, its target has failed
         logical :: is_warmup = .false.
         character(:), allocatable :: started        !! date and time, UTC
         type(timing) :: times
@@ -39,20 +39,19 @@ module benchio_result
         character(:), allocatable :: collective_metadata
         character(:), allocatable :: collective         !! in writing
         character(:), allocatable :: collective_read
-        type(striping) :: stripes
-        logical :: is_striped = .false.             !! stripes are known
+        type(file_layout) :: layout
         real(real64) :: page_cache_fraction = 0     !! of a read, the largest; < 0: not known
     end type observation
 
     !> Of one run, complete on rank 0.
     type, public :: run_result
         type(options) :: choice
-        type(target_directory) :: place
+        type(run_place) :: place
         type(layout) :: plan
         integer(int64) :: bytes = 0                         !! of all files, each round
         character(:), allocatable :: started                !! date and time, UTC
         character(256), allocatable :: host_of_rank(:)
-        type(observation), allocatable :: seen(:)           !! of each backend
+        type(observation), allocatable :: seen(:, :)        !! (backend, target)
         type(repetition), allocatable :: records(:, :)      !! (case, round)
         integer :: completed = 0                            !! rounds
         real(real64) :: field_mib = 0, peak_rss_mib = 0     !! of the rank that has most
@@ -79,17 +78,19 @@ contains
         run%peak_rank = maxloc(of_rank(2, :), dim=1) - 1
     end subroutine gather_memory
 
-    !> The number of a case, operations before backends; 0 if the operation is not measured.
-    pure integer function case_index(choice, operation, backend)
+    !> The number of a case, operations before backends before targets; 0 if the operation is not
+    !> measured.
+    pure integer function case_index(choice, operation, backend, target)
         type(options), intent(in) :: choice
         character(*), intent(in) :: operation
-        integer, intent(in) :: backend
+        integer, intent(in) :: backend, target
 
         integer :: at
 
         at = findloc(choice%operations == operation, .true., 1)
         case_index = 0
-        if (at > 0) case_index = (at - 1)*size(choice%backends) + backend
+        if (at > 0) case_index = ((at - 1)*size(choice%backends) + backend - 1) &
+            *max(1, size(choice%targets)) + target
     end function case_index
 
     !> A run that met its time limit keeps the rounds it completed, if one was measured.
@@ -103,13 +104,13 @@ contains
     !> Whether what was read may have come from a cache: unless the page caches were seen to be
     !> empty, and either the data came from another node or the filesystem has no cache but the
     !> kernel's.
-    pure logical function is_cache_suspect(run, backend)
+    pure logical function is_cache_suspect(run, backend, target)
         type(run_result), intent(in) :: run
-        integer, intent(in) :: backend
+        integer, intent(in) :: backend, target
 
         real(real64), parameter :: negligible = 0.01_real64
 
-        associate (in_memory => run%seen(backend)%page_cache_fraction)
+        associate (in_memory => run%seen(backend, target)%page_cache_fraction)
             is_cache_suspect = in_memory < 0 .or. in_memory > negligible &
                 .or. (run%plan%other_node_fraction < 1.0_real64 &
                 .and. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs'))
@@ -128,7 +129,7 @@ contains
         contiguous_bytes = contiguous_bytes*block%extent(3)
     end function contiguous_bytes
 
-    !> A rate of a case in each of the measured rounds, MiB/s.
+    !> A rate of a case in each of its measured rounds, MiB/s.
     pure function measured_rates(run, number, rate) result(values)
         type(run_result), intent(in) :: run
         integer, intent(in) :: number, rate
@@ -136,7 +137,22 @@ contains
 
         integer :: i
 
-        values = [(run%records(number, i)%times%rate(rate), i=run%choice%warmup + 1, run%completed)]
+        associate (measured => measured_rounds(run, number))
+            values = [(run%records(number, measured(i))%times%rate(rate), i=1, size(measured))]
+        end associate
     end function measured_rates
+
+    !> The rounds in which a case was measured: all that are complete, but those in which its target
+    !> had failed.
+    pure function measured_rounds(run, number) result(rounds)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: number
+        integer, allocatable :: rounds(:)
+
+        integer :: i
+
+        rounds = [(i, i=run%choice%warmup + 1, run%completed)]
+        rounds = pack(rounds, run%records(number, rounds)%round > 0)
+    end function measured_rounds
 
 end module benchio_result

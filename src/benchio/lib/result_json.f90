@@ -1,7 +1,8 @@
-!> The result of a run as benchio.result/2, a JSON text.
+!> The result of a run as benchio.result/3, a JSON text.
 module benchio_result_json
     use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64, real64
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
+    use benchio_file_layout, only: component, file_layout, layout_request, unset
     use benchio_json_writer, only: json_writer
     use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
     use benchio_posix, only: environment_entry
@@ -9,7 +10,6 @@ module benchio_result_json
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
         repetition, run_result
     use benchio_settings, only: hint
-    use benchio_striping, only: striping, unset
     use benchio_version, only: version
     use benchio_witness, only: testimony
     implicit none (type, external)
@@ -31,10 +31,10 @@ contains
         character(:), allocatable :: text
 
         type(json_writer) :: json
-        integer :: i, j
+        integer :: i, j, t
 
         call json%open_object()
-        call json%add('benchio.result/2', 'schema')
+        call json%add('benchio.result/3', 'schema')
         call json%add(status_name(run), 'status')
         call add_error(json, run%error)
         call json%add(run%started, 'started')
@@ -55,7 +55,9 @@ contains
         if (has_cases(run)) then
             do j = 1, size(run%choice%operations)
                 do i = 1, size(run%choice%backends)
-                    call add_case(json, run, trim(run%choice%operations(j)), i)
+                    do t = 1, size(run%place%targets)
+                        call add_case(json, run, trim(run%choice%operations(j)), i, t)
+                    end do
                 end do
             end do
         end if
@@ -157,7 +159,10 @@ contains
             call json%open_object('filesystem')
             call json%add(place%filesystem, 'type')
             call json%add(place%magic, 'magic')
-            call json%add(place%free_bytes, 'free_bytes')
+            call add_text(json, place%mounted%type, 'mount_type')
+            call json%add(place%mounted%free_bytes, 'free_bytes')
+            call add_number(json, merge(int(place%mdt_index, int64), unset, &
+                place%mdt_index >= 0), 'mdt_index')
             call json%close_object()
             call json%open_array('operations')
             do i = 1, size(choice%operations)
@@ -219,31 +224,42 @@ contains
         call json%close_array()
     end subroutine add_hosts
 
-    !> The next element of the array of cases: one operation of one backend.
-    subroutine add_case(json, run, operation, backend)
+    !> The next element of the array of cases: one operation of one backend on one target.
+    subroutine add_case(json, run, operation, backend, target)
         type(json_writer), intent(inout) :: json
         type(run_result), intent(in) :: run
         character(*), intent(in) :: operation
-        integer, intent(in) :: backend
+        integer, intent(in) :: backend, target
 
         integer :: number, round
 
-        number = case_index(run%choice, operation, backend)
+        number = case_index(run%choice, operation, backend, target)
         call json%open_object()
         call json%add(operation, 'operation')
         call json%add(trim(run%choice%backends(backend)), 'backend')
-        call add_settings(json, run, operation, backend)
+        associate (where => run%place%targets(target))
+            if (where%name == '') then
+                call json%null('target')
+            else
+                call json%open_object('target')
+                call json%add(where%name, 'name')
+                call add_error(json, where%error)
+                call json%close_object()
+            end if
+        end associate
+        call add_settings(json, run, operation, backend, target)
         if (operation == 'read') then
             call json%open_object('cache')
             call json%add(run%plan%other_node_fraction, 'other_node_fraction')
-            call add_known(json, run%seen(backend)%page_cache_fraction, 'page_cache_fraction')
-            call json%add(is_cache_suspect(run, backend), 'suspect')
+            call add_known(json, run%seen(backend, target)%page_cache_fraction, 'page_cache_fraction')
+            call json%add(is_cache_suspect(run, backend, target), 'suspect')
             call json%close_object()
         else
             call json%null('cache')
         end if
         call json%open_array('repetitions')
         do round = 1, run%completed
+            if (run%records(number, round)%round == 0) cycle
             call add_repetition(json, run, run%records(number, round))
         end do
         call json%close_array()
@@ -251,13 +267,14 @@ contains
     end subroutine add_case
 
     !> Asked for, repeated by the library, and seen to be so.
-    subroutine add_settings(json, run, operation, backend)
+    subroutine add_settings(json, run, operation, backend, target)
         type(json_writer), intent(inout) :: json
         type(run_result), intent(in) :: run
         character(*), intent(in) :: operation
-        integer, intent(in) :: backend
+        integer, intent(in) :: backend, target
 
-        associate (choice => run%choice, seen => run%seen(backend))
+        associate (choice => run%choice, seen => run%seen(backend, target), &
+            where => run%place%targets(target))
             call json%open_object('hints')
             call add_hints(json, choice%settings%hints, 'requested')
             if (size(seen%hints) > 0) then
@@ -284,10 +301,16 @@ contains
             call json%null('observed')
             call json%close_object()
 
-            call json%open_object('striping')
-            call add_stripes(json, choice%stripes, choice%stripes%is_set(), 'requested')
-            call json%null('echoed')
-            call add_stripes(json, seen%stripes, seen%is_striped, 'observed')
+            call json%open_object('layout')
+            call add_request(json, where%request)
+            if (where%echoed%stripe_count == unset) then
+                call json%null('echoed')
+            else
+                call json%open_object('echoed')
+                call add_stripes(json, where%echoed)
+                call json%close_object()
+            end if
+            call add_layout(json, seen%layout)
             call json%close_object()
         end associate
     end subroutine add_settings
@@ -306,36 +329,80 @@ contains
         call json%close_object()
     end subroutine add_hints
 
-    subroutine add_stripes(json, stripes, known, key)
+    !> What was asked for. A target is one stripe of a file; on CephFS its pool.
+    subroutine add_request(json, request)
         type(json_writer), intent(inout) :: json
-        type(striping), intent(in) :: stripes
-        logical, intent(in) :: known
-        character(*), intent(in) :: key
+        type(layout_request), intent(in) :: request
 
-        if (.not. known) then
-            call json%null(key)
+        if (.not. request%is_set()) then
+            call json%null('requested')
             return
         end if
-        call json%open_object(key)
-        call add_if_set(stripes%count, 'count')
-        call add_if_set(stripes%size, 'size')
-        call add_if_set(stripes%offset, 'offset')
+        call json%open_object('requested')
+        if (request%target /= '') then
+            call json%add(1, 'stripe_count')
+        else
+            call add_number(json, request%stripe_count, 'stripe_count')
+        end if
+        call add_number(json, request%stripe_size, 'stripe_size')
+        call add_text(json, trim(request%pool), 'pool')
+        call add_text(json, trim(request%setstripe), 'setstripe')
         call json%close_object()
+    end subroutine add_request
 
-    contains
+    !> The layout that was observed, with that of the component that holds the data first.
+    subroutine add_layout(json, found)
+        type(json_writer), intent(inout) :: json
+        type(file_layout), intent(in) :: found
 
-        subroutine add_if_set(number, name)
-            integer(int64), intent(in) :: number
-            character(*), intent(in) :: name
+        integer :: i
 
-            if (number == unset) then
-                call json%null(name)
-            else
-                call json%add(number, name)
-            end if
-        end subroutine add_if_set
+        if (.not. found%is_known) then
+            call json%null('observed')
+            return
+        end if
+        call json%open_object('observed')
+        call add_stripes(json, found%holder)
+        call json%add(found%holder%osts, 'osts')
+        call json%open_array('components')
+        do i = 1, size(found%components)
+            associate (one => found%components(i))
+                call json%open_object()
+                call json%add(one%first_byte, 'first_byte')
+                call add_number(json, one%end_byte, 'end_byte')
+                call json%add(trim(one%pattern), 'pattern')
+                call add_stripes(json, one)
+                call json%add(one%osts, 'osts')
+                call json%add(one%is_instantiated, 'is_instantiated')
+                call json%close_object()
+            end associate
+        end do
+        call json%close_array()
+        call add_text(json, found%said, 'said')
+        call json%close_object()
+    end subroutine add_layout
 
+    subroutine add_stripes(json, stripes)
+        type(json_writer), intent(inout) :: json
+        type(component), intent(in) :: stripes
+
+        call add_number(json, stripes%stripe_count, 'stripe_count')
+        call add_number(json, stripes%stripe_size, 'stripe_size')
+        call add_text(json, trim(stripes%pool), 'pool')
     end subroutine add_stripes
+
+    !> A number; null if it is unset.
+    subroutine add_number(json, number, key)
+        type(json_writer), intent(inout) :: json
+        integer(int64), intent(in) :: number
+        character(*), intent(in) :: key
+
+        if (number == unset) then
+            call json%null(key)
+        else
+            call json%add(number, key)
+        end if
+    end subroutine add_number
 
     subroutine add_repetition(json, run, record)
         type(json_writer), intent(inout) :: json

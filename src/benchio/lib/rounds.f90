@@ -6,15 +6,16 @@ module benchio_rounds
     use mpi_f08, only: MPI_Allreduce, MPI_INTEGER, MPI_MAX
     use benchio_backend, only: backend
     use benchio_clock, only: now
-    use benchio_failure, only: agree, exit_internal, exit_time_limit, exit_verification, failure
+    use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
+        failure
+    use benchio_file_layout, only: check_layout
     use benchio_layout, only: file_share
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
     use benchio_phases, only: file_task, gather_times, meet, phase_total, stopwatch, timed_move, &
         timed_sync, timed_unlink
-    use benchio_posix, only: interrupted, remove_file, sleep_seconds, utc_now
+    use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
     use benchio_registry, only: backend_item
     use benchio_result, only: case_index, repetition, run_result
-    use benchio_striping, only: check_striping
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
     use benchio_witness, only: check_size, confirm_bytes, drop_pages, fraction_in_memory, &
@@ -33,21 +34,38 @@ contains
 
         real(real64), allocatable, target :: storage(:)
         real(real64) :: start
-        integer :: i, position, round, last_round
+        integer :: at, i, last_round, position, round, t, turn
 
         start = now()
         last_round = run%choice%warmup + run%choice%repeats
-        allocate (run%seen(size(methods)))
-        allocate (run%records(size(methods)*size(run%choice%operations), 0))
+        allocate (run%seen(size(methods), size(run%place%targets)))
+        do t = 1, size(run%place%targets)   ! one that fails at once is never looked at
+            do i = 1, size(methods)
+                run%seen(i, t)%hints = methods(i)%method%echoed_hints
+                run%seen(i, t)%collective_metadata = ''
+                run%seen(i, t)%collective = ''
+                run%seen(i, t)%collective_read = ''
+            end do
+        end do
+        allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
         call allocate_storage(run, storage)
         if (run%error%failed()) return
+        call end_without_target(run)
 
         do round = 1, last_round
+            if (run%error%failed()) return
             if (run%plan%rank == 0) call make_room(run, round)
-            do position = 1, size(methods)
-                i = 1 + mod(round + position - 2, size(methods))
-                call run_backend(run, methods(i)%method, i, round, position, storage)
-                if (run%error%failed()) return
+            position = 0
+            do turn = 1, size(run%place%targets)
+                t = rotated(turn, size(run%place%targets), round)
+                do at = 1, size(methods)
+                    position = position + 1
+                    if (run%place%targets(t)%error%failed()) cycle
+                    i = rotated(at, size(methods), round)
+                    call run_backend(run, methods(i)%method, i, t, round, position, storage)
+                    call set_aside(run, t)
+                    if (run%error%failed()) return
+                end do
             end do
             run%completed = round
             if (run%plan%rank == 0) call report_progress(run, round, last_round)
@@ -60,6 +78,39 @@ contains
             end if
         end do
     end subroutine run_rounds
+
+    !> Which of n comes at a place of a round: each begins one in n rounds.
+    pure integer function rotated(place, n, round)
+        integer, intent(in) :: place, n, round
+
+        rotated = 1 + mod(round + place - 2, n)
+    end function rotated
+
+    !> Of several targets one that failed is left out from now on, and the run goes on while there
+    !> is another. Wrong data are never only a target's: they end the run.
+    subroutine set_aside(run, t)
+        type(run_result), intent(inout) :: run
+        integer, intent(in) :: t
+
+        if (run%error%status /= exit_io .or. size(run%choice%targets) == 0) return
+        run%place%targets(t)%error = run%error
+        run%error = failure()
+        call end_without_target(run)
+    end subroutine set_aside
+
+    !> A run of which every target has failed has failed, as the first of them did.
+    subroutine end_without_target(run)
+        type(run_result), intent(inout) :: run
+
+        integer :: t
+
+        do t = 1, size(run%place%targets)
+            if (.not. run%place%targets(t)%error%failed()) return
+        end do
+        run%error = run%place%targets(1)%error
+        if (size(run%place%targets) > 1) run%error%message = 'every target has failed, this one: ' &
+            //run%error%message
+    end subroutine end_without_target
 
     !> Room for the records of a round. Only rank 0 keeps them, and there may be very many.
     subroutine make_room(run, round)
@@ -93,10 +144,10 @@ contains
     end subroutine allocate_storage
 
     !> Collective: one backend's turn in a round. A hang ends the run, whatever a rank is at.
-    subroutine run_backend(run, method, i, round, position, storage)
+    subroutine run_backend(run, method, i, t, round, position, storage)
         type(run_result), intent(inout) :: run
         class(backend), intent(inout) :: method
-        integer, intent(in) :: i                    !! number of the backend
+        integer, intent(in) :: i, t                 !! numbers of the backend and the target
         integer, intent(in) :: round, position      !! position in the round
         real(real64), intent(inout), contiguous, target :: storage(:)
 
@@ -107,14 +158,14 @@ contains
         written%position = position
         written%is_warmup = round <= run%choice%warmup
         was_read = written
-        writes = new_task(run, method, run%plan%own)
-        reads = new_task(run, method, run%plan%partners)
-        call use_files(run, method, i, round, storage, writes, reads, written, was_read)
+        writes = new_task(run, method, t, run%plan%own, .true.)
+        reads = new_task(run, method, t, run%plan%partners, .false.)
+        call use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
         call writes%watchdog%rest()
         if (run%error%failed() .or. run%plan%rank /= 0) return
         was_read%witness = written%witness
-        call keep(case_index(run%choice, 'write', i), written)
-        call keep(case_index(run%choice, 'read', i), was_read)
+        call keep(case_index(run%choice, 'write', i, t), written)
+        call keep(case_index(run%choice, 'read', i, t), was_read)
 
     contains
 
@@ -128,10 +179,10 @@ contains
     end subroutine run_backend
 
     !> Collective: writes the files, reads them, has the witness confirm them and removes them.
-    subroutine use_files(run, method, i, round, storage, writes, reads, written, was_read)
+    subroutine use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
         type(run_result), intent(inout) :: run
         class(backend), intent(inout) :: method
-        integer, intent(in) :: i, round
+        integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: writes, reads
         type(repetition), intent(inout) :: written, was_read
@@ -143,10 +194,10 @@ contains
         is_last = round == run%choice%warmup + run%choice%repeats
         written%started = utc_now()
         call write_file(run, method, round, storage, writes, times)
-        if (.not. run%error%failed()) call observe(run, method, i, round, writes)
+        if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call check_size(run%plan, writes, run%error)
-        if (case_index(run%choice, 'read', i) > 0 .and. .not. run%error%failed()) then
-            call read_file(run, method, i, round, storage, writes, reads, was_read)
+        if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
+            call read_file(run, method, i, t, round, storage, writes, reads, was_read)
         end if
         if (.not. run%error%failed()) then
             call confirm_bytes(method, run%plan, writes, reads, &
@@ -162,7 +213,7 @@ contains
             if (run%error%failed()) return
         end if
         call gather_times(times, writes%share, run%plan%comm, written%times)
-        is_last = is_last .and. written%position == size(run%choice%backends)
+        is_last = is_last .and. written%position == size(run%seen)
         if (run%choice%settle > 0 .and. .not. is_last) then
             call writes%watchdog%rest()
             call sleep_seconds(run%choice%settle)
@@ -170,15 +221,18 @@ contains
     end subroutine use_files
 
     !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
-    function new_task(run, method, share) result(task)
+    function new_task(run, method, t, share, writes) result(task)
         type(run_result), intent(in) :: run
         class(backend), intent(in) :: method
+        integer, intent(in) :: t                    !! number of the target
         type(file_share), intent(in) :: share
+        logical, intent(in) :: writes               !! the file, or reads it
         type(file_task) :: task
 
         character(:), allocatable :: made
 
-        task%path = run%place%path_of(method%name, method%extension, share%file, run%plan%files)
+        task%path = run%place%path_of(t, method%name, method%extension, share%file, run%plan%files)
+        task%writes = writes
         task%share = share
         task%settings = run%choice%settings
         task%comm = run%plan%comm
@@ -187,10 +241,10 @@ contains
 
         ! Whatever it works on, a hang must not leave the file that this rank has made.
         made = ''
-        if (run%plan%own%position == 0) made = run%place%path_of(method%name, method%extension, &
-            run%plan%own%file, run%plan%files)
+        if (run%plan%own%position == 0) made = run%place%path_of(t, method%name, &
+            method%extension, run%plan%own%file, run%plan%files)
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
-        call task%watchdog%guard(made, run%place%run_path)
+        call task%watchdog%guard(made, run%place%targets(t)%path, run%place%directories())
     end function new_task
 
     integer(int64) function key_of(run, method, round, share) result(key)
@@ -234,10 +288,10 @@ contains
 
     !> Collective: every rank reads the share of another, if possible of one on another node, after
     !> the kernel was asked to forget the files, and compares every bit.
-    subroutine read_file(run, method, i, round, storage, writes, reads, record)
+    subroutine read_file(run, method, i, t, round, storage, writes, reads, record)
         type(run_result), intent(inout) :: run
         class(backend), intent(inout) :: method
-        integer, intent(in) :: i, round
+        integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: writes, reads
         type(repetition), intent(inout) :: record
@@ -250,7 +304,7 @@ contains
         call drop_pages(run%plan, writes, reads, run%error)
         if (run%error%failed()) return
         in_memory = fraction_in_memory(pages_in_memory(reads), run%bytes, run%plan%comm)
-        associate (largest => run%seen(i)%page_cache_fraction)
+        associate (largest => run%seen(i, t)%page_cache_fraction)
             largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
         end associate
 
@@ -272,29 +326,42 @@ contains
             end if
         end associate
         call wait_for_others(reads, run%error)
-        run%seen(i)%collective_read = method%observed_collective
+        run%seen(i, t)%collective_read = method%observed_collective
         if (run%error%failed()) return
         call gather_times(times, reads%share, run%plan%comm, record%times)
     end subroutine read_file
 
-    !> Collective: what the library and the filesystem made of what was asked for. A file's striping
-    !> is looked at once a run: it is the run directory's, and asking costs the metadata server.
-    subroutine observe(run, method, i, round, task)
+    !> Collective: what the library and the filesystem made of what was asked for.
+    !>
+    !> Files are looked at once a run, for their layout is their directory's and asking costs the
+    !> metadata server; each of them where a layout was asked for, else the first. But a target may
+    !> be exchanged whenever it fills up or is taken out, so there it is looked at in every round.
+    subroutine observe(run, method, i, t, round, task)
         type(run_result), intent(inout) :: run
         class(backend), intent(in) :: method
-        integer, intent(in) :: i, round
-        type(file_task), intent(in) :: task
+        integer, intent(in) :: i, t, round
+        type(file_task), intent(inout) :: task
 
-        associate (seen => run%seen(i))
+        character(:), allocatable :: ignored
+        integer(int64) :: bytes
+        logical :: looks
+
+        associate (seen => run%seen(i, t), target => run%place%targets(t))
             seen%hints = method%echoed_hints
             seen%collective_metadata = method%echoed_collective_metadata
             seen%collective = method%observed_collective
-            if (round == 1 .and. task%share%position == 0) then
-                call check_striping(task%path, run%choice%stripes, seen%stripes, seen%is_striped, &
+            looks = round == 1 .or. target%name /= ''
+            if (.not. looks) return
+            call task%watchdog%watch('look at the layout')
+            looks = task%share%position == 0 .and. (target%request%is_set() &
+                .or. run%plan%rank == 0)
+            if (looks) then
+                call file_size(task%path, bytes, ignored)
+                call check_layout(run%place%keeper, task%path, bytes, target%request, seen%layout, &
                     run%error)
             end if
         end associate
-        call agree(run%error, run%plan%comm)
+        call meet(task%watchdog, run%plan%comm, run%error)
     end subroutine observe
 
     !> Collective: whether any rank knows a reason to begin no other round.
@@ -312,23 +379,29 @@ contains
         is_time_up = any_rank > 0
     end function is_time_up
 
-    !> One line a round on standard error: seconds from open to close.
+    !> One line a round on standard error: seconds from open to close, of all targets together.
     subroutine report_progress(run, round, last_round)
         type(run_result), intent(in) :: run
         integer, intent(in) :: round, last_round
 
-        integer :: i, operation
+        real(real64) :: seconds
+        integer :: i, number, operation, t
 
-        associate (choice => run%choice)
+        associate (choice => run%choice, targets => size(run%place%targets))
             write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
                 //decimal(last_round)//trim(merge(' (warm-up)', '          ', &
                 round <= choice%warmup))
             do operation = 1, size(choice%operations)
                 write (error_unit, '(a)', advance='no') '  '//trim(choice%operations(operation))
                 do i = 1, size(choice%backends)
+                    number = case_index(choice, trim(choice%operations(operation)), i, 1)
+                    seconds = 0
+                    do t = number, number + targets - 1
+                        if (run%records(t, round)%round > 0) seconds = seconds &
+                            + run%records(t, round)%times%of_phase(phase_total)%window
+                    end do
                     write (error_unit, '(2x,a,f9.3,a)', advance='no') trim(choice%backends(i)), &
-                        run%records((operation - 1)*size(choice%backends) + i, round)%times &
-                        %of_phase(phase_total)%window, ' s'
+                        seconds, ' s'
                 end do
             end do
         end associate

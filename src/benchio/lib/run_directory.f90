@@ -1,33 +1,48 @@
 !> The directory a run is given, and the one it makes in it for its files.
 !>
-!> All files are in a directory of the run's own, so that stripes are set on nothing of the user's
-!> and no file of another run or another program is ever met.
+!> All files are in a directory of the run's own, so that a layout is set on nothing of the user's
+!> and no file of another run or another program is ever met. Where storage targets are measured one
+!> by one, each has a directory of its own in that one.
 module benchio_run_directory
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
         MPI_LOGICAL, MPI_LOR
     use benchio_failure, only: agree, exit_internal, exit_io, failure
+    use benchio_file_layout, only: component, layout_keeper, layout_request
     use benchio_filesystem, only: filesystem_name, magic_text, name_listed
+    use benchio_other_layouts, only: choose_layout_keeper
     use benchio_posix, only: filesystem_facts, first_entry, look_for, make_directory, &
-        random_digits, real_path, remove_directory
-    use benchio_striping, only: set_striping, striping
+        mounted_filesystem, random_digits, real_path, remove_directory
     use benchio_text, only: decimal
     implicit none (type, external)
     private
 
-    public :: check_room, choose_run_id, inspect_target, make_run_directory, remove_run_directory
+    public :: check_room, choose_run_id, inspect_place, make_run_directory, remove_run_directory
 
+    !> A directory for files of one layout: the run's own, or one of several in it.
     type, public :: target_directory
+        character(:), allocatable :: name           !! of the storage target; empty: the run's own
+        character(:), allocatable :: path
+        type(layout_request) :: request
+        type(component) :: echoed                   !! of the layout, on rank 0
+        type(failure) :: error                      !! it failed, and no round goes to it any more
+    end type target_directory
+
+    type, public :: run_place
         character(:), allocatable :: path           !! absolute, without links
         character(:), allocatable :: filesystem     !! type by its name
         character(:), allocatable :: magic          !! the same as statfs says it
-        integer(int64) :: free_bytes = 0            !! for this user, seen by this rank
+        type(mounted_filesystem) :: mounted         !! seen by this rank
+        class(layout_keeper), allocatable :: keeper
         character(:), allocatable :: run_path       !! the run's own directory; empty: none is made
+        type(target_directory), allocatable :: targets(:)   !! at least one
+        integer :: mdt_index = -1                   !! Lustre's metadata target, on rank 0; or < 0
         logical :: is_made_here = .false.           !! this rank has made it
         logical :: is_node_local = .false.          !! each node has one of its own
     contains
+        procedure :: directories
         procedure :: path_of
-    end type target_directory
+    end type run_place
 
     !> Room for a library's headers beside the data.
     integer(int64), parameter :: header_bytes = 2_int64**20
@@ -35,16 +50,19 @@ module benchio_run_directory
 contains
 
     !> Collective: the directory must exist and be of an allowed type on every rank's own node,
-    !> where a mount may be missing and the directory below it be another filesystem.
-    subroutine inspect_target(directory, allowed, comm, place, error)
+    !> where a mount may be missing and the directory below it be another filesystem; and what is
+    !> asked for must be possible on it.
+    subroutine inspect_place(directory, allowed, requests, mdt_index, comm, place, error)
         character(*), intent(in) :: directory
         character(*), intent(in) :: allowed         !! comma list of filesystem names; empty: any
+        type(layout_request), intent(in) :: requests(:)     !! one, or one of each target
+        integer, intent(in) :: mdt_index            !! less than 0: none is asked for
         type(MPI_Comm), intent(in) :: comm
-        type(target_directory), intent(out) :: place
+        type(run_place), intent(out) :: place
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
-        integer(int64) :: magic
+        integer :: i
 
         place%run_path = ''
         call real_path(directory, place%path, message)
@@ -52,21 +70,31 @@ contains
             place%path = directory
             call error%set(exit_io, 'realpath', directory, message)
         end if
-        magic = 0
-        call filesystem_facts(directory, magic, place%free_bytes, message)
+        call filesystem_facts(place%path, place%mounted, message)
         if (message /= '') call error%set(exit_io, 'statfs', directory, message)
-        place%filesystem = filesystem_name(magic)
-        place%magic = magic_text(magic)
+        place%filesystem = filesystem_name(place%mounted%magic)
+        if (place%filesystem == 'unknown' .and. place%mounted%type /= '') then
+            place%filesystem = place%mounted%type
+        end if
+        place%magic = magic_text(place%mounted%magic)
         if (allowed /= '' .and. .not. name_listed(place%filesystem, allowed)) then
             call error%set(exit_io, 'statfs', place%path, 'filesystem is '//place%filesystem// &
                 ' ('//place%magic//'), not '//allowed)
         end if
+        call choose_layout_keeper(place%filesystem, place%mounted, place%keeper)
+        allocate (place%targets(size(requests)))
+        do i = 1, size(requests)
+            place%targets(i)%name = trim(requests(i)%target)
+            place%targets(i)%request = requests(i)
+            message = place%keeper%refusal(requests(i), mdt_index)
+            if (message /= '') call error%set(exit_io, 'layout', place%path, message)
+        end do
         call agree(error, comm)
-    end subroutine inspect_target
+    end subroutine inspect_place
 
     !> Collective: the files that are there at one time must fit.
     subroutine check_room(place, bytes, times, comm, error)
-        type(target_directory), intent(in) :: place
+        type(run_place), intent(in) :: place
         integer(int64), intent(in) :: bytes         !! of all files of a backend
         integer, intent(in) :: times                !! backends whose files are there at one time
         type(MPI_Comm), intent(in) :: comm
@@ -74,12 +102,12 @@ contains
 
         character(:), allocatable :: needed
 
-        if (bytes > (place%free_bytes - header_bytes)/times) then   ! all may be above 2^63
+        if (bytes > (place%mounted%free_bytes - header_bytes)/times) then   ! all may be above 2^63
             needed = 'more than 2^63 - 1'
             if (bytes <= (huge(bytes) - header_bytes)/times) needed = decimal(bytes*times &
                 + header_bytes)
             call error%set(exit_io, 'statfs', place%path, needed//' bytes needed, ' &
-                //decimal(place%free_bytes)//' free')
+                //decimal(place%mounted%free_bytes)//' free')
         end if
         call agree(error, comm)
     end subroutine check_room
@@ -108,28 +136,34 @@ contains
         run_id = digits
     end subroutine choose_run_id
 
-    !> Collective: rank 0 makes DIR/benchio.RUNID, which must not exist, and sets the stripes on it,
-    !> once. Where nodes do not see it, DIR is on storage of their own, and each makes one. After a
-    !> failure there is none.
-    subroutine make_run_directory(place, run_id, stripes, is_first_on_node, comm, error)
-        type(target_directory), intent(inout) :: place
+    !> Collective: rank 0 makes DIR/benchio.RUNID, which must not exist, and lays out its files, once.
+    !> Where nodes do not see it, DIR is on storage of their own, and each makes one. After a failure
+    !> there is none. Of several targets one that cannot be laid out fails for itself alone.
+    subroutine make_run_directory(place, run_id, mdt_index, is_first_on_node, comm, error)
+        type(run_place), intent(inout) :: place
         character(*), intent(in) :: run_id
-        type(striping), intent(in) :: stripes
+        integer, intent(in) :: mdt_index            !! less than 0: none is asked for
         logical, intent(in) :: is_first_on_node
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: ignored, message
-        integer :: rank
+        integer :: i, rank
         logical :: exists
 
         place%run_path = place%path//'/benchio.'//run_id
+        do i = 1, size(place%targets)
+            associate (target => place%targets(i))
+                target%path = place%run_path
+                if (target%name /= '') target%path = target%path//'/target.'//target%name
+            end associate
+        end do
         call MPI_Comm_rank(comm, rank)
         if (rank == 0) then
-            call make_directory(place%run_path, message)
+            call place%keeper%make_run_directory(place%run_path, mdt_index, message)
             place%is_made_here = message == ''
             if (place%is_made_here) then
-                call set_striping(place%run_path, stripes, place%filesystem, error)
+                place%mdt_index = place%keeper%mdt_index(place%run_path)
             else
                 call look_for(place%run_path, exists, ignored)
                 if (exists) message = 'exists already: another run has or had this --run-id'
@@ -137,6 +171,7 @@ contains
             end if
         end if
         call agree(error, comm)
+        if (.not. error%failed()) call lay_out_targets(place, comm, error)
         if (rank > 0 .and. is_first_on_node .and. .not. error%failed()) then
             call look_for(place%run_path, exists, message)
             if (message == '' .and. .not. exists) then
@@ -149,27 +184,74 @@ contains
         call MPI_Allreduce(place%is_made_here .and. rank > 0, place%is_node_local, 1, MPI_LOGICAL, &
             MPI_LOR, comm)
         if (.not. error%failed()) return
-        if (place%is_made_here) call remove_directory(place%run_path, ignored)
+        if (place%is_made_here) call remove_run_directory(place, ignored)
         place%run_path = ''
     end subroutine make_run_directory
+
+    !> Collective: rank 0 makes the directory of each target and lays out its files.
+    subroutine lay_out_targets(place, comm, error)
+        type(run_place), intent(inout) :: place
+        type(MPI_Comm), intent(in) :: comm
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        integer :: i, rank
+
+        call MPI_Comm_rank(comm, rank)
+        do i = 1, size(place%targets)
+            associate (target => place%targets(i))
+                if (rank == 0) then
+                    message = ''
+                    if (target%name /= '') call make_directory(target%path, message)
+                    if (message /= '') then
+                        call target%error%set(exit_io, 'mkdir', target%path, message)
+                    else if (target%request%is_set()) then
+                        call place%keeper%set(target%path, target%request, target%error)
+                        call place%keeper%echo(target%path, target%echoed)
+                    end if
+                end if
+                call agree(target%error, comm)
+                if (target%name == '') error = target%error
+            end associate
+        end do
+    end subroutine lay_out_targets
 
     !> After all files were removed, on a rank that has made the directory. The text is empty, or
     !> says why it failed: a file that is left, of a library or of somebody else, is named.
     subroutine remove_run_directory(place, text)
-        type(target_directory), intent(in) :: place
+        type(run_place), intent(in) :: place
         character(:), allocatable, intent(out) :: text
 
-        character(:), allocatable :: left
+        character(:), allocatable :: ignored, left
+        integer :: i
 
+        do i = 1, size(place%targets)
+            if (place%targets(i)%name /= '') call remove_directory(place%targets(i)%path, ignored)
+        end do
         call remove_directory(place%run_path, text)
         if (text == '') return
         left = first_entry(place%run_path)
         if (left /= '') text = 'not empty: '//left//' is left'
     end subroutine remove_run_directory
 
-    !> A file in the run's directory, numbered if there are several.
-    pure function path_of(self, backend, extension, file, files) result(path)
-        class(target_directory), intent(in) :: self
+    !> All directories that the run has made, those inside first, each ended by NUL.
+    pure function directories(self) result(text)
+        class(run_place), intent(in) :: self
+        character(:), allocatable :: text
+
+        integer :: i
+
+        text = ''
+        do i = 1, size(self%targets)
+            if (self%targets(i)%name /= '') text = text//self%targets(i)%path//achar(0)
+        end do
+        text = text//self%run_path//achar(0)
+    end function directories
+
+    !> A file in a target's directory, numbered if there are several.
+    pure function path_of(self, target, backend, extension, file, files) result(path)
+        class(run_place), intent(in) :: self
+        integer, intent(in) :: target               !! its number
         character(*), intent(in) :: backend         !! its name
         character(*), intent(in) :: extension       !! of its files, without the dot
         integer, intent(in) :: file                 !! from 0
@@ -180,7 +262,7 @@ contains
 
         number = ''
         if (files > 1) write (number, '(".",i6.6)') file
-        path = self%run_path//'/'//backend//trim(number)//'.'//extension
+        path = self%targets(target)%path//'/'//backend//trim(number)//'.'//extension
     end function path_of
 
 end module benchio_run_directory

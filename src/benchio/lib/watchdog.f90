@@ -1,9 +1,10 @@
 !> Ends a hang: an I/O error on one rank can leave the others in a collective call for ever.
 !>
-!> Every rank watches itself. At the limit each removes the file it has made, for the launcher kills
+!> Every rank watches itself, in a thread. At the limit each removes the file it has made, for the launcher kills
 !> the others as soon as one has ended. A rank that met an error then ends first, with the error and
 !> its exit code; where no rank met any, they end for the time limit, rank 0 first. Each removes the
-!> run's directory, which succeeds once it is empty.
+!> directories of the run, which succeeds once they are empty. Rank 0 also says what a small write
+!> meets: a library that waits for ever may have met a full filesystem, or a server that is gone.
 module benchio_watchdog
     use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: real64
@@ -21,7 +22,7 @@ module benchio_watchdog
         integer :: limit = 0                    !! seconds a phase may take
         integer :: rank = 0                     !! of all ranks
         character(:), allocatable :: path       !! of the file this rank removes; empty: none
-        character(:), allocatable :: run_path   !! the run's directory
+        character(:), allocatable :: place      !! the directory of the files
         real(real64) :: started = 0             !! the clock when the phase began
     contains
         procedure :: guard
@@ -35,11 +36,15 @@ module benchio_watchdog
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
 
     interface
-        subroutine c_watch(seconds, delay, file, directory, message, status) &
-            bind(C, name='benchio_watch')
+        subroutine c_guard(file, probe, directories) bind(C, name='benchio_guard')
+            import :: c_char
+            character(kind=c_char), intent(in) :: file(*), probe(*), directories(*)
+        end subroutine c_guard
+
+        subroutine c_watch(seconds, delay, message, probes, status) bind(C, name='benchio_watch')
             import :: c_char, c_int32_t
-            integer(c_int32_t), value :: seconds, delay, status
-            character(kind=c_char), intent(in) :: file(*), directory(*), message(*)
+            integer(c_int32_t), value :: seconds, delay, probes, status
+            character(kind=c_char), intent(in) :: message(*)
         end subroutine c_watch
     end interface
 
@@ -54,17 +59,20 @@ contains
         new%limit = limit
         new%rank = rank
         new%path = ''
-        new%run_path = ''
+        new%place = ''
     end function new_watchdog
 
-    !> From now on these are what a hang leaves.
-    subroutine guard(self, path, run_path)
+    !> From now on these are what a hang leaves. No watchdog may be watching.
+    subroutine guard(self, path, place, directories)
         class(watchdog), intent(inout) :: self
         character(*), intent(in) :: path        !! of the file this rank makes; empty: none
-        character(*), intent(in) :: run_path    !! the run's directory
+        character(*), intent(in) :: place       !! the directory of the files, to be named
+        character(*), intent(in) :: directories !! all to be removed, each ended by NUL
 
         self%path = path
-        self%run_path = run_path
+        self%place = place
+        call c_guard(path//c_null_char, place//'/probe.'//decimal(self%rank)//c_null_char, &
+            directories//c_null_char)
     end subroutine guard
 
     !> A phase begins.
@@ -76,10 +84,10 @@ contains
 
         self%started = now()
         place = self%path
-        if (place == '') place = self%run_path
-        call arm(self, self%limit, merge(delay_first, delay_others, self%rank == 0), &
+        if (place == '') place = self%place
+        call arm(self%limit, merge(delay_first, delay_others, self%rank == 0), &
             'rank '//decimal(self%rank)//': '//phase//': '//place//': no end after ' &
-            //decimal(self%limit)//' s (--phase-limit)', exit_time_limit)
+            //decimal(self%limit)//' s (--phase-limit)', self%rank == 0, exit_time_limit)
     end subroutine watch
 
     !> This rank failed in its phase and now waits for the others, as long as the phase may take.
@@ -90,24 +98,25 @@ contains
         integer :: left
 
         left = self%limit - int(now() - self%started)
-        call arm(self, max(1, left), delay_failed, error%line(), error%status)
+        call arm(max(1, left), delay_failed, error%line(), .false., error%status)
     end subroutine watch_failed
 
     !> The ranks have met.
     subroutine rest(self)
         class(watchdog), intent(in) :: self
 
-        call arm(self, 0, 0, '', 0)
+        associate (of_this_process => self)
+        end associate
+        call arm(0, 0, '', .false., 0)
     end subroutine rest
 
-    subroutine arm(self, seconds, delay, line, status)
-        class(watchdog), intent(in) :: self
+    subroutine arm(seconds, delay, line, probes, status)
         integer, intent(in) :: seconds, delay, status
         character(*), intent(in) :: line
+        logical, intent(in) :: probes           !! to say what a small write meets
 
-        call c_watch(int(seconds, c_int32_t), int(delay, c_int32_t), self%path//c_null_char, &
-            self%run_path//c_null_char, 'benchio: error: '//line//new_line('a')//c_null_char, &
-            int(status, c_int32_t))
+        call c_watch(int(seconds, c_int32_t), int(delay, c_int32_t), 'benchio: error: '//line &
+            //c_null_char, merge(1_c_int32_t, 0_c_int32_t, probes), int(status, c_int32_t))
     end subroutine arm
 
 end module benchio_watchdog

@@ -15,7 +15,7 @@ module benchio_witness
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_layout, only: file_share, layout
     use benchio_pattern, only: differences, poison
-    use benchio_phases, only: file_task, meet
+    use benchio_phases, only: file_task, look_closer, meet
     use benchio_posix, only: file_size
     use benchio_raw_file, only: raw_file
     use benchio_text, only: decimal
@@ -80,7 +80,7 @@ contains
     !> short file reports success.
     subroutine check_size(plan, task, error)
         type(layout), intent(in) :: plan
-        type(file_task), intent(in) :: task
+        type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
@@ -92,8 +92,9 @@ contains
             if (message == '' .and. bytes < data_bytes) message = 'file has '//decimal(bytes) &
                 //' bytes, '//decimal(data_bytes)//' bytes of data were written'
             if (message /= '') call error%set(exit_io, 'stat', task%path, message)
+            call look_closer(task, error)
         end if
-        call agree(error, plan%comm)
+        call meet(task%watchdog, plan%comm, error)
     end subroutine check_size
 
     !> Collective: the nodes forget the files' pages, those that wrote them and those that will

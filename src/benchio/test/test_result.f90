@@ -8,7 +8,7 @@ program test_result
 
     type(run_result) :: run
 
-    allocate (run%seen(1))
+    allocate (run%seen(1, 1))
     call expect(.not. suspect('ext4', 0.0_real64, 0.0_real64), 'a disk without its page cache')
     call expect(.not. suspect('xfs', 0.001_real64, 0.0_real64), 'or with hardly any of it')
     call expect(suspect('ext4', 0.02_real64, 1.0_real64), 'what a page cache had is suspect')
@@ -30,9 +30,9 @@ contains
         real(real64), intent(in) :: from_other_nodes    !! part of the ranks
 
         run%place%filesystem = filesystem
-        run%seen(1)%page_cache_fraction = in_memory
+        run%seen(1, 1)%page_cache_fraction = in_memory
         run%plan%other_node_fraction = from_other_nodes
-        suspect = is_cache_suspect(run, 1)
+        suspect = is_cache_suspect(run, 1, 1)
     end function suspect
 
     logical function has_cases_after(status, rounds)

@@ -2,33 +2,34 @@
 program test_run_directory
     use mpi_f08, only: MPI_COMM_WORLD, MPI_Finalize, MPI_Init
     use benchio_failure, only: exit_io, failure
+    use benchio_file_layout, only: layout_request
     use benchio_posix, only: look_for, remove_file, write_file
-    use benchio_run_directory, only: check_room, choose_run_id, inspect_target, &
-        make_run_directory, remove_run_directory, target_directory
-    use benchio_striping, only: striping
+    use benchio_run_directory, only: check_room, choose_run_id, inspect_place, &
+        make_run_directory, remove_run_directory, run_place
     use check, only: expect
     implicit none (type, external)
 
-    type(target_directory) :: place
+    type(run_place) :: place
+    type(layout_request) :: default(1)
     type(failure) :: error
     character(:), allocatable :: other, path, run_id, text
 
     call MPI_Init()
-    call inspect_target('/nosuch', '', MPI_COMM_WORLD, place, error)
+    call inspect_place('/nosuch', '', default, -1, MPI_COMM_WORLD, place, error)
     call expect(error%status == exit_io .and. error%call == 'realpath', 'it must exist')
     error = failure()
-    call inspect_target('.', 'nosuch,neither', MPI_COMM_WORLD, place, error)
+    call inspect_place('.', 'nosuch,neither', default, -1, MPI_COMM_WORLD, place, error)
     call expect(index(error%line(), ', not nosuch,neither') > 0, 'and be of an allowed type')
     error = failure()
-    call inspect_target('.', '', MPI_COMM_WORLD, place, error)
+    call inspect_place('.', '', default, -1, MPI_COMM_WORLD, place, error)
     call expect(.not. error%failed() .and. place%path(1:1) == '/', 'this one is')
 
-    call check_room(place, place%free_bytes/2, 1, MPI_COMM_WORLD, error)
+    call check_room(place, place%mounted%free_bytes/2, 1, MPI_COMM_WORLD, error)
     call expect(.not. error%failed(), 'half of what is free fits')
-    call check_room(place, place%free_bytes/2, 2, MPI_COMM_WORLD, error)
+    call check_room(place, place%mounted%free_bytes/2, 2, MPI_COMM_WORLD, error)
     call expect(index(error%line(), 'bytes needed') > 0, 'with headers, twice the half does not')
     error = failure()
-    call check_room(place, huge(place%free_bytes), 2, MPI_COMM_WORLD, error)
+    call check_room(place, huge(place%mounted%free_bytes), 2, MPI_COMM_WORLD, error)
     call expect(index(error%line(), 'more than 2^63 - 1 bytes') > 0, 'nor more than can be counted')
     error = failure()
 
@@ -39,15 +40,15 @@ program test_run_directory
     call expect(len(run_id) == 16 .and. verify(run_id, '0123456789abcdef') == 0 &
         .and. run_id /= other, 'else another each time')
 
-    call make_run_directory(place, run_id, striping(), .true., MPI_COMM_WORLD, error)
+    call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
     call expect(.not. error%failed() .and. place%run_path == place%path//'/benchio.'//run_id, &
         'is made')
-    path = place%path_of('hdf5', 'h5', 0, 1)
+    path = place%path_of(1, 'hdf5', 'h5', 0, 1)
     call expect(path == place%run_path//'/hdf5.h5', 'one file has no number')
-    call expect(place%path_of('mpiio', 'dat', 12, 13) == place%run_path//'/mpiio.000012.dat', &
+    call expect(place%path_of(1, 'mpiio', 'dat', 12, 13) == place%run_path//'/mpiio.000012.dat', &
         'several have')
     other = place%run_path
-    call make_run_directory(place, run_id, striping(), .true., MPI_COMM_WORLD, error)
+    call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
     call expect(error%call == 'mkdir' .and. index(error%message, '--run-id') > 0 &
         .and. place%run_path == '', 'is not made again: '//error%line())
     error = failure()
@@ -62,13 +63,16 @@ program test_run_directory
     call remove_run_directory(place, text)
     call expect(text /= '', 'is removed once')
 
-    place%filesystem = 'ext4'
-    call make_run_directory(place, run_id, striping(count=2), .true., MPI_COMM_WORLD, error)
-    call expect(index(error%line(), 'ext4, not lustre') > 0 .and. .not. is_there(other), &
-        'without its stripes there is none')
+    call inspect_place('.', '', [layout_request(stripe_count=2)], -1, MPI_COMM_WORLD, place, error)
+    call expect(index(error%line(), 'a layout was asked for') > 0, 'no layout but on Lustre and ' &
+        //'CephFS: '//error%line())
     error = failure()
+    call inspect_place('.', '', default, 1, MPI_COMM_WORLD, place, error)
+    call expect(index(error%line(), 'on Lustre and CephFS only') > 0, 'and no metadata target')
+    error = failure()
+    call inspect_place('.', '', default, -1, MPI_COMM_WORLD, place, error)
     place%path = '/proc'
-    call make_run_directory(place, run_id, striping(), .true., MPI_COMM_WORLD, error)
+    call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
     call expect(error%call == 'mkdir' .and. index(error%message, '--run-id') == 0, &
         'nor where none can be made: '//error%line())
     call MPI_Finalize()

@@ -1,0 +1,312 @@
+!> Layouts on Lustre: set by `lfs`, observed in an extended attribute.
+!>
+!> A layout is set by one call of `lfs setstripe`, without a shell: that llapi_file_open does the
+!> same for a directory is documented nowhere. It is observed in the attribute "lustre.lov", which
+!> needs neither a library nor a program: a little-endian struct lov_user_md_v1 or _v3, or a
+!> lov_comp_md_v1, which holds several of them (all in lustre_user.h).
+module benchio_lustre
+    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_null_char
+    use, intrinsic :: iso_fortran_env, only: int64, int8
+    use benchio_failure, only: exit_io, failure
+    use benchio_file_layout, only: add_component, component, file_layout, held_by, layout_keeper, &
+        layout_request, unset
+    use benchio_posix, only: get_attribute, make_directory, make_private, remove_directory
+    use benchio_program, only: blanks_to_words, run_program, word
+    use benchio_text, only: decimal
+    implicit none (type, external)
+    private
+
+    public :: decode_layout, setstripe_words
+
+    type, extends(layout_keeper), public :: lustre_keeper
+    contains
+        procedure :: refusal
+        procedure :: set
+        procedure :: observe
+        procedure :: echo
+        procedure :: exchanged
+        procedure :: make_run_directory
+        procedure :: mdt_index
+    end type lustre_keeper
+
+    interface
+        integer(c_int) function c_lustre_mdt(path, number) bind(C, name='benchio_lustre_mdt')
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int32_t), intent(out) :: number
+        end function c_lustre_mdt
+    end interface
+
+contains
+
+    function refusal(self, request, mdt_index) result(text)
+        class(lustre_keeper), intent(in) :: self
+        type(layout_request), intent(in) :: request
+        integer, intent(in) :: mdt_index
+        character(:), allocatable :: text
+
+        associate (unused => self, any_will_do => mdt_index)
+        end associate
+        text = ''
+        if (verify(trim(request%target), '0123456789') > 0) then
+            text = 'on Lustre --targets takes the numbers of OSTs, not "'//trim(request%target)//'"'
+        end if
+    end function refusal
+
+    subroutine set(self, directory, request, error)
+        class(lustre_keeper), intent(in) :: self
+        character(*), intent(in) :: directory
+        type(layout_request), intent(in) :: request
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message, output
+
+        associate (unused => self)
+        end associate
+        call run_program(setstripe_words(directory, request), output, message)
+        if (message /= '') call error%set(exit_io, 'lfs setstripe', directory, message)
+    end subroutine set
+
+    !> The command line for run_program. What is not asked for gets the filesystem's default.
+    pure function setstripe_words(directory, request) result(words)
+        character(*), intent(in) :: directory
+        type(layout_request), intent(in) :: request
+        character(:), allocatable :: words
+
+        words = word('lfs')//word('setstripe')
+        if (request%target /= '') words = words//word('-c')//word('1')//word('-i') &
+            //word(request%target)
+        if (request%stripe_count /= unset) words = words//word('-c') &
+            //word(decimal(request%stripe_count))
+        if (request%stripe_size /= unset) words = words//word('-S') &
+            //word(decimal(request%stripe_size))
+        if (request%pool /= '') words = words//word('-p')//word(request%pool)
+        words = words//blanks_to_words(request%setstripe)//directory//c_null_char
+    end function setstripe_words
+
+    subroutine observe(self, path, bytes, found, error)
+        class(lustre_keeper), intent(in) :: self
+        character(*), intent(in) :: path
+        integer(int64), intent(in) :: bytes
+        type(file_layout), intent(out) :: found
+        character(:), allocatable, intent(out) :: error
+
+        integer(int8), allocatable :: attribute(:)
+
+        associate (unused => self)
+        end associate
+        call get_attribute(path, 'lustre.lov', attribute, error)
+        call decode_layout(attribute, bytes, found)
+    end subroutine observe
+
+    !> What a directory has of its own; a composite layout has no one count and size to repeat.
+    subroutine echo(self, directory, found)
+        class(lustre_keeper), intent(in) :: self
+        character(*), intent(in) :: directory
+        type(component), intent(out) :: found
+
+        character(:), allocatable :: ignored
+        integer(int8), allocatable :: attribute(:)
+        type(file_layout) :: whole
+
+        associate (unused => self)
+        end associate
+        call get_attribute(directory, 'lustre.lov', attribute, ignored)
+        call decode_layout(attribute, 0_int64, whole)
+        if (.not. whole%is_known) return
+        if (size(whole%components) == 1) found = whole%components(1)
+    end subroutine echo
+
+    !> Instead of an OST that takes no new files Lustre chooses another, and says nothing.
+    function exchanged(self, request, found) result(text)
+        class(lustre_keeper), intent(in) :: self
+        type(layout_request), intent(in) :: request
+        type(file_layout), intent(in) :: found
+        character(:), allocatable :: text
+
+        integer(int64) :: wanted
+
+        associate (unused => self)
+        end associate
+        text = ''
+        if (request%target == '') return
+        read (request%target, *) wanted
+        if (size(found%holder%osts) == 1) then
+            if (found%holder%osts(1) == wanted) return
+            text = 'Lustre has put the file on OST '//decimal(found%holder%osts(1)) &
+                //' instead of OST '//trim(request%target) &
+                //', which takes no new files: it is deactivated, or full'
+        else
+            text = 'the file has '//decimal(size(found%holder%osts))//' stripes, and was to be on ' &
+                //'OST '//trim(request%target)//' alone'
+        end if
+    end function exchanged
+
+    subroutine make_run_directory(self, path, mdt_index, error)
+        class(lustre_keeper), intent(in) :: self
+        character(*), intent(in) :: path
+        integer, intent(in) :: mdt_index
+        character(:), allocatable, intent(out) :: error
+
+        character(:), allocatable :: ignored, output
+        integer :: found
+
+        if (mdt_index < 0) then
+            call make_directory(path, error)
+            return
+        end if
+        call run_program(word('lfs')//word('mkdir')//word('-i')//word(decimal(mdt_index))//path &
+            //c_null_char, output, error)
+        if (error /= '') then
+            error = 'lfs mkdir: '//error
+            return
+        end if
+        call make_private(path, error)
+        found = self%mdt_index(path)
+        if (error == '' .and. found /= mdt_index) then
+            error = 'the directory is on MDT '//decimal(found)//', asked for: '//decimal(mdt_index)
+            if (found < 0) error = 'the MDT of the directory cannot be observed, asked for: ' &
+                //decimal(mdt_index)
+        end if
+        if (error /= '') call remove_directory(path, ignored)
+    end subroutine make_run_directory
+
+    integer function mdt_index(self, directory)
+        class(lustre_keeper), intent(in) :: self
+        character(*), intent(in) :: directory
+
+        integer(c_int32_t) :: number
+
+        associate (unused => self)
+        end associate
+        mdt_index = -1
+        if (c_lustre_mdt(directory//c_null_char, number) == 0) mdt_index = number
+    end function mdt_index
+
+    !> Decodes lustre.lov; what cannot be decoded is not known.
+    !>
+    !> A composite layout: magic, size and generation of 4 bytes each, flags and number of entries of
+    !> 2, up to byte 32; then entries of 48 bytes: id, flags, first byte and end of 8 bytes each, and
+    !> offset and size of the component's own layout within the whole.
+    pure subroutine decode_layout(attribute, bytes, found)
+        integer(int8), intent(in) :: attribute(:)
+        integer(int64), intent(in) :: bytes             !! the size of the file
+        type(file_layout), intent(out) :: found
+
+        integer(int64), parameter :: composite = int(z'0bd60bd0', int64)
+        integer(int64), parameter :: header = 32, entry = 48
+        integer(int64), parameter :: is_stale = 1, has_objects = 16     ! flags of a component
+        integer(int64) :: at, first, flags, last, number
+        type(component) :: one
+        logical :: is_valid
+
+        allocate (found%components(0))
+        found%said = ''
+        if (size(attribute) < header) return
+        is_valid = .false.
+        if (unsigned(attribute(1:4)) /= composite) then
+            call decode_plain(attribute, one, is_valid)
+            if (is_valid) call add_component(found, one)
+        else
+            do number = 1, unsigned(attribute(15:16))
+                at = header + (number - 1)*entry
+                is_valid = at + entry <= size(attribute)
+                if (.not. is_valid) exit
+                first = unsigned(attribute(at + 25:at + 28))
+                last = first + unsigned(attribute(at + 29:at + 32))
+                is_valid = last <= size(attribute)
+                if (is_valid) call decode_plain(attribute(first + 1:last), one, is_valid)
+                if (.not. is_valid) exit
+                flags = unsigned(attribute(at + 5:at + 8))
+                one%is_instantiated = iand(flags, has_objects) /= 0
+                one%is_stale = iand(flags, is_stale) /= 0
+                one%first_byte = unsigned(attribute(at + 9:at + 16))
+                one%end_byte = unsigned(attribute(at + 17:at + 24))
+                call add_component(found, one)
+            end do
+            if (.not. is_valid) then
+                deallocate (found%components)
+                allocate (found%components(0))
+            end if
+        end if
+        if (size(found%components) == 0) return
+        number = held_by(found%components, bytes)
+        found%is_known = number > 0
+        if (found%is_known) found%holder = found%components(number)
+    end subroutine decode_layout
+
+    !> Decodes a layout of one component: magic, pattern, object id of 16 bytes, stripe size, stripe
+    !> count in 16 bits, generation; version 3 adds a pool name of 16 bytes; then 24 bytes for each
+    !> stripe, of which the last 4 are its OST.
+    pure subroutine decode_plain(attribute, one, is_valid)
+        integer(int8), intent(in) :: attribute(:)
+        type(component), intent(out) :: one
+        logical, intent(out) :: is_valid
+
+        integer(int64), parameter :: version_1 = int(z'0bd10bd0', int64), &
+            version_3 = int(z'0bd30bd0', int64), foreign = int(z'0bd70bd0', int64), all = 65535
+        integer, parameter :: header = 32, pool_bytes = 16, stripe = 24
+        integer :: at, i
+
+        is_valid = .false.
+        allocate (one%osts(0))
+        if (size(attribute) < 8) return
+        if (unsigned(attribute(1:4)) == foreign) then
+            is_valid = .true.
+            one%pattern = 'foreign'
+            return
+        end if
+        if (size(attribute) < header) return
+        at = header
+        if (unsigned(attribute(1:4)) == version_3) then
+            at = header + pool_bytes
+            if (size(attribute) < at) return
+            do i = header + 1, at
+                if (attribute(i) == 0) exit
+                one%pool(i - header:i - header) = achar(attribute(i))
+            end do
+        else if (unsigned(attribute(1:4)) /= version_1) then
+            return
+        end if
+        is_valid = .true.
+        one%pattern = pattern_name(unsigned(attribute(5:8)))
+        one%stripe_size = unsigned(attribute(25:28))
+        one%stripe_count = unsigned(attribute(29:30))
+        if (one%stripe_count == all) one%stripe_count = -1
+        do while (at + stripe <= size(attribute))
+            one%osts = [one%osts, unsigned(attribute(at + stripe - 3:at + stripe))]
+            at = at + stripe
+        end do
+    end subroutine decode_plain
+
+    !> A pattern in a word; what tells most comes first.
+    pure function pattern_name(bits) result(name)
+        integer(int64), intent(in) :: bits
+        character(:), allocatable :: name
+
+        character(11), parameter :: names(*) = [character(11) :: 'released', 'mdt', 'overstriped', &
+            'foreign', 'compressed', 'raid0']
+        integer(int64), parameter :: masks(*) = [int(z'80000000', int64), int(z'100', int64), &
+            int(z'200', int64), int(z'400', int64), int(z'800', int64), 1_int64]
+        integer :: number
+
+        number = findloc(iand(bits, masks) /= 0, .true., 1)
+        name = 'unknown'
+        if (number > 0) name = trim(names(number))
+    end function pattern_name
+
+    !> A little-endian number. Of 8 bytes, the largest is the end of a file.
+    pure integer(int64) function unsigned(attribute) result(number)
+        integer(int8), intent(in) :: attribute(:)
+
+        integer :: i
+
+        number = unset
+        if (size(attribute) == 8 .and. all(attribute == -1_int8)) return
+        number = 0
+        do i = size(attribute), 1, -1
+            number = ior(shiftl(number, 8), iand(int(attribute(i), int64), 255_int64))
+        end do
+    end function unsigned
+
+end module benchio_lustre
