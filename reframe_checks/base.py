@@ -32,11 +32,13 @@ from iowatch.references import excuse
 from iowatch.result import (
     InvalidResult,
     id_of_round,
+    notes,
     read_result,
     require,
     require_built,
     require_of_job,
 )
+from iowatch.run import NOTE
 from iowatch.site import JOB_TMPDIR, NIGHTLY, SWEEPS
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
@@ -47,7 +49,7 @@ from .parameters import (
     SYSTEM,
     asking,
     full_size,
-    parse_stripe,
+    layout_or_none,
     promised,
     setting_of,
 )
@@ -96,6 +98,16 @@ def make_run_directory(case, filesystem):
     """The commands with which a job has `RUNDIR`, and room there for one round of this case."""
     kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024
     return run_directory.commands(filesystem.path, kib)
+
+
+def phase_limit(test):
+    """benchio's option that ends a hang long before the scheduler would, and lose its cause.
+
+    A phase that takes a tenth of the job's time would leave none for the rounds that are asked for.
+    """
+    place = f"systems/0/partitions/@{test.current_partition.name}"
+    limit = test.time_limit or rt.runtime().get_option(f"{place}/time_limit")
+    return [f"--phase-limit {max(1, int(typ.Duration(limit) // 10))}"] if limit else []
 
 
 def options_of_run(filesystem, repeats, run_id, result):
@@ -226,11 +238,10 @@ class BenchioJob(CaseCheck):
 
     outputs = ("result*.json", "exit_code")
 
-    #: Number of OSTs to stripe over; -1: all of them; None: not striped.
-    stripe_count = parameter(type=parse_stripe)
-
-    #: Stripe size in MiB; None: not striped.
-    stripe_size = parameter(type=parse_stripe)
+    #: How files are spread over OSTs: ``4x1`` is 4 stripes of 1 MiB, ``-1x1:flash`` one on each OST
+    #: of a pool, ``default`` what users get; or a layout of the site's; None: the filesystem is not
+    #: striped.
+    layout = parameter(type=layout_or_none)
 
     #: I/O library: mpiio, hdf5, netcdf, pnetcdf or posix.
     backend = parameter(type=str)
@@ -283,14 +294,19 @@ class BenchioJob(CaseCheck):
     @run_before("run")
     def set_command(self):
         self.run_id, self.made = secrets.token_hex(8), datetime.now(UTC)
-        self.executable_opts = self.benchio_options(self.repeats, "result.json")
+        try:
+            self.executable_opts = self.benchio_options(self.repeats, "result.json")
+        except UserError as err:
+            raise SanityError(str(err)) from None
         self.postrun_cmds = ["echo $? > exit_code"]
 
     def benchio_options(self, repeats, result):
         """The command line of one run for the case."""
         return [
             *self.case.check.command_line(self.case),
+            *self.filesystem.layout_options(self.case),
             *options_of_run(self.filesystem, repeats, self.run_id, result),
+            *phase_limit(self),
         ]
 
     @sanity_function
@@ -303,6 +319,8 @@ class BenchioJob(CaseCheck):
         self.slowest = self.measured.slowest
         self.control = dict(self.measured.control)
         self.conditions = dict(self.measured.conditions)
+        if self.measured.notes:
+            self.conditions[NOTE] = "; ".join(self.measured.notes)
         if modules := self.current_environ.modules:
             self.conditions["modules"] = " ".join(modules)
         if spec := self.benchio.concrete_spec:
@@ -313,16 +331,17 @@ class BenchioJob(CaseCheck):
 
     def verified(self):
         """What a run that satisfies the law came to; else InvalidResult."""
-        return measured(self.verified_result("result.json", self.repeats), self.case)
+        result = self.verified_result("result.json", self.repeats)
+        return measured(result, self.case, notes(result, self.case, self.filesystem))
 
-    def verified_result(self, name, repeats, offset=None):
+    def verified_result(self, name, repeats, hung=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
         file, code = self.kept_file(name), self.kept_file("exit_code")
         if not file.exists():
             raise InvalidResult(self.last_error())
         result = read_result(file)
         require_of_job(result, name, self.run_id, self.made)
-        require(result, self.case, repeats, self.filesystem, offset)
+        require(result, self.case, repeats, self.filesystem, hung)
         require_built(result.versions, self.benchio.concrete_spec)
         if not code.exists() or code.read_text().strip() != "0":
             raise InvalidResult(f"benchio reported success but failed: {self.last_error()}")
@@ -395,7 +414,8 @@ class BenchioCheck(BenchioJob):
             blessed,
         )
         self.log_bounds(verdict, in_force(self.references, blessed))
-        said = "; ".join(filter(None, [verdict.sentence, *self.details(verdict)]))
+        said = [verdict.sentence, *self.details(verdict), *self.measured.notes]
+        said = "; ".join(filter(None, said))
         if verdict.kind is Kind.NO_BASELINE and self.record:
             self.verdict, self.sentence = str(verdict.kind), said
         else:

@@ -11,7 +11,14 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 
 from iowatch.case import Case
 
-from .base import keep_commands, make_run_directory, one_job_at_once, options_of_run, spread
+from .base import (
+    keep_commands,
+    make_run_directory,
+    one_job_at_once,
+    options_of_run,
+    phase_limit,
+    spread,
+)
 from .parameters import FILESYSTEMS
 
 #: What fails is not tried again, and without its two ends (0 and 1) nothing can be compared.
@@ -79,6 +86,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     def set_turns(self):
         result, run_id = self.planned["result"], self.planned["run_id"]
         options = options_of_run(self.filesystem, self.planned["repeats"], run_id, result)
+        options += phase_limit(self)
         for number, variant in enumerate(self.planned["variants"]):
             file = Path(self.stagedir, f"environment.{number}.sh")
             command = " ".join([variant["command"], *options])

@@ -6,7 +6,16 @@ import reframe.core.runtime as rt
 from reframe.core.builtins import parameter
 from reframe.core.meta import make_test
 
-from iowatch.checks import CHECKS, LOCAL_SIZE, STRIPING, WAYS, format_size, parse_size
+from iowatch.checks import (
+    CHECKS,
+    LAYOUT,
+    LOCAL_SIZE,
+    WAYS,
+    format_layout,
+    format_size,
+    parse_layout,
+    parse_size,
+)
 from iowatch.files import UserError
 from iowatch.site import Setting, cases, read_filesystem, require_no_misspelt
 
@@ -51,7 +60,7 @@ _WAYS = {way.name: way for way in WAYS}
 def offered(check, name):
     """All values that any sweep of this system gives to a parameter of a check."""
     values = {
-        setting.get(name)
+        _value(setting, name)
         for filesystem in FILESYSTEMS.values()
         for sweep in filesystem.sweeps
         for setting in filesystem.settings(sweep, CHECKS[check])
@@ -63,6 +72,12 @@ def offered(check, name):
         None if value is None else write(value)
         for value in sorted(values, key=lambda value: (value is not None, value))
     )
+
+
+def _value(setting, name):
+    """Of a parameter of a test, which has one for all that a case says of its layout: as many, most
+    of their combinations would be none."""
+    return format_layout(setting.get) if name == LAYOUT.name else setting.get(name)
 
 
 def swept(cls):
@@ -86,7 +101,7 @@ def swept(cls):
 def asking(test):
     """The partitions where the sweep of a test asks for its setting.
 
-    Values from -P go wherever the other parameters do, stripes only to where there are any.
+    Values from -P go wherever the other parameters do, a layout only to where there are any.
     """
     cls = type(test)
     if not offered(cls.__name__, "nodes"):
@@ -109,10 +124,10 @@ def _asked(partition, sweep, check, given, ours):
 
 
 def _without(given, setting, ours):
-    """A setting without the values of the parameters `given`, but with whether it has stripes."""
-    values = ((name, setting.get(name)) for name in sorted(ours))
+    """A setting without the values of the parameters `given`, but with whether it has a layout."""
+    values = ((name, _value(setting, name)) for name in sorted(ours))
     return tuple(
-        (name, name in STRIPING and value is None if name in given else value)
+        (name, name == LAYOUT.name and value is None if name in given else value)
         for name, value in values
     )
 
@@ -122,6 +137,8 @@ def setting_of(test):
     values = {name: getattr(test, name) for name in type(test).raw_params}
     if values.get(LOCAL_SIZE.name) is not None:
         values[LOCAL_SIZE.name] = parse_size(values[LOCAL_SIZE.name])
+    if (layout := values.pop(LAYOUT.name, None)) is not None:
+        values |= parse_layout(layout)
     for name in values.keys() & _WAYS.keys():
         values[name] = _WAYS[name].read(_WAYS[name].parse(values[name]))
     return Setting.of(CHECKS[type(test).__name__], values)
@@ -132,9 +149,9 @@ def _reader(way):
     return lambda text: way.format(way.read(way.parse(text)))
 
 
-def parse_stripe(text):
-    """A stripe count or stripe size; `none` means that the filesystem is not striped."""
-    return None if text == "none" else int(text)
+def layout_or_none(text):
+    """A layout in a word; `none` means that the filesystem is not striped."""
+    return None if text == "none" else format_layout(parse_layout(text).get)
 
 
 def full_size(text):

@@ -78,15 +78,19 @@ class IorCheck(BenchioCheck):
 
     @run_before("run")
     def set_rounds(self):
-        self.prerun_cmds += [f"for round in $(seq {self.repeats}); do"]
+        self.prerun_cmds += [
+            *ior.layout_commands(self.case, self.filesystem),
+            f"for round in $(seq {self.repeats}); do",
+        ]
         # The first failure ends the job: what follows would cost time and give no metric.
         self.postrun_cmds = [
             "echo $? > exit_code",
             '[ "$(cat exit_code)" = 0 ] || exit 1',
             *self.ior_commands("ior", ior.write_options(self.case, IOR_FILE, "ior.$round.json")),
         ]
-        if self.case.stripe_count is not None:
-            self.postrun_cmds += [f"lfs getstripe {IOR_FILE}* > ior.$round.stripes"]
+        if self.filesystem.osts is not None:
+            listing = ior.listing_command(f"{IOR_FILE}*", self.filesystem)
+            self.postrun_cmds += [f"{listing} > ior.$round.layout"]
         if self.case.operation == "read":
             spread, summary = self.writers_per_node, "read.$round.json"
             options = ior.read_options(self.case, spread, IOR_FILE, summary)
@@ -114,9 +118,8 @@ class IorCheck(BenchioCheck):
             rounds.append(self.verified_result(f"result.{round_}.json", 1))
             file = f"{rounds[-1].run['directory']}/{IOR_NAME}"
             rate = ior.rate(here, f"ior.{round_}", self.case, "write", file)
-            if self.case.stripe_count is not None:
-                stripes = here / f"ior.{round_}.stripes"
-                ior.require_stripes(stripes, self.case, self.filesystem.osts)
+            if self.filesystem.osts is not None:
+                ior.require_layout(here / f"ior.{round_}.layout", self.case, self.filesystem)
             if self.case.operation == "read":
                 rate = ior.rate(here, f"read.{round_}", self.case, "read", file)
             rates.append(rate)

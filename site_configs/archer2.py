@@ -22,22 +22,28 @@ PEAK = max(NODES) * LINK / MIB
 
 FILESYSTEMS = [
     # Guide, I/O: "fully striped file (across all 12 OSTs)"; default stripe count 1, size 1 MiB.
-    *({"filesystem": f"work{number}", "osts": 12} for number in (1, 2, 3, 4)),
+    *({"filesystem": f"work{number}", "osts": list(range(12))} for number in (1, 2, 3, 4)),
     # To confirm with `lfs osts`: the Guide does not say how many OSTs it has.
-    {"filesystem": "nvme", "osts": 20},
+    {"filesystem": "nvme", "osts": list(range(20))},
 ]
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 SIZE = "128x128x256"  # 32 MiB: what EPCC's own regular tests write per process (Guide, I/O)
 
+# What users get who ask for no layout.
+AS_IT_IS = {"layout": ["default"], "local_size": [SIZE], "nodes": [1]}
+
 NIGHTLY = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, -1],
-        "stripe_size": [1],
-        "local_size": [SIZE],
-        "nodes": [1],
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1],
+            "local_size": [SIZE],
+            "nodes": [1],
+        },
+        {**AS_IT_IS, "backend": ["mpiio"]},
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [-1],
@@ -84,6 +90,7 @@ ACCEPTANCE = {
             "nodes": NODES,
         },
         *AS_USERS_WRITE,
+        {**AS_IT_IS, "backend": BACKENDS},
     ],
     "SharedFileRead": {
         "backend": BACKENDS,

@@ -13,18 +13,24 @@ OWNER = "iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
+# What users get who ask for no layout.
+AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+
 # Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
 # and 4 stripes. Exercise 2: one OST after the other. Exercise 3: 48 processes and 48 GB, so 1 GiB
 # each; N -> 1 and N -> N are shared and process. Its 4 and 8 processes are no full node.
 LUSTRE = {
     "nightly": {
-        "SharedFileWrite": {
-            "backend": BACKENDS,
-            "stripe_count": [1, -1],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [2],
-        },
+        "SharedFileWrite": [
+            {
+                "backend": BACKENDS,
+                "stripe_count": [1, -1],
+                "stripe_size": [1],
+                "local_size": [128],
+                "nodes": [2],
+            },
+            {**AS_IT_IS, "backend": ["mpiio"]},
+        ],
         "SharedFileRead": {
             "backend": BACKENDS,
             "stripe_count": [-1],
@@ -35,13 +41,16 @@ LUSTRE = {
         "SlowOst": {"stripe_size": [1], "local_size": [128]},
     },
     "acceptance": {
-        "SharedFileWrite": {
-            "backend": BACKENDS,
-            "stripe_count": [1, 2, 4],
-            "stripe_size": [1],
-            "local_size": [128, 512],
-            "nodes": [1, 2],
-        },
+        "SharedFileWrite": [
+            {
+                "backend": BACKENDS,
+                "stripe_count": [1, 2, 4],
+                "stripe_size": [1],
+                "local_size": [128, 512],
+                "nodes": [1, 2],
+            },
+            {**AS_IT_IS, "backend": BACKENDS},
+        ],
         "SharedFileRead": {
             "backend": BACKENDS,
             "stripe_count": [1, 2, 4],
@@ -92,7 +101,7 @@ FILESYSTEMS = [
         "type": "lustre",
         # Exercise 1: with one stripe a file "cannot exceed 400 MB/s"; exercise 2 has four OSTs.
         "peak": 4 * 400e6 / MIB,
-        "osts": 4,
+        "osts": list(range(4)),
         "sweeps": LUSTRE,
     },
     {

@@ -15,15 +15,21 @@ PATH = f"/lustre/home/{PROJECT}/iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
+# What users get who ask for no layout.
+AS_IT_IS = {"layout": ["default"], "local_size": [256], "nodes": [1]}
+
 # One node, 36 writers: a row of WP's tables 13 and 14. Without stripes it writes 0.6 GiB/s.
 NIGHTLY = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, -1],
-        "stripe_size": [1],
-        "local_size": [256],
-        "nodes": [1],
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1],
+            "local_size": [256],
+            "nodes": [1],
+        },
+        {**AS_IT_IS, "backend": ["mpiio"]},
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [-1],
@@ -53,6 +59,7 @@ ACCEPTANCE = {
             "local_size": [128, 256],
             "nodes": NODES[1:],
         },
+        {**AS_IT_IS, "backend": BACKENDS},
     ],
     "SharedFileRead": {
         "backend": BACKENDS,
@@ -90,7 +97,7 @@ site_configuration = {
                         "path": PATH,
                         "type": "lustre",
                         "peak": 10 * 1024,  # WP: "peak theoretical bandwidth of 10 GiB/s"
-                        "osts": 14,  # WP; default stripe count 1, size 1 MiB
+                        "osts": list(range(14)),  # WP; default stripe count 1, size 1 MiB
                         "cached_reads": False,
                         "writers_per_node": 36,
                         "keep_days": 400,

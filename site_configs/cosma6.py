@@ -14,16 +14,22 @@ PATH = f"/cosma6/data/{PROJECT}/iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
+# What users get who ask for no layout.
+AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+
 # Two nodes, 32 writers: a row of WP's table 17. Not all 120 OSTs, which reached a twentieth of it
 # (table 16): up to 2048 writers WP found 8 to 10 stripes best.
 NIGHTLY = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, 8],
-        "stripe_size": [1],
-        "local_size": [128],
-        "nodes": [2],
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, 8],
+            "stripe_size": [1],
+            "local_size": [128],
+            "nodes": [2],
+        },
+        {**AS_IT_IS, "backend": ["mpiio"]},
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [8],
@@ -36,13 +42,16 @@ NIGHTLY = {
 # Tables 16 and 17, of MPI-IO alone. Their totals are those of ARCHER's 24 writers a node with 256
 # cubed each; the local size itself is not stated.
 ACCEPTANCE = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, 2, 4, 6, 8, 10, 20, 30, 60, -1],
-        "stripe_size": [1],
-        "local_size": [128, 256],
-        "nodes": [1, 2, 4, 8, 16, 32, 64, 128, 256],
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, 2, 4, 6, 8, 10, 20, 30, 60, -1],
+            "stripe_size": [1],
+            "local_size": [128, 256],
+            "nodes": [1, 2, 4, 8, 16, 32, 64, 128, 256],
+        },
+        {**AS_IT_IS, "backend": BACKENDS},
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [8, -1],
@@ -78,7 +87,7 @@ site_configuration = {
                         # To confirm: WP postpones the theoretical maximum. What it states allows
                         # no more than this: 8 servers, each on one FDR10 link of 40 Gbit/s.
                         "peak": 8 * 40e9 / 8 / MIB,
-                        "osts": 120,  # WP; default stripe count 1, size 1 MiB
+                        "osts": list(range(120)),  # WP; default stripe count 1, size 1 MiB
                         "cached_reads": False,
                         "writers_per_node": 16,  # WP: 8000 cores in 500 nodes
                         "keep_days": 400,

@@ -50,18 +50,21 @@ ACCEPTANCE = {
 
 
 def striped(sweep, stripe_count, stripe_size):
-    """The same on Lustre, with these stripe counts and sizes."""
+    """The same on Lustre, with these stripe counts and sizes, and once as users get it who ask for
+    no layout."""
     striping = {"stripe_count": stripe_count, "stripe_size": stripe_size}
-    return {check: [{**one, **striping} for one in every] for check, every in sweep.items()}
+    checks = {check: [{**one, **striping} for one in every] for check, every in sweep.items()}
+    as_it_is = {**ONE_FILE, "backend": ["mpiio"], "layout": ["default"]}
+    return {**checks, "SharedFileWrite": [*checks["SharedFileWrite"], as_it_is]}
 
 
 FILESYSTEMS = [
     {
-        # Replace: a Lustre filesystem; `lfs osts` counts its OSTs.
+        # Replace: a Lustre filesystem, and the numbers of its OSTs that `lfs osts` calls active.
         "filesystem": "scratch",
         "path": "/scratch/NAME/iowatch",
         "type": "lustre",
-        "osts": 16,
+        "osts": list(range(16)),
         # Replace: what the vendor states for its servers, if that is less.
         "peak": max(NODES) * LINK / MIB,
         "sweeps": {

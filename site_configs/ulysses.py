@@ -15,25 +15,34 @@ PATH = f"/scratch/{OWNER}/iowatch"
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
 NODES = [1, 2, 4]
+# What users get who ask for no layout.
+AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+
 NIGHTLY = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, -1],
-        "stripe_size": [1],
-        "local_size": [128],
-        "nodes": [2],
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1],
+            "local_size": [128],
+            "nodes": [2],
+        },
+        {**AS_IT_IS, "backend": ["mpiio"]},
+    ],
     # What the exercise did: are all OSTs of the same order?
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
 }
 ACCEPTANCE = {
-    "SharedFileWrite": {
-        "backend": BACKENDS,
-        "stripe_count": [1, -1],
-        "stripe_size": [1, 4, 8],
-        "local_size": [128, 256],
-        "nodes": NODES,
-    },
+    "SharedFileWrite": [
+        {
+            "backend": BACKENDS,
+            "stripe_count": [1, -1],
+            "stripe_size": [1, 4, 8],
+            "local_size": [128, 256],
+            "nodes": NODES,
+        },
+        {**AS_IT_IS, "backend": BACKENDS},
+    ],
     "SharedFileRead": {
         "backend": BACKENDS,
         "stripe_count": [1, -1],
@@ -67,7 +76,7 @@ site_configuration = {
                         # To confirm: the report has no such figure. InfiniBand QDR carries
                         # 32 Gbit/s of data from each node.
                         "peak": max(NODES) * 32e9 / 8 / MIB,
-                        "osts": 2,
+                        "osts": list(range(2)),
                         "cached_reads": False,
                         "writers_per_node": 20,  # to confirm: two sockets of 10 cores
                         "keep_days": 400,

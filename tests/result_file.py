@@ -1,5 +1,6 @@
 """A benchio.result/3 as an error-free run would write it, for tests to spoil."""
 
+from copy import deepcopy
 from math import prod
 
 from cases import case
@@ -147,3 +148,40 @@ def turn_into_read(result, suspect):
 def timed(result, backend=1):
     """The repetitions of a backend without its warm-up."""
     return [rep for rep in result["cases"][backend]["repetitions"] if not rep["warmup"]]
+
+
+def laid_out(stripe_count=1, stripe_size=2**20, pool=None, osts=(), **more):
+    """What a filesystem says of a file with a plain layout; `more` replaces members."""
+    stripes = {"stripe_count": stripe_count, "stripe_size": stripe_size, "pool": pool}
+    stripes["osts"] = list(osts)
+    whole = {"first_byte": 0, "end_byte": None, "pattern": "raid0", "is_instantiated": True}
+    return {**stripes, "components": [{**whole, **stripes}], "said": None, **more}
+
+
+def turn_into_targets(result, names, rates=None, is_lustre=True):
+    """A result of one backend that wrote to each target by itself and read from it; its best rate,
+    MiB/s, is that of `rates`, of a read twice as much."""
+    as_read = deepcopy(result)
+    turn_into_read(as_read, suspect=False)
+    operations = [result["cases"][0], as_read["cases"][0]]
+    result["run"]["operations"] = ["write", "read"]
+    result["cases"] = [
+        _on_target(deepcopy(one), name, (rates or {}).get(name), is_lustre)
+        for one in operations
+        for name in names
+    ]
+
+
+def _on_target(one, name, rate, is_lustre):
+    one["target"] = {"name": name, "error": None}
+    observed = laid_out(osts=[int(name)]) if is_lustre else laid_out(pool=name)
+    requested = {"stripe_count": 1, "stripe_size": 2**20, "pool": None, "setstripe": None}
+    one["layout"] = {"requested": requested, "echoed": None, "observed": observed}
+    for number, rep in enumerate(one["repetitions"]) if rate else ():
+        factor = (1, 1, 2, 3)[number % 4]  # the best is the first that counts
+        kind, most = ("stable", rate) if "stable" in rep["rates"] else ("total", 2 * rate)
+        seconds = rep["rates"][kind] * factor / most
+        rep["rates"] = {name: value / seconds for name, value in rep["rates"].items()}
+        for phase in rep["phases"].values():
+            phase.update({key: s * seconds for key, s in phase.items() if isinstance(s, float)})
+    return one

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from iowatch.checks import CHECKS, CONTROL, RANK, STRIPING, WAYS, Check, Size, Way, format_size
+from iowatch.checks import CHECKS, CONTROL, DEFAULT, RANK, WAYS, Check, Size, Way, format_size
 
 _NAME = r"[A-Za-z0-9_.-]+"
 _VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
@@ -26,8 +26,8 @@ class Case:
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
     expressions that reference files use as keys). It has the parameters in the order in which the
-    check declares them; stripes are left out where a filesystem has none, and a way of writing
-    where it is benchio's own.
+    check declares them; a layout is left out where a filesystem has none, a pool where the stripes
+    are of none, and a way of writing where it is benchio's own.
     """
 
     system: str
@@ -68,8 +68,7 @@ class Case:
         if check is None:
             raise ValueError(f"not a case: {text!r}: there is no check {match['check']}")
         given = dict(pair.split("=", 1) for pair in match["parameters"].split("/")[1:])
-        striped = any(name in given for name in STRIPING)
-        parameters = check.parameters_where(striped)
+        parameters = check.parameters_with(given)
         if missing := [p.name for p in parameters if p.name not in given]:
             raise ValueError(f"not a case: {text!r}: it has no {missing[0]}")
         parameters += [way for way in check.ways if way.name in given]
@@ -108,16 +107,28 @@ class Case:
         return self.get("files") or ""
 
     @property
+    def layout(self) -> str | None:
+        """`default`, or the name of a layout of the site's; None: stripes, or not striped."""
+        name: str | None = self.get("layout")
+        return name
+
+    @property
     def stripe_count(self) -> int | None:
-        """OSTs; -1: all of them; None: not striped."""
+        """OSTs; -1: all of them; None: a layout by its name, or not striped."""
         count: int | None = self.get("stripe_count")
         return count
 
     @property
     def stripe_size(self) -> int | None:
-        """MiB; None: not striped."""
+        """MiB; None: a layout by its name, or not striped."""
         size: int | None = self.get("stripe_size")
         return size
+
+    @property
+    def pool(self) -> str | None:
+        """Of OSTs; None: any."""
+        name: str | None = self.get("pool")
+        return name
 
     @property
     def local_size(self) -> Size:
@@ -168,6 +179,7 @@ class Case:
     @property
     def order(self) -> tuple[Any, ...]:
         """Sorts a backend next to its control, and small before large."""
+        layout = (self.layout or "", self.pool or "")
         stripes = (self.stripe_count or 0, self.stripe_size or 0)
         load = (self.files, self.instances or 0)
         size = (self.local_size, self.writers)
@@ -177,6 +189,7 @@ class Case:
             RANK[self.check.name],
             *load,
             *size,
+            *layout,
             *stripes,
             str(self),
         )
@@ -188,17 +201,22 @@ class Case:
 
     @property
     def stripes(self) -> str:
-        """`stripes 4 x 1 MiB`; empty where the filesystem is not striped."""
-        if self.stripe_count is None and self.stripe_size is None:
+        """`stripes 4 x 1 MiB, pool flash`, or `default layout`; empty where the filesystem is not
+        striped."""
+        if self.layout:
+            return "default layout" if self.layout == DEFAULT else f"layout {self.layout}"
+        if self.stripe_size is None:
             return ""
-        count = "default" if self.stripe_count is None else str(self.stripe_count)
-        size = "" if self.stripe_size is None else f" x {self.stripe_size} MiB"
-        return f"stripes {count}{size}"
+        pool = f", pool {self.pool}" if self.pool else ""
+        return f"stripes {self.stripe_count} x {self.stripe_size} MiB{pool}"
 
     @property
     def striping(self) -> str:
-        """The same for a column of a table: `all x 1 MiB` is easier to read there than -1."""
-        return self.stripes.removeprefix("stripes ").replace("-1", "all") or "-"
+        """The same for a column of a table, where `all x 1 MiB` is easier to read than -1."""
+        if self.layout:
+            return self.layout
+        stripes = self.stripes.removeprefix("stripes ").replace(", pool ", ", ")
+        return stripes.replace("-1 x", "all x") or "-"
 
     @property
     def size(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,8 @@ BACKENDS = (*SHARING, "posix")
 _SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
 _BYTES = re.compile(r"([1-9]\d{0,9})(KiB|MiB|GiB)?", re.ASCII)
 _UNITS = {None: 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-#: Of a hint, its key and its value: without what a case id or a shell gives a meaning.
-_HINT = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
+#: Without what a case id or a shell gives a meaning.
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 
 
 # Metrics
@@ -45,7 +45,8 @@ _RATE, _SECONDS, _RATIO = Metric("MiB/s"), Metric("s", lower_is_better=True), Me
 _PART = Metric("1", lower_is_better=True, largest=1)
 
 DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
-OST = "ost_"  # followed by its number: the rate of one OST, of which there may be any number
+#: Followed by its number: the rate of one OST, of which there may be any number, by operation.
+OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"})
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -68,6 +69,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "ratio": _RATIO,
         "instance_min": _RATE,
         "ost_ratio": _RATIO,
+        "ost_read_ratio": _RATIO,
         "ior_max": _RATE,
         "ior_median": _RATE,
         "ior_ratio": _RATIO,
@@ -88,6 +90,11 @@ _IOR = ("ior_max", "ior_median", "ior_ratio")
 def metric(name: str) -> Metric:
     """The metric of this name, that of one OST among them."""
     return METRICS.get(name, _RATE)
+
+
+def is_of_ost(name: str) -> bool:
+    """Is this metric the rate of one OST?"""
+    return bool(re.fullmatch("ost_(read_)?[0-9]+", name))
 
 
 def rate_name(metrics: Mapping[str, float]) -> str:
@@ -152,6 +159,13 @@ def _stripe_count(value: Any) -> int:
     return -1 if value == -1 else read_count(value)
 
 
+def read_name(value: Any) -> str:
+    """A name of letters, digits, '_', '.' and '-', which may be part of a case id."""
+    if not isinstance(value, str) or not _PLAIN.fullmatch(value):
+        raise ValueError(f"is no name of letters, digits, '_', '.' and '-': {value!r}")
+    return value
+
+
 def read_flag(value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool):
@@ -184,7 +198,8 @@ def _parse_bytes(text: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def _format_bytes(size: int) -> str:
+def format_bytes(size: int) -> str:
+    """The inverse of what is read as `64KiB`, in the largest unit that it is a multiple of."""
     unit, factor = max(
         ((unit, factor) for unit, factor in _UNITS.items() if size % factor == 0),
         key=lambda one: one[1],
@@ -214,7 +229,7 @@ def _hints(value: Any) -> tuple[tuple[str, str], ...] | None:
         )
     for key, text in value.items():
         is_text = isinstance(key, str) and isinstance(text, str | int) and type(text) is not bool
-        if not is_text or not (_HINT.fullmatch(key) and _HINT.fullmatch(str(text))):
+        if not is_text or not (_PLAIN.fullmatch(key) and _PLAIN.fullmatch(str(text))):
             raise ValueError(
                 f"has a hint that is no text of letters, digits, '_', '.' and '-': {key!r}: "
                 f"{text!r}"
@@ -247,8 +262,10 @@ def _ior_files(value: Any) -> str:
 
 
 BACKEND = Parameter("backend", _backend)
+LAYOUT = Parameter("layout", read_name)  # DEFAULT, or a name of the site's `layouts`
 STRIPE_COUNT = Parameter("stripe_count", _stripe_count, int)  # OSTs; -1: all of them
 STRIPE_SIZE = Parameter("stripe_size", read_count, int)  # MiB
+POOL = Parameter("pool", read_name)  # of OSTs
 LOCAL_SIZE = Parameter("local_size", parse_size, format=format_size)  # of one writer
 #: All of them together. A sweep gives it as `nodes`, and `writers_per_node` where these are not
 #: the partition's.
@@ -291,7 +308,7 @@ FLUSH = Way(
     option=lambda text: "--flush", words="a flush before close",
 )  # fmt: skip
 TRANSFER = Way(  # bytes in one call
-    "transfer", _read_bytes, _parse_bytes, _format_bytes, 2**30,
+    "transfer", _read_bytes, _parse_bytes, format_bytes, 2**30,
     option=lambda text: f"--transfer {text}", words="pieces of {}",
 )  # fmt: skip
 CHUNK = Way(  # elements
@@ -306,9 +323,37 @@ WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS)
 #: What is read was written before the clock runs.
 WAYS_OF_READING = tuple(way for way in WAYS if way is not FLUSH)
 
-#: Those that a case has only where its filesystem is striped.
-STRIPING = (STRIPE_COUNT.name, STRIPE_SIZE.name)
-SHARED_FILE = (BACKEND, STRIPE_COUNT, STRIPE_SIZE, LOCAL_SIZE, WRITERS)
+#: The layout that users get, who ask for none.
+DEFAULT = "default"
+#: Those that a case has only where its filesystem is striped: a layout by its name, or a count and
+#: a size, and a pool if it is to be of one.
+STRIPING = (LAYOUT.name, STRIPE_COUNT.name, STRIPE_SIZE.name, POOL.name)
+_STRIPES = re.compile(
+    r"(?P<count>-1|[1-9]\d*)x(?P<size>[1-9]\d*)(:(?P<pool>[A-Za-z0-9_.-]+))?", re.ASCII
+)
+
+
+def format_layout(value: Callable[[str], Any]) -> str | None:
+    """All of STRIPING in a word: a layout's name, or stripes such as `-1x4` (count, MiB), and of a
+    pool `-1x4:flash`. `value` gives that of a parameter; None: there is none."""
+    layout, count, size, pool = map(value, STRIPING)
+    if layout is not None or size is None:
+        return layout  # type: ignore[no-any-return]
+    return f"{count}x{size}:{pool}" if pool else f"{count}x{size}"
+
+
+def parse_layout(text: str) -> dict[str, Any]:
+    """The inverse; ValueError."""
+    if stripes := _STRIPES.fullmatch(text):
+        return {
+            STRIPE_COUNT.name: int(stripes["count"]),
+            STRIPE_SIZE.name: int(stripes["size"]),
+            POOL.name: stripes["pool"],
+        }
+    return {LAYOUT.name: read_name(text)}
+
+
+SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, WRITERS)
 
 
 # Checks
@@ -339,7 +384,8 @@ class Check:
 
     name: str  # of its class in reframe_checks
     short: str  # of its cases; a parameter in braces stands for its value
-    operation: str = "write"  # that benchio times: write, read
+    operation: str = "write"  # that its cases are judged by: write, read
+    reads_too: bool = False  # besides what it writes
     parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
     ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
     #: Of parameters that a sweep may leave out.
@@ -355,11 +401,23 @@ class Check:
     bounds_comment: str = ""  # why
     options: Callable[[Case], list[str]] = _no_options  # of benchio's, besides those of every check
     is_everywhere: bool = False  # no sweep names it: it runs wherever another check does
-    needs_stripes: bool = False
+    needs_stripes: bool = False  # it looks at each OST by itself
 
-    def parameters_where(self, striped: bool) -> list[Parameter]:
-        """Those that a case has on a filesystem that is striped, or not."""
-        return [p for p in self.parameters if striped or p.name not in STRIPING]
+    @property
+    def operations(self) -> list[str]:
+        """What benchio times."""
+        return [self.operation, "read"] if self.reads_too else [self.operation]
+
+    def parameters_with(self, given: Collection[str]) -> list[Parameter]:
+        """All those of a case that has these among others: of its stripes there may be none."""
+        striping = set(STRIPING) & set(given)
+        if LAYOUT.name in striping:
+            has = {LAYOUT.name}
+        elif striping:
+            has = {STRIPE_COUNT.name, STRIPE_SIZE.name} | striping
+        else:
+            has = set()
+        return [p for p in self.parameters if p.name not in STRIPING or p.name in has]
 
     def objection(self, values: Mapping[str, Any]) -> str:
         """Why no case can have these values; empty if one can."""
@@ -373,16 +431,15 @@ class Check:
         return self.is_impossible(values)
 
     def command_line(self, case: Case) -> list[str]:
-        """benchio's options for a case of this check."""
+        """benchio's options for a case of this check, but for its layout, which is the site's."""
         options = [
             f"--backend {','.join(case.backends)}",
-            f"--operation {self.operation}",
+            f"--operation {','.join(self.operations)}",
             f"--files {case.files}",
             f"--local-size {format_size(case.local_size)}",
         ]
-        for name in ("instances", *STRIPING):
-            if (value := case.get(name)) is not None:
-                options.append(f"--{name.replace('_', '-')} {value}")
+        if case.instances is not None:
+            options.append(f"--instances {case.instances}")
         options += [way.option(way.format(value)) for way, value in case.ways]
         return options + self.options(case)
 
@@ -431,14 +488,19 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             ),
             Check(
                 "SlowOst",
-                "write each OST",
+                "each OST",
+                reads_too=True,
                 parameters=(STRIPE_SIZE, LOCAL_SIZE, WRITERS),
-                fixed={"files": "shared", "backend": "mpiio", "stripe_count": 1, "nodes": 1},
-                metrics=(*_TOTALS, *_STABLE, "ost_ratio"),  # and the rate of each OST
-                bounds={"ost_ratio": [1, -0.5, None, "1"]},
+                # Of two nodes: what one has written, it might read from its cache.
+                fixed={"files": "shared", "backend": "mpiio", "stripe_count": 1, "nodes": 2},
+                metrics=(*_TOTALS, *_STABLE, "ost_ratio", "ost_read_ratio"),  # and those of OSTs
+                bounds={
+                    "ost_ratio": [1, -0.5, None, "1"],
+                    "ost_read_ratio": [1, -0.5, None, "1"],
+                },
                 bounds_comment="Half the rate of its peers: the exercises report found all OSTs of "
                 "a system of the same order.",
-                options=lambda case: ["--stripe-offset $ost"],
+                options=lambda case: ["--targets $TARGETS"],
                 needs_stripes=True,
             ),
             _IOR_PEER,

@@ -74,3 +74,8 @@ _SINGULAR = {"are": "is", "were": "was"}
 def brief(value: float) -> str:
     """To four digits or to the unit, and never with an exponent for large ones."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def brief_rate(value: float) -> str:
+    """A bandwidth in MiB/s: whole from 10 on, and below with two digits, so that 0.37 is not 0."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

@@ -13,7 +13,7 @@ from iowatch.checks import METRICS, rate_name
 from iowatch.detector.baseline import Sample
 from iowatch.detector.rules import R2, R3, Detector, State
 from iowatch.detector.settings import NORMAL
-from iowatch.files import brief, counted
+from iowatch.files import brief, brief_rate, counted
 from iowatch.metrics import finishing, is_slow_to_finish, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Run
@@ -94,9 +94,10 @@ def by_references(
     """The verdict on these metrics by what must hold on any night."""
     rate = rate_name(metrics)
     if metrics[rate] > ceiling:
+        found, most = brief_rate(metrics[rate]), brief_rate(ceiling)
         sentence = (
-            f"{case}: {rate} is {metrics[rate]:.0f} MiB/s, above the physical ceiling of "
-            f"{ceiling:.0f} MiB/s in the site's configuration: a cache or a bug was measured"
+            f"{case}: {rate} is {found} MiB/s, above the physical ceiling of {most} MiB/s in the "
+            "site's configuration: a cache or a bug was measured"
         )
         return Verdict(Kind.TOO_FAST, sentence, (rate,))
     if not references:

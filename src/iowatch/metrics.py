@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, median
 
+from iowatch import raw_results
 from iowatch.case import Case
 from iowatch.checks import CONTROL, OST, rate_name
 from iowatch.detector.settings import NORMAL
-from iowatch.result import Repetition, Result, Slowest, conditions
+from iowatch.files import brief_rate
+from iowatch.result import InvalidResult, Repetition, Result, Slowest, conditions
 
 #: What the time of a run goes into, one after the other.
 PHASES = ("open", "define", "write", "read", "flush", "close", "sync")
@@ -30,6 +34,7 @@ class Measured:
     repetitions: Sequence[Repetition] = field(default_factory=list)  # of the case's own backend
     #: Median seconds of each phase of MPI-IO in the same rounds; none if the case is MPI-IO's own.
     control: Mapping[str, float] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # to be known, whatever the verdict
 
     @property
     def slowest(self) -> dict[str, str]:
@@ -40,7 +45,7 @@ class Measured:
         }
 
 
-def measured(result: Result, case: Case) -> Measured:
+def measured(result: Result, case: Case, notes: Sequence[str] = ()) -> Measured:
     """What a result that satisfies the law says of its case."""
     control, own = result.measurements[:-1], result.measurements[-1]  # the control comes first
     seconds = {
@@ -48,7 +53,8 @@ def measured(result: Result, case: Case) -> Measured:
         for measurement in control
         for name in _phases(measurement.repetitions)
     }
-    return Measured(metrics_of(result, case), conditions(result), own.repetitions, seconds)
+    metrics = metrics_of(result, case)
+    return Measured(metrics, conditions(result), own.repetitions, seconds, notes)
 
 
 def metrics_of(result: Result, case: Case) -> dict[str, float]:
@@ -107,21 +113,67 @@ def _sync_s(rep: Repetition) -> float:
     return rep.seconds.get("sync", 0.0)  # none of a read
 
 
-def ost_metrics(results: Mapping[int, Sequence[Result]]) -> dict[str, float]:
-    """The metrics of every OST in turn, from the runs on each; all satisfy the law.
-
-    An OST's rate is the best of its repetitions, MiB/s, synced: a client's cache is as fast for
-    every OST. `ost_ratio` is the slowest OST's rate over the median of its peers.
+def ost_rates(result: Result, osts: Mapping[str, int]) -> dict[str, dict[int, list[float]]]:
+    """The rates of each OST, by operation: of a write synced, for a client's cache is as fast for
+    every OST. `osts` has its number by benchio's name of it.
     """
+    rates: dict[str, dict[int, list[float]]] = {"write": {}, "read": {}}
+    for one in result.sound:
+        rates[one.operation][osts[one.target]] = [rep.rate for rep in one.repetitions]
+    return rates
+
+
+def ost_metrics(
+    result: Result, osts: Mapping[str, int], void: Sequence[str] = ()
+) -> dict[str, float]:
+    """The metrics of every OST by itself, from a result that satisfies the law; `osts` as above,
+    and `void` a sentence on each that has none.
+
+    An OST's rate is the best of its repetitions, MiB/s. `ost_ratio` is the slowest OST's rate over
+    the median of its peers, and `ost_read_ratio` the same of reads. InvalidResult: it has no peers.
+    """
+    totals = [
+        {kind: max(rep.rates[kind] for rep in one.repetitions) for kind in ("total", "stable")}
+        for one in result.sound
+        if one.operation == "write"
+    ]
+    if len(totals) < 2:
+        raise InvalidResult("; ".join(["fewer than two OSTs can be compared", *void]))
     best = {
-        f"{OST}{ost}": {
-            kind: max(rep.rates[kind] for run in runs for rep in run.measurements[0].repetitions)
-            for kind in ("total", "stable")
-        }
-        for ost, runs in results.items()
+        f"{OST[operation]}{ost}": max(rates)
+        for operation, by_ost in ost_rates(result, osts).items()
+        for ost, rates in by_ost.items()
     }
-    rates = {name: of["stable"] for name, of in best.items()}
-    return {**_rates([*best.values()]), "ost_ratio": osts_of(rates)[0].to_peers, **rates}
+    return {
+        **_rates(totals),
+        "ost_ratio": osts_of(best, "write")[0].to_peers,
+        "ost_read_ratio": osts_of(best, "read")[0].to_peers,
+        **best,
+    }
+
+
+#: In what benchio says of a target that hangs: its name.
+_HUNG = re.compile(r"/benchio\.[^/]+/target\.([^/:]+)")
+
+
+def hung_osts(folder: Path) -> dict[str, str]:
+    """Why a start of benchio was ended, by the target that it hung on: a job leaves what each says,
+    as `said.1` and so on, and starts again without that target."""
+    hung = {}
+    for number in itertools.count(1):
+        said = raw_results.find(folder, f"said.{number}")
+        if said is None or raw_results.find(folder, f"result.{number}.json"):
+            break
+        error = raw_results.last_error(raw_results.read_text(said))
+        if found := _HUNG.search(error):
+            hung[found[1]] = error.removeprefix("benchio: error: ")
+    return hung
+
+
+def void_osts(result: Result, hung: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
+    """A sentence on each OST that could not be measured; `osts` as above."""
+    void = {**hung, **result.void}
+    return [f"OST {osts[name]} was not measured: {why}" for name, why in void.items()]
 
 
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
@@ -148,12 +200,12 @@ class Ost:
     to_peers: float  # its rate over the median of all others
 
 
-def osts_of(metrics: Mapping[str, float]) -> list[Ost]:
+def osts_of(metrics: Mapping[str, float], operation: str) -> list[Ost]:
     """The OSTs that have a metric of their own, slowest first."""
     rates = {
-        name.removeprefix(OST): rate
+        name.removeprefix(OST[operation]): rate
         for name, rate in metrics.items()
-        if re.fullmatch(rf"{OST}\d+", name)
+        if re.fullmatch(rf"{OST[operation]}\d+", name)
     }
     found = [
         Ost(name, rate, rate / median([r for peer, r in rates.items() if peer != name] or [rate]))
@@ -162,11 +214,11 @@ def osts_of(metrics: Mapping[str, float]) -> list[Ost]:
     return sorted(found, key=lambda ost: ost.rate)
 
 
-def slow_osts(metrics: Mapping[str, float], bound: float) -> str:
+def slow_osts(metrics: Mapping[str, float], operation: str, bound: float) -> str:
     """One phrase on the OSTs slower than `bound` times the median of their peers, slowest first."""
     return ", ".join(
-        f"OST {ost.name} ({ost.rate:.0f} MiB/s, {ost.to_peers:.2f} of its peers)"
-        for ost in osts_of(metrics)
+        f"OST {ost.name} ({brief_rate(ost.rate)} MiB/s, {ost.to_peers:.2f} of its peers)"
+        for ost in osts_of(metrics, operation)
         if ost.to_peers < bound
     )
 
@@ -282,11 +334,12 @@ def _beside_control(metrics: Mapping[str, float], usual: Mapping[str, float], sl
         return ""
     if before is None:
         own = metrics[rate_name(metrics)]
-        return f", at {own:.0f} MiB/s where MPI-IO in the same rounds reaches {rate:.0f}"
+        text = f", at {brief_rate(own)} MiB/s where MPI-IO in the same rounds reaches"
+        return f"{text} {brief_rate(rate)}"
     if rate >= slow * before:
         return ", while MPI-IO is as fast as always"
     how = "is slow too, at" if rate < (1 - NORMAL.wanted_drop) * before else "still reaches"
-    return f", while MPI-IO {how} {rate:.0f} of its usual {before:.0f} MiB/s"
+    return f", while MPI-IO {how} {brief_rate(rate)} of its usual {brief_rate(before)} MiB/s"
 
 
 def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:

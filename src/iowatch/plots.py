@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import ClassVar
 
 from iowatch.checks import CONTROL, rate_name
-from iowatch.files import brief
+from iowatch.files import brief, brief_rate
 from iowatch.metrics import PHASES
 from iowatch.night.case_night import CaseNight, Phase, Trend
 
@@ -255,7 +255,7 @@ def paper_plot(rates: Mapping[str, float], says: str) -> PaperPlot:
         says=says,
         names=list(zip(middles, rates, strict=True)),
         totals=[
-            (_tenth(_NAMES + width + 4), middle, f"{rate:.0f} MiB/s")
+            (_tenth(_NAMES + width + 4), middle, f"{brief_rate(rate)} MiB/s")
             for width, middle, rate in zip(widths, middles, rates.values(), strict=True)
         ],
         bars=[(_BAR * number, width) for number, width in enumerate(widths)],
@@ -268,13 +268,13 @@ def _in_words(row: CaseNight) -> str:
     trend, expected = row.trend, row.expected
     count, rate = len(trend.nights), trend.rates[-1]
     said = f"Bandwidth of {row.name}, {count} night{'s' * (count > 1)}: tonight "
-    said += f"{rate:.0f} MiB/s" if rate else "no valid run"
+    said += f"{brief_rate(rate)} MiB/s" if rate else "no valid run"
     if expected:
-        said += f", {expected.word} {expected.value:.0f}"
+        said += f", {expected.word} {brief_rate(expected.value)}"
         if expected.low and expected.high:
-            said += f" ({expected.low:.0f} to {expected.high:.0f})"
+            said += f" ({brief_rate(expected.low)} to {brief_rate(expected.high)})"
     if bound := _bound(row):
-        said += f", at least {bound:.0f} allowed"
+        said += f", at least {brief_rate(bound)} allowed"
     if any(trend.red):
         said += f"; {sum(trend.red)} red"
     for level in trend.levels:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from iowatch import bless, history, references
 from iowatch.checks import metric
-from iowatch.files import UserError, brief, one_line, whole
+from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
@@ -124,8 +124,11 @@ def _environment(autoescape: bool) -> jinja2.Environment:
     return env
 
 
-def _number(value: float | None, form: str = ".0f") -> str:
-    return "-" if value is None else format(value, form)
+def _number(value: float | None, form: str = "") -> str:
+    """In this form; else as a rate."""
+    if value is None:
+        return "-"
+    return format(value, form) if form else brief_rate(value)
 
 
 def _percent(part: float | None, sign: str = "") -> str:

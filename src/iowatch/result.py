@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -24,12 +24,11 @@ from iowatch.checks import (
     HINTS,
     TRANSFER,
     Way,
+    format_bytes,
     format_size,
 )
 from iowatch.raw_results import read_text
-from iowatch.site import Filesystem
-
-MIB = 2**20
+from iowatch.site import LUSTRE, MIB, Filesystem
 
 
 class InvalidResult(Exception):
@@ -94,8 +93,10 @@ class Measurement:
     metadata: str | None  # what HDF5 repeats of its collective metadata: yes, no, or why not
     hints: dict[str, str]  # of MPI-IO: those whose effect was seen, else as the file repeats them
     requested: dict[Way, Any]  # collective, collective_metadata, hints: as the run was told
-    striping: dict[str, Any]  # requested, observed; sizes in bytes
+    layout: dict[str, Any]  # requested, observed; sizes in bytes
     repetitions: list[Repetition]
+    target: str = ""  # what benchio calls the OST that it wrote to by itself; empty: to no one
+    error: str = ""  # why that could not be measured, or no more than these repetitions
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,25 @@ class Result:
     environment: dict[str, str]  # variables that change I/O
     measurements: list[Measurement]
 
+    @property
+    def void(self) -> dict[str, str]:
+        """Why a target could not be measured, by its name."""
+        return {m.target: m.error for m in reversed(self.measurements) if m.error}
+
+    @property
+    def sound(self) -> list[Measurement]:
+        """What counts: what was written and read of a target that failed does not."""
+        return [m for m in self.measurements if m.target not in self.void]
+
 
 @cache
 def _schema() -> Any:
-    text = resources.files("iowatch").joinpath("benchio.result-2.schema.json").read_text("utf-8")
+    text = resources.files("iowatch").joinpath("benchio.result-3.schema.json").read_text("utf-8")
     return json.loads(text)
 
 
 def read_result(path: Path) -> Result:
-    """Read a benchio.result/2 file; InvalidResult if it is not one or the run was not ok."""
+    """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok."""
     try:
         text = read_text(path)
         data = json.loads(
@@ -131,12 +142,11 @@ def read_result(path: Path) -> Result:
     except jsonschema.ValidationError as err:
         place = "/".join(str(step) for step in err.absolute_path) or "top level"
         raise InvalidResult(
-            f"{path.name} is not a benchio.result/2: {place}: {err.message[:200]}"
+            f"{path.name} is not a benchio.result/3: {place}: {err.message[:200]}"
         ) from None
 
     if error := data["error"]:
-        parts = [f"rank {error['rank']}", error["call"], error["path"], error["message"]]
-        raise InvalidResult(f"benchio: {data['status']}: {': '.join(filter(None, parts))}")
+        raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}")
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
     measurements = [_measurement(case) for case in data["cases"]]
     return Result(
@@ -186,9 +196,16 @@ def _measurement(case: dict[str, Any]) -> Measurement:
             COLLECTIVE_METADATA: case["collective_metadata"]["requested"],
             HINTS: sorted(case["hints"]["requested"].items()),
         },
-        case["striping"],
+        case["layout"],
         [_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]],
+        case["target"]["name"] if case["target"] else "",
+        _in_words(case["target"]["error"]) if case["target"] and case["target"]["error"] else "",
     )
+
+
+def _in_words(error: Mapping[str, Any]) -> str:
+    parts = [f"rank {error['rank']}", error["call"], error["path"], error["message"]]
+    return ": ".join(filter(None, parts))
 
 
 #: Phases that begin on all ranks together. The others begin where a file is ready for them: of many
@@ -223,14 +240,17 @@ _OPTIONS = (
 
 def conditions(result: Result) -> dict[str, str]:
     """What a run met with, in words: when a metric changes, so may one of these have."""
-    measured = result.measurements[-1]
+    measured = result.sound[-1]
     run = result.run
     conditions = {name: version for name, version in result.versions.items() if version}
     conditions |= {f"variable {name}": value for name, value in result.environment.items()}
     conditions |= {f"hint {name}": value for name, value in measured.hints.items()}
-    if observed := measured.striping["observed"]:
-        # Not the offset: the filesystem chooses another OST each time.
-        conditions["striping"] = f"count {observed['count']}, size {observed['size']}"
+    if layout := _layout_in_words(measured.layout["observed"]):
+        conditions["layout"] = layout
+    if run["filesystem"]["mdt_index"] is not None:
+        conditions["MDT"] = str(run["filesystem"]["mdt_index"])
+    if run["filesystem"]["mount_type"]:
+        conditions["mount"] = run["filesystem"]["mount_type"]
     if measured.collective:
         conditions["transfer"] = measured.collective
     # Without the fraction: of a page cache, that is another one each night.
@@ -241,6 +261,40 @@ def conditions(result: Result) -> dict[str, str]:
     conditions["hosts"] = " ".join(run["hosts"])
     conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
     return conditions
+
+
+def _layout_in_words(observed: Mapping[str, Any] | None) -> str:
+    """All components of a layout, and what else the filesystem says of it; empty if nothing is
+    known. Not their OSTs, of which the filesystem chooses others each time.
+    """
+    if observed is None:
+        return ""
+    parts = observed["components"] or [observed]
+    words = [_component_in_words(part, len(parts) > 1) for part in parts]
+    said = (observed["said"] or "").splitlines()
+    words += [" ".join(line.split()) for line in said if _SAID.search(line)]
+    return "; ".join(filter(None, words))
+
+
+#: Of what tools of GPFS and BeeGFS say, what is of the layout and not of one file.
+_SAID = re.compile(r"replication|pool|type:|chunk ?size|number of", re.I)
+
+
+def _component_in_words(part: Mapping[str, Any], is_one_of_several: bool) -> str:
+    size = None if part["stripe_size"] is None else format_bytes(part["stripe_size"])
+    if part.get("pattern") == "mdt":
+        text = "on the MDT"
+    elif part["stripe_count"] is None:
+        text = f"blocks of {size}" if size else ""
+    else:
+        text = f"stripes {'all' if part['stripe_count'] == -1 else part['stripe_count']} x {size}"
+    if part.get("pattern", "raid0") not in ("raid0", "mdt"):
+        text += f" {part['pattern']}"
+    text += f", pool {part['pool']}" if part["pool"] else ""
+    if not is_one_of_several:
+        return text
+    end = part["end_byte"]
+    return f"{text} to {'the end' if end is None else format_bytes(end)}"
 
 
 def _slowest(time: dict[str, Any]) -> Slowest:
@@ -315,17 +369,21 @@ def require(
     case: Case,
     repeats: int,
     filesystem: Filesystem,
-    offset: int | None = None,
+    hung: Collection[str] = (),
 ) -> None:
     """Enforce the law: what ran is what was asked for, and a witness has confirmed every byte.
 
-    `offset` is the OST asked for, None where the filesystem chose. InvalidResult says what differs.
+    Of a check that looks at each OST by itself, `hung` are the targets that the run was not to try
+    again. InvalidResult says what differs.
     """
     run = result.run
+    targets = [""]
+    if case.check.needs_stripes:
+        targets = [target for target in filesystem.targets if target not in hung]
     bytes_written = 8 * math.prod(case.local_size) * case.writers
     laws: list[_Law] = [
         ("writers", run["writers"], [case.writers]),
-        ("operations", run["operations"], [[case.operation]]),
+        ("operations", run["operations"], [case.check.operations]),
         ("files", run["files"], [case.files]),
         ("instances", run["instances"], [case.instances or 1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
@@ -335,19 +393,22 @@ def require(
         _way(TRANSFER, run["transfer"], case),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
-        ("backends", [m.backend for m in result.measurements], [case.backends]),
+        ("backends", [m.backend for m in result.measurements],
+         [[b for _ in case.check.operations for b in case.backends for _ in targets]]),
+        *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
+           [sorted(targets * len(case.backends))]) for operation in case.check.operations),
     ]  # fmt: skip
-    striping = _striping(case, offset)
-    for measurement in result.measurements:
+    for measurement in result.sound:
         backend, reps = measurement.backend, measurement.repetitions
         laws += [
             (f"repetitions of {backend}", len({rep.round for rep in reps}), [repeats]),
             (f"rounds of {backend}", [rep.round for rep in reps],
-             [[rep.round for rep in result.measurements[0].repetitions]]),
+             [[rep.round for rep in result.sound[0].repetitions]]),
             (f"repetitions of {backend} of which the witness confirmed more or less than all bytes",
              sum(rep.witness.bytes != bytes_written for rep in reps), [0]),
             (f"repetitions of {backend} whose files were kept",
-             sum(case.operation == "write" and "unlink" not in rep.seconds for rep in reps), [0]),
+             sum(measurement.operation == "write" and "unlink" not in rep.seconds for rep in reps),
+             [0]),
             (f"repetitions of {backend} with a rate or time that is no number",
              sum(not _is_timed(rep) for rep in reps), [0]),
             (f"repetitions of {backend} with a rate that is not their bytes over their time",
@@ -355,14 +416,8 @@ def require(
             (f"repetitions of {backend} with a phase that is longer than the whole",
              sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
         ]  # fmt: skip
-        laws += [
-            *_ways(measurement, case),
-            (f"striping of {backend}", measurement.striping["requested"], [striping]),
-        ]
-        if striping:  # benchio has compared the two
-            observed = measurement.striping["observed"] is not None
-            laws += [(f"observed striping of {backend}", observed, [True])]
-    suspects = [m.backend for m in result.measurements if m.cache_suspect]
+        laws += [*_ways(measurement, case), *_layout(measurement, case, filesystem)]
+    suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
     if suspects and not filesystem.cached_reads:
         raise InvalidResult(
             f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
@@ -415,12 +470,76 @@ def _ways(measurement: Measurement, case: Case) -> list[_Law]:
     return laws
 
 
-def _striping(case: Case, offset: int | None) -> dict[str, int | None] | None:
-    """What the job of a case asks benchio for."""
-    if case.stripe_count is None and case.stripe_size is None:
-        return None
-    size = None if case.stripe_size is None else case.stripe_size * MIB
-    return {"count": case.stripe_count, "size": size, "offset": offset}
+def _layout(measurement: Measurement, case: Case, filesystem: Filesystem) -> list[_Law]:
+    """That a backend was told the layout of the case, and that its files have it."""
+    backend, target = measurement.backend, measurement.target
+    setstripe = filesystem.layouts.get(case.layout or "")
+    wanted = _wanted_layout(case, filesystem)
+    asked = {**wanted, "setstripe": setstripe} if setstripe or wanted["stripe_size"] else None
+    laws: list[_Law] = [
+        (f"requested layout of {backend}", measurement.layout["requested"], [asked])
+    ]
+    observed = measurement.layout["observed"]
+    laws += layout_laws(backend, observed, case, filesystem, target)
+    if target and LUSTRE in filesystem.types and observed:
+        laws += [(f"OSTs of {backend}", observed["osts"], [[filesystem.targets[target]]])]
+    return laws
+
+
+def layout_laws(
+    who: str,
+    observed: Mapping[str, Any] | None,
+    case: Case,
+    filesystem: Filesystem,
+    target: str = "",
+) -> list[_Law]:
+    """That files have the layout of the case, as far as it is one in numbers, and else that theirs
+    is known. `observed` has stripe_count, stripe_size in bytes, and pool; None: nobody knows it."""
+    if filesystem.osts is None:
+        return []
+    if observed is None or observed["stripe_count"] is None:
+        return [(f"observed layout of {who}", "unknown", ["one that is known"])]
+    wanted = _wanted_layout(case, filesystem, target)
+    count = observed["stripe_count"]
+    if wanted["stripe_count"] == -1 and count >= min(2, len(filesystem.osts_of(case))):
+        wanted["stripe_count"] = count  # `notes` says whether these are all
+    return [
+        (f"{name.replace('_', ' ')} of {who}", observed[name], [value])
+        for name, value in wanted.items()
+        if value is not None
+    ]
+
+
+def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict[str, Any]:
+    """What a case asks for in numbers; None: it does not say."""
+    if filesystem.osts is None or case.stripe_size is None:
+        return {"stripe_count": None, "stripe_size": None, "pool": None}
+    return {
+        "stripe_count": filesystem.stripe_count(case),
+        "stripe_size": case.stripe_size * MIB,
+        "pool": case.pool if LUSTRE in filesystem.types else case.pool or target or None,
+    }
+
+
+def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
+    """What is to be known of a run that satisfies the law: that all OSTs were not all of them."""
+    observed = result.sound[-1].layout["observed"]
+    if case.stripe_count != -1 or observed is None:
+        return []
+    known, found = set(filesystem.osts_of(case)), observed["osts"]
+    missing = sorted(known - set(found)) if found else []
+    if observed["stripe_count"] >= len(known) and not missing:
+        return []
+    said = f"striped over {observed['stripe_count']} of {len(known)} OSTs"
+    if not missing:
+        return [said]
+    return [f"{said}: {_osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
+
+
+def _osts_in_words(osts: Sequence[int]) -> str:
+    """`OST 2`, or `OSTs 2 and 3`."""
+    *others, last = map(str, osts)
+    return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
 
 
 def _is_timed(rep: Repetition) -> bool:

@@ -18,6 +18,9 @@ from iowatch.checks import rate_name
 from iowatch.references import Reference
 from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
 
+#: Among the conditions of a run: what is to be known of it, whatever its verdict.
+NOTE = "note"
+
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
 
 

@@ -1,7 +1,7 @@
 """A site's filesystems and sweeps, as ReFrame's configuration has them.
 
 A partition is one node type seen with one filesystem, which its `extras` describe. All keys but
-`archived` and `settle` are required, so a misspelt one cannot pass unnoticed. What each key means
+those of `OPTIONAL` are required, so a misspelt one cannot pass unnoticed. What each key means
 stands in site_configs/README.md.
 """
 
@@ -14,9 +14,10 @@ import json
 import math
 import os
 import re
+import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,11 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.checks import (
     CHECKS,
+    DEFAULT,
+    LAYOUT,
     NODES,
+    POOL,
+    STRIPE_COUNT,
     STRIPING,
     WRITERS,
     WRITERS_PER_NODE,
@@ -32,6 +37,7 @@ from iowatch.checks import (
     Parameter,
     read_count,
     read_flag,
+    read_name,
     read_text,
 )
 from iowatch.files import UserError
@@ -51,7 +57,7 @@ SWEEPS = (NIGHTLY, ACCEPTANCE)
 BENCHIO = "benchio"
 
 #: The keys that the extras of a partition may have besides those that they must have.
-OPTIONAL = ("archived", "settle")
+OPTIONAL = ("archived", "settle", "pools", "layouts")
 #: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
 SPACK = "spack"
 
@@ -60,6 +66,9 @@ DARSHAN = "darshan"
 
 #: Likewise: the path of IOR.
 IOR = "ior"
+
+LUSTRE = "lustre"
+MIB = 2**20
 
 #: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
 LONGEST_CASE = 240
@@ -108,7 +117,7 @@ class Filesystem:
     path: str  # directory to write under; what if it is missing: reframe_checks/run_directory.py
     types: tuple[str, ...]  # statfs names that benchio may find there
     peak: float  # MiB/s that nothing can exceed: link or memory bandwidth
-    osts: int | None  # None: not striped
+    osts: tuple[int, ...] | None  # the numbers of those in use; None: not striped
     cached_reads: bool  # reads that a cache may have served are accepted
     writers_per_node: int  # where a sweep does not say so itself
     keep_days: int  # that the raw results of a run are kept
@@ -116,10 +125,49 @@ class Filesystem:
     #: Up to this day nights may be missing from the results database: the site has moved them out.
     archived: date | None = None
     settle: int = 0  # seconds to wait after a round's files are removed, before the next begins
+    pools: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # the OSTs of each
+    #: Options of `lfs setstripe` by the name of the layout.
+    layouts: Mapping[str, str] = field(default_factory=dict)
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
         """What a check is to measure here; nothing if the sweep does not name it."""
         return self.sweeps[sweep].get(check.name, ())
+
+    @property
+    def targets(self) -> dict[str, int]:
+        """The OSTs that can be written to one by one, by what benchio calls them: on Lustre their
+        numbers, on CephFS the pools that have one OST each."""
+        if LUSTRE in self.types:
+            return {str(ost): ost for ost in self.osts or ()}
+        return {pool: osts[0] for pool, osts in self.pools.items() if len(osts) == 1}
+
+    def osts_of(self, case: Case) -> tuple[int, ...]:
+        """Those that a file of this case may be on."""
+        return self.pools.get(case.pool or "", self.osts or ())
+
+    def stripe_count(self, case: Case) -> int | None:
+        """That benchio is asked for: what all are, it can say to Lustre alone."""
+        if case.stripe_count == -1 and LUSTRE not in self.types:
+            return len(self.osts_of(case))
+        return case.stripe_count
+
+    def layout_options(self, case: Case) -> list[str]:
+        """benchio's options for the layout of a case's files. UserError: nobody knows it."""
+        if case.layout == DEFAULT:
+            return []
+        if case.layout:
+            if case.layout not in self.layouts:
+                raise UserError(
+                    f"{self.system}:{self.partition}: 'layouts' in the partition's extras have no "
+                    f"{case.layout!r}: add it, or ask for {', '.join([DEFAULT, *self.layouts])}"
+                )
+            return [f"--setstripe {shlex.quote(self.layouts[case.layout])}"]
+        options = []
+        if not case.check.needs_stripes and case.stripe_count is not None:
+            options += [f"--stripe-count {self.stripe_count(case)}"]
+        if case.stripe_size is not None:
+            options += [f"--stripe-size {case.stripe_size * MIB}"]
+        return [*options, f"--pool {case.pool}"] if case.pool else options
 
     def case(self, environ: str, setting: Setting) -> Case:
         """The case of one setting in one environment."""
@@ -359,7 +407,10 @@ def read_filesystem(
 
     _require_no_misspelt(f"{system}:{partition}: the partition's extras", extras, OPTIONAL, mend)
     name = read("filesystem", read_text)
-    osts = read("osts", lambda value: None if value is None else read_count(value))
+    types = read("type", lambda v: read_list(read_text)([v] if isinstance(v, str) else v))
+    osts = read("osts", _osts)
+    pools = read("pools", lambda v: _pools(v, osts)) if "pools" in extras else {}
+    layouts = read("layouts", lambda v: _layouts(v, types)) if "layouts" in extras else {}
     writers_per_node = read("writers_per_node", read_count)
     place = Filesystem(
         system=system,
@@ -367,16 +418,27 @@ def read_filesystem(
         environs=names,
         name=name,
         path=read("path", _directory),
-        types=read("type", lambda v: read_list(read_text)([v] if isinstance(v, str) else v)),
+        types=types,
         peak=read("peak", _positive),
         osts=osts,
         cached_reads=read("cached_reads", read_flag),
         writers_per_node=writers_per_node,
         keep_days=read("keep_days", read_count),
-        sweeps=read("sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node)),
+        sweeps=read(
+            "sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node, pools, layouts)
+        ),
         archived=read("archived", _past_day) if "archived" in extras else None,
         settle=read("settle", read_count) if "settle" in extras else 0,
+        pools=pools,
+        layouts=layouts,
     )
+    each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].needs_stripes]
+    if each and len(place.targets) < 2:
+        kind = "OSTs in 'osts'" if LUSTRE in types else "'pools' of one OST each"
+        raise UserError(
+            f"{system}:{partition}: 'sweeps' in the partition's extras compare each OST with the "
+            f"others, and there are no two {kind}: add them in {mend}, or take the check out there"
+        )
     longest = max(
         (str(case) for sweep in SWEEPS for case in place.cases(sweep)), key=len, default=""
     )
@@ -423,6 +485,46 @@ def _directory(value: Any) -> str:
     return value
 
 
+def _osts(value: Any) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, int):  # how many there are says nothing of which
+        raise ValueError(
+            f"is {value!r}: list the numbers of those in use, such as [0, 1, 3], or list(range(4))"
+        )
+    return read_list(_ost)(value)
+
+
+def _ost(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"is no number of an OST, 0 or more: {value!r}")
+    return value
+
+
+def _pools(value: Any, osts: tuple[int, ...] | None) -> dict[str, tuple[int, ...]]:
+    if osts is None:
+        raise ValueError("is for a filesystem that is striped, and 'osts' is None")
+    pools = {read_name(name): read_list(_ost)(own) for name, own in _mapping(value).items()}
+    for name, own in pools.items():
+        if unknown := sorted(set(own) - set(osts)):
+            raise ValueError(f"has OST {unknown[0]} in {name!r}, and 'osts' has not")
+    return pools
+
+
+def _layouts(value: Any, types: tuple[str, ...]) -> dict[str, str]:
+    if LUSTRE not in types:
+        raise ValueError(f"has options of `lfs setstripe`, and 'type' is not {LUSTRE}")
+    layouts = {read_name(name): read_text(options) for name, options in _mapping(value).items()}
+    if DEFAULT in layouts:
+        raise ValueError(f"has {DEFAULT!r}, which is what users get who ask for none")
+    for name, options in layouts.items():
+        if not name[0].isalpha():  # 4x1 is a stripe count and a stripe size
+            raise ValueError(f"has a name that does not begin with a letter: {name!r}")
+        if not options.isprintable() or not options.startswith("-"):
+            raise ValueError(f"has no options of `lfs setstripe` as {name!r}: {options!r}")
+    return layouts
+
+
 def _positive(value: Any) -> float:
     if (
         isinstance(value, bool)
@@ -466,22 +568,29 @@ def read_list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]
 # Sweeps
 
 
-def read_sweeps(value: Any, striped: bool, writers_per_node: int) -> dict[str, Sweep]:
+def read_sweeps(
+    value: Any,
+    striped: bool,
+    writers_per_node: int,
+    pools: Collection[str] = (),
+    layouts: Collection[str] = (),
+) -> dict[str, Sweep]:
     """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
 
     `value` is sweep -> check -> parameter -> list of values; instead of one such mapping a check
     may have a list of them, whose cases are measured one and all.
     """
+    named = {LAYOUT.name: {DEFAULT, *layouts}, POOL.name: {*pools}}
     given = _mapping(value)
     if set(given) != set(SWEEPS):
         raise ValueError(
             f"must have the sweeps {' and '.join(SWEEPS)} and no others: {list(given)}"
         )
     sweeps: dict[str, Sweep] = {}
-    for name, named in given.items():
+    for name, checks in given.items():
         sweep = {
-            check: _settings(f"{name}/{check}", check, values, striped, writers_per_node)
-            for check, values in _mapping(named).items()
+            check: _settings(f"{name}/{check}", check, values, striped, writers_per_node, named)
+            for check, values in _mapping(checks).items()
         }
         everywhere = (check for check in CHECKS.values() if check.is_everywhere and sweep)
         sweeps[name] = sweep | {check.name: (Setting.of(check, {}),) for check in everywhere}
@@ -489,9 +598,14 @@ def read_sweeps(value: Any, striped: bool, writers_per_node: int) -> dict[str, S
 
 
 def _settings(
-    place: str, name: str, given: Any, striped: bool, writers_per_node: int
+    place: str,
+    name: str,
+    given: Any,
+    striped: bool,
+    writers_per_node: int,
+    named: Mapping[str, Collection[str]],
 ) -> tuple[Setting, ...]:
-    """All settings of one check."""
+    """All settings of one check; `named` are the site's layouts and pools."""
     known = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
     check = known.get(name)
     if check is None:
@@ -502,7 +616,7 @@ def _settings(
     settings = [
         setting
         for values in every
-        for setting in _product(place, check, _mapping(values), striped, writers_per_node)
+        for setting in _product(place, check, _mapping(values), striped, writers_per_node, named)
     ]
     same = [setting.parameters for setting in settings]
     if twice := [setting for setting in settings if same.count(setting.parameters) > 1]:
@@ -511,9 +625,15 @@ def _settings(
     return tuple(settings)
 
 
-def swept(check: Check, striped: bool) -> tuple[list[Parameter], list[Parameter]]:
-    """The parameters to which a sweep must give values, and those to which it may."""
-    own = [p for p in check.parameters_where(striped) if p is not WRITERS]
+def swept(
+    check: Check, striped: bool, given: Collection[str] = ()
+) -> tuple[list[Parameter], list[Parameter]]:
+    """The parameters to which a sweep that has `given` must give values, and those to which it may.
+
+    On a filesystem that is striped it gives stripes, unless it names a layout.
+    """
+    stripes = {*STRIPING} & {*given} or {STRIPE_COUNT.name}
+    own = [p for p in check.parameters_with(stripes if striped else ()) if p is not WRITERS]
     if WRITERS in check.parameters and NODES.name not in check.fixed:
         own.append(NODES)
     needed = [p for p in own if p.name not in check.defaults]
@@ -523,14 +643,23 @@ def swept(check: Check, striped: bool) -> tuple[list[Parameter], list[Parameter]
 
 
 def _product(
-    place: str, check: Check, given: Mapping[str, Any], striped: bool, writers_per_node: int
+    place: str,
+    check: Check,
+    given: Mapping[str, Any],
+    striped: bool,
+    writers_per_node: int,
+    named: Mapping[str, Collection[str]],
 ) -> list[Setting]:
     """All combinations of the values given."""
-    needed, optional = swept(check, striped)
+    needed, optional = swept(check, striped, given)
     known = {parameter.name: parameter for parameter in (*needed, *optional)}
     for name in given:
         if name not in known:
-            why = ", for it is not striped" if name in STRIPING and not striped else ""
+            why = ""
+            if name in STRIPING and not striped:
+                why = ", for it is not striped"
+            elif name in STRIPING and LAYOUT.name in given:
+                why = ", beside a layout"
             raise ValueError(f"has no place for {place}/{name}{why}")
     if missing := [parameter.name for parameter in needed if parameter.name not in given]:
         raise ValueError(f"has no {place}/{missing[0]}")
@@ -543,6 +672,12 @@ def _product(
             values[name] = read_list(known[name].read)(given[name])
         except ValueError as err:
             raise ValueError(f"at {place}/{name} {err}") from None
+    for name, names in named.items():
+        if other := set(values.get(name, ())) - set(names):
+            there = f"there are {', '.join(sorted(names))}" if names else "there are none"
+            raise ValueError(
+                f"asks at {place}/{name} for {min(other)!r}, and in '{name}s' {there}: add it there"
+            )
     if other := set(values.get("backend", ())) - set(check.backends):
         raise ValueError(
             f"asks at {place}/backend for {min(other)}: there are {', '.join(check.backends)}"

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
-from iowatch.files import brief, counted
+from iowatch.files import brief, brief_rate, counted
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Finding, with_interval
 from iowatch.night.gate import Night, shown
@@ -89,10 +89,10 @@ def _cells(row: CaseNight) -> dict[str, str]:
     cells = [
         case.shape,
         case.backend or "-",
-        case.striping.removesuffix(" MiB"),
+        case.striping.replace(" MiB", ""),
         case.size.removeprefix("local ") or "-",
         str(case.writers or "-"),
-        _number(row.last.rate, ".0f"),
+        _rate(row.last.rate),
         _number(metrics.get("ratio"), ".2f"),
         _number(metrics.get("finish_fraction"), ".1%").rstrip("%"),
         row.label,
@@ -155,6 +155,10 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
+def _rate(value: float | None) -> str:
+    return "-" if value is None else brief_rate(value)
+
+
 def show_history(runs: Sequence[Run], console: Console) -> None:
     """Print each case with its nights, its hand runs, its best rate, and its last raw results."""
     console.print(
@@ -176,7 +180,7 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
             f"{len(nights):>6} {days[0]} {days[1]} {len(own):>5}"
             f" {sum(not run.night for run in own):>7} {sum(run.is_invalid for run in own):>7}"
             f" {sum(run.kind is Kind.IMPORTED for run in own):>8}"
-            f" {_number(best, '.0f'):>10}  {case}",
+            f" {_rate(best):>10}  {case}",
             soft_wrap=True,
             markup=False,
         )
@@ -249,7 +253,7 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
     for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
         before = blessing.before.get(case)
         console.print(
-            f"{now.bandwidth:>8.0f} {_number(before.bandwidth if before else None, '.0f'):>8}"
+            f"{_rate(now.bandwidth):>8} {_rate(before.bandwidth if before else None):>8}"
             f" {now.spread:>6.2f} {_number(now.ratio, '.2f'):>5}"
             f" {_number(now.finish_fraction, '.1%').rstrip('%'):>8} {now.nights:>6}  {case}",
             soft_wrap=True,
@@ -286,7 +290,7 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
         console.print("own results: none is of this table's kind")
     named = list(zip(_letters(), [*paper.published(figure), *own], strict=False))
     cells = [
-        f"{value:.0f}" for _, one in named for values in one.values.values() for value in values
+        brief_rate(value) for _, one in named for values in one.values.values() for value in values
     ]
     width = max(map(len, [*cells, *figure.statistics]))
     first, each = len("writers"), len(figure.statistics) * (width + 2)  # two blanks between
@@ -329,4 +333,4 @@ def _cell(series: paper.Series, statistic: str, writers: int) -> str:
     if writers not in series.writers:
         return "-"
     value = series.values[statistic][series.writers.index(writers)]
-    return "-" if math.isnan(value) else f"{value:.0f}"
+    return "-" if math.isnan(value) else brief_rate(value)

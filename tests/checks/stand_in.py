@@ -12,10 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from result_file import make_result
+from result_file import laid_out, make_result, turn_into_targets
 
 fault, *options = sys.argv[1:]
 value = dict(zip(options[::2], options[1::2], strict=True))
+targets = value.get("--targets", "").split(",")
+if fault.startswith("hangs on") and set(targets) & {*(those := fault.split()[2:])}:
+    hung = next(target for target in targets if target in those)
+    path = f"{value['--dir']}/benchio.{value['--run-id']}/target.{hung}/mpiio.dat"
+    limit = value["--phase-limit"]
+    print(f"benchio: error: rank 0: write: {path}: no end after {limit} s (--phase-limit)",
+          file=sys.stderr)  # fmt: skip
+    sys.exit(5)
 if fault == "hangs":
     Path(value["--dir"], "hangs").touch()
     time.sleep(600)
@@ -33,6 +41,26 @@ result = make_result(
     run_id=value["--run-id"],
     started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
 )
+if targets != [""]:
+    rates = dict.fromkeys(targets, 400.0)
+    if fault.startswith("slow "):
+        rates[fault.split()[1]] = 0.37
+    turn_into_targets(result, targets, rates)
+    for one in result["cases"]:
+        if fault == f"full {one['target']['name']}":
+            error = {"rank": 1, "call": "MPI_File_write_all", "path": "/f", "message": "ENOSPC"}
+            one["target"]["error"], one["repetitions"] = error, []
+elif "--stripe-count" in value or result["run"]["filesystem"]["type"] == "lustre":
+    count, size = int(value.get("--stripe-count", 1)), int(value.get("--stripe-size", 2**20))
+    requested = {"stripe_count": count, "stripe_size": size, "pool": value.get("--pool"),
+                 "setstripe": None}  # fmt: skip
+    osts = [3, 0, 1] if fault == "fewer" else [3, 0, 1, 2]
+    osts = osts if count == -1 else osts[:count]
+    for one in result["cases"]:
+        one["layout"].update(
+            requested=requested if "--stripe-count" in value else None,
+            observed=laid_out(len(osts), size, value.get("--pool"), osts),
+        )
 if fault == "another run":
     result["run"]["id"] += "-2"
 elif fault == "early":

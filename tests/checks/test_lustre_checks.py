@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from iowatch.checks import OST
+
 ROOT = Path(__file__).parents[2]
 BOUNDS = """
 SlowOst:
   .*:
     ost_ratio: [1, -0.9, null, '1']
+    ost_read_ratio: [1, -0.9, null, '1']
 SharedFileWrite:
   .*:
     finish_fraction: [0, null, 0.999, '1']
@@ -94,6 +97,106 @@ def test_stripes_and_single_osts(lustre):
     assert not any(value for value, *_ in test["metrics"].values())
     assert "error: no such OST" in test["sentence"]
     assert len(calls(lustre, "failing")) == 1
+
+
+FAULTS = {
+    "well": "none",
+    "slow": "slow 12",
+    "full": "full 7",
+    "hangs": "hangs on 3 12",
+    "alone": "hangs on 3 7 12",
+    "wrong": "cut off",
+}
+
+
+def test_each_ost_by_itself(site):
+    """One start of benchio; what one OST cannot do is named, and is not the others' business."""
+    site.extras.update(type="lustre", osts=[0, 3, 7, 12])
+    site.references, site.sweep, site.faults = BOUNDS, EACH, FAULTS
+    site.write["nodes"] = [2]
+    done = site.iowatch("--quiet")
+    assert done.returncode == 1, done.stdout
+    tests = {test["environ"]: test for test in site.report()}
+    verdicts = {name: test["verdict"] for name, test in tests.items()}
+    assert verdicts == {
+        "well": "ok", "slow": "regression", "full": "ok", "hangs": "ok", "alone": "invalid",
+        "wrong": "invalid",
+    }, done.stdout  # fmt: skip
+    (case,) = {test["case_id"].partition("/SlowOst/")[2] for test in tests.values()}
+    assert case == "stripe_size=1/local_size=8x8x8/writers=4"
+    osts = {
+        name: {metric for metric, entry in test["metrics"].items() if entry[0] is not None}
+        & {f"{prefix}{ost}" for prefix in OST.values() for ost in range(20)}
+        for name, test in tests.items()
+    }
+    every = {"ost_0", "ost_3", "ost_7", "ost_12"}
+    every |= {name.replace("ost_", "ost_read_") for name in every}
+    assert osts["well"] == osts["slow"] == every
+    assert osts["full"] == every - {"ost_7", "ost_read_7"}
+    assert osts["hangs"] == {"ost_0", "ost_7", "ost_read_0", "ost_read_7"}
+    assert not osts["alone"] | osts["wrong"]
+
+    def said(name):
+        return tests[name]["sentence"].removeprefix(f"{tests[name]['case_id']}: ")
+
+    assert said("well").startswith("2 metric(s) are within ")
+    assert said("slow").endswith(
+        "; slow to write: OST 12 (0.37 MiB/s, 0.00 of its peers); slow to read: OST 12 "
+        "(0.74 MiB/s, 0.00 of its peers)"
+    )
+    full = "OST 7 was not measured: rank 1: MPI_File_write_all: /f: ENOSPC"
+    assert said("full").endswith(f"; {full}")
+    assert re.search(
+        r"; OST 3 was not measured: rank 0: write: \S+/target\.3/mpiio\.dat: no end after 12 s "
+        r"\(--phase-limit\); OST 12 was not measured: rank 0: write: .*/target\.12/.* no end",
+        said("hangs"),
+    )
+    assert said("alone").startswith("fewer than two OSTs can be compared; OST 3 was not measured: ")
+    assert "result.1.json is not readable JSON" in said("wrong")
+    # What is green, and still to be known, is a note of the night.
+    assert re.search(f"^note: .*: {re.escape(full)}$", done.stdout, re.MULTILINE), done.stdout
+
+    kept = {
+        name: {file.name for file in Path(test["kept"]).iterdir()} for name, test in tests.items()
+    }
+    assert {"result.1.json", "said.1"} < kept["well"]
+    assert {"result.3.json", "said.1", "said.2", "said.3"} < kept["hangs"]
+    assert not {"result.1.json", "result.2.json"} & kept["hangs"]
+    job = Path(tests["well"]["kept"], "rfm_job.sh").read_text()
+    assert job.count("--targets") == 1, "one start, unless one hangs"
+    assert "--operation write,read " in job
+
+
+def test_all_osts_that_are_not_all_and_what_users_get(site):
+    site.extras.update(type="lustre", osts=[0, 1, 2, 3])
+    plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
+    site.sweep = {
+        "SharedFileWrite": [
+            {**plain, "stripe_count": [-1], "stripe_size": [4]},
+            {**plain, "layout": ["default"]},
+        ]
+    }
+    site.faults = {"all": "none", "fewer": "fewer"}
+    done = site.iowatch("--quiet")
+    tests = {(test["environ"], "default" in test["case_id"]): test for test in site.report()}
+    assert {test["verdict"] for test in tests.values()} == {"ok"}, done.stdout
+    missing = "striped over 3 of 4 OSTs: OST 2 is missing"
+    said = {of: test["sentence"].endswith(f"; {missing}") for of, test in tests.items()}
+    assert [of for of, is_said in said.items() if is_said] == [("fewer", False)]
+    assert tests["fewer", False]["conditions"]["note"] == missing
+    layouts = {of: test["conditions"]["layout"] for of, test in tests.items()}
+    assert layouts == {
+        ("all", False): "stripes 4 x 4MiB", ("all", True): "stripes 1 x 1MiB",
+        ("fewer", False): "stripes 3 x 4MiB", ("fewer", True): "stripes 1 x 1MiB",
+    }  # fmt: skip
+    assert re.search(f"^note: .*: {missing}$", done.stdout, re.MULTILINE), done.stdout
+
+    other = site.reframe("-l", "-n", "SharedFileWrite", "-P", "layout=2x1", "-P", "backend=mpiio")
+    (test,) = set(re.findall(r"^- SharedFileWrite (.*) /", other.stdout, re.MULTILINE))
+    assert "%layout=2x1" in test, "a value that no sweep has"
+    wrong = site.reframe("-r", "-n", "SharedFileWrite", "-P", "layout=progressive")
+    assert wrong.returncode == 1
+    assert "'layouts' in the partition's extras have no 'progressive': add it" in wrong.stdout
 
 
 CONTRACT = """

@@ -139,6 +139,6 @@ def test_a_night(archer: Archer) -> None:
 @pytest.mark.slow
 def test_published_size(archer: Archer) -> None:
     """768 MiB, against the rate of the paper's table 2."""
-    name = "SharedFileWrite.*stripe_count=-1.*backend=mpiio"
+    name = "SharedFileWrite.*layout=-1x1.*backend=mpiio"
     (case,) = archer("archer:fs3", "-n", name, "-S", "repeats=2", size=None)
     assert case["perfvalues"]["archer:fs3:total_max"][1:3] == [1356, -0.5716]

@@ -6,7 +6,7 @@ from cases import case, changed
 from refusals import assert_refused
 
 from iowatch.case import Case, known_case, short_names
-from iowatch.checks import CHECKS, METRICS, OST, format_size, metric, parse_size
+from iowatch.checks import CHECKS, METRICS, OST, format_size, is_of_ost, metric, parse_size
 
 STRIPES = {"stripe_count": -1, "stripe_size": 1}
 WRITE = case(local_size=(128, 128, 256))
@@ -38,6 +38,13 @@ EVERY = {
     "/files=shared": case("IorPeer", "local:fs3/gnu", files="shared", **STRIPES),
     "local:tmpfs/gnu/IorPeerRead/backend=hdf5/local_size=64x64x64/writers=4/files=process": case(
         "IorPeerRead", files="process"
+    ),
+    "local:fs3/gnu/SharedFileWrite/backend=hdf5/layout=default/local_size=64x64x64/writers=4": case(
+        "SharedFileWrite", "local:fs3/gnu", layout="default"
+    ),
+    "local:fs3/gnu/FilePerProcess/backend=hdf5/stripe_count=-1/stripe_size=1/pool=flash"
+    "/local_size=64x64x64/writers=4/files=2": case(
+        "FilePerProcess", "local:fs3/gnu", pool="flash", files="2", **STRIPES
     ),
     "local:tmpfs/gnu/IoProfile/backend=hdf5/local_size=64x64x64/writers=4": case("IoProfile"),
     "local:tmpfs/gnu/LibraryVersions": case("LibraryVersions"),
@@ -90,6 +97,11 @@ NO_CASES = {
     f"{WRITE}/instances=1": f": its form is {WRITE}$",
     str(WRITE).replace("/local", "/stripe_count=1/local"): ": it has no stripe_size$",
     str(WRITE).replace("/local", "/stripe_count=0/stripe_size=1/local"): ": a value of it is not",
+    str(WRITE).replace("/local", "/pool=flash/local"): ": it has no stripe_count$",
+    str(WRITE).replace("/local", "/layout=a+b/local"): "$",
+    str(WRITE).replace("/local", "/layout=default/stripe_count=1/stripe_size=1/local"): (
+        ": its form is .*/layout=default/local"
+    ),
     LOAD.replace("backend=hdf5/local_size=64x64x64", "local_size=64x64x64/backend=hdf5"): "",
     LOAD.replace("instances=2", "instances=0"): ": a value of it is not a positive integer: 0",
     LOAD.replace("/instances=2", ""): ": it has no instances$",
@@ -153,17 +165,16 @@ def test_command_lines():
 
     stripes = {"stripe_count": -1, "stripe_size": 4}
     assert options("SharedFileWrite", **stripes) == (
-        "--backend mpiio,hdf5 --operation write --files shared --local-size 64x64x64 "
-        "--stripe-count -1 --stripe-size 4"
-    )
+        "--backend mpiio,hdf5 --operation write --files shared --local-size 64x64x64"
+    ), "its layout is the site's"
     assert options("SharedFileRead") == (
         "--backend mpiio,hdf5 --operation read --files shared --local-size 64x64x64"
     )
     assert " --files 2 " in options("FilePerProcess", files="2")
     assert options("SystemLoad", instances=2).endswith(" --instances 2")
     assert options("SlowOst", stripe_size=4) == (
-        "--backend mpiio --operation write --files shared --local-size 64x64x64 --stripe-count 1 "
-        "--stripe-size 4 --stripe-offset $ost"
+        "--backend mpiio --operation write,read --files shared --local-size 64x64x64 "
+        "--targets $TARGETS"
     )
     # Contiguous blocks, as IOR has them.
     assert options("IorPeer", files="shared").startswith("--backend hdf5 --operation write ")
@@ -192,7 +203,8 @@ def test_names_and_their_order():
     assert len(set(short_names(EVERY.values()).values())) == len(EVERY)
     assert [one.shape for one in EVERY.values()] == [
         "write shared", "read shared", "write process", "read 2", "write shared x2",
-        "write each OST", "write shared, IOR", "read process, IOR", "profile shared",
+        "each OST", "write shared, IOR", "read process, IOR", "write shared", "write 2",
+        "profile shared",
         "versions", "write shared", "read 2",
     ]  # fmt: skip
     assert [one.way for one in EVERY.values()][-3:] == [
@@ -205,11 +217,15 @@ def test_names_and_their_order():
     assert [*short_names([WRITE, changed(WRITE, flush=True)]).values()] == [
         "hdf5 on tmpfs", "hdf5 on tmpfs, a flush before close",
     ]  # fmt: skip
-    assert cases[1].stripes == "stripes -1 x 1 MiB"
-    assert [one.striping for one in (cases[0], cases[1], WRITE)] == [
-        "4 x 1 MiB",
-        "all x 1 MiB",
-        "-",
+    laid = [changed(WRITE, layout="default"), changed(WRITE, layout="progressive")]
+    laid += [changed(cases[1], pool="flash")]
+    assert [(one.stripes, one.striping) for one in (cases[0], cases[1], WRITE, *laid)] == [
+        ("stripes 4 x 1 MiB", "4 x 1 MiB"),
+        ("stripes -1 x 1 MiB", "all x 1 MiB"),
+        ("", "-"),
+        ("default layout", "default"),
+        ("layout progressive", "progressive"),
+        ("stripes -1 x 1 MiB, pool flash", "all x 1 MiB, flash"),
     ]
     # A backend is next to its control, and small before large.
     large = changed(cases[0], writers=96)
@@ -238,7 +254,9 @@ def test_what_a_check_declares_fits_together():
 
 def test_metrics_have_units():
     assert {one.unit for one in METRICS.values()} == {"MiB/s", "s", "1"}
-    assert metric(f"{OST}17").unit == "MiB/s"
+    assert {metric(f"{prefix}17").unit for prefix in OST.values()} == {"MiB/s"}
+    names = ["ost_0", "ost_17", "ost_read_3", "ost_ratio", "ost_read_ratio", "ost_", "ost_1x"]
+    assert [is_of_ost(name) for name in names] == [True] * 3 + [False] * 4
     for name, one in METRICS.items():
         assert (one.unit == "s") == name.endswith("_s"), name
         assert one.lower_is_better == (name.endswith(("_s", "_fraction")) or name == "drift"), name

@@ -10,8 +10,18 @@ from cases import changed
 from refusals import assert_refused
 
 from iowatch.checks import CHECKS
-from iowatch.ior import API, rate, read_options, require_stripes, write_options
+from iowatch.ior import (
+    API,
+    layout_commands,
+    layouts,
+    listing_command,
+    rate,
+    read_options,
+    require_layout,
+    write_options,
+)
 from iowatch.result import InvalidResult
+from iowatch.site import read_filesystem
 
 DATA = Path(__file__).parents[1] / "data/ior"
 SIZE = {"local_size": (16, 16, 16), "writers": 2}
@@ -165,28 +175,106 @@ def test_a_block_above_a_gibibyte_is_written_in_planes():
     assert f"-b {3 * 2**30} -t {2**30} " in asked
 
 
-STRIPES = """\
-/scratch/ior
-lmm_stripe_count:  {}
-lmm_stripe_size:   {}
-lmm_pattern:       raid0
-lmm_stripe_offset: 3
+# The layout of its files
+
+LUSTRE = Path(__file__).parents[1] / "data/lustre"
+EXTRAS = {
+    "filesystem": "fs", "path": "/fs/x", "peak": 1e5, "cached_reads": False, "keep_days": 60,
+    "writers_per_node": 4, "sweeps": {"nightly": {}, "acceptance": {}},
+}  # fmt: skip
+
+
+STRIPED = {"osts": [0, 1, 2, 3], "pools": {"fast": [1, 2]}}
+
+
+def filesystem(kind, **extras):
+    return read_filesystem("s", "p", ["e"], {**EXTRAS, "type": kind, **extras}, ["s.py"])
+
+
+ON_LUSTRE = filesystem("lustre", **STRIPED, layouts={"progressive": "-E 64M -c 1 -E -1 -c 4"})
+ON_CEPH = filesystem(["ceph", "fuse"], **STRIPED)
+
+
+def listed(*names):
+    """What `lfs getstripe` says of several files, as it was recorded on a real Lustre."""
+    texts = [(LUSTRE / f"getstripe-file-{name}.txt").read_text() for name in names]
+    return "".join(t.partition("--- stdout\n")[2].partition("--- stderr")[0] for t in texts)
+
+
+def test_layouts_as_a_real_lustre_lists_them():
+    kib, mib = 2**10, 2**20
+    for name, size, found in [
+        ("c1", mib, (1, mib, None)),
+        ("c4", mib, (4, mib, None)),
+        ("all", mib, (4, 4 * mib, None)),
+        ("pool", mib, (2, 2 * mib, "fast")),
+        ("over", mib, (8, mib, None)),
+        # Of several components, the one that has most of the file.
+        ("pfl", 64 * kib, (1, mib, None)),
+        ("pfl", 4 * mib, (2, 2 * mib, None)),
+        ("pfl", 64 * mib, (-1, 4 * mib, None)),
+        ("dom", 64 * kib, (0, 64 * kib, None)),
+        ("dom", mib, (2, mib, None)),
+    ]:
+        (layout,) = layouts(listed(name), size)
+        assert tuple(layout.values()) == found, (name, size)
+    several = layouts(listed("c1", "pfl", "pool", "c2"), 4 * mib)
+    assert [layout["stripe_count"] for layout in several] == [1, 2, 2, 2]
+    assert layouts("", mib) == []
+
+
+CEPH = """\
+# file: /ceph/iowatch.x/ior.0000000{}
+ceph.file.layout="stripe_unit=4194304 stripe_count={} object_size=4194304 pool=fast"
+
 """
 
 
-def test_stripes_of_its_files(tmp_path):
-    listing, striped = tmp_path / "stripes", changed(CASE, stripe_count=-1, stripe_size=4)
-    listing.write_text(STRIPES.format(8, 4 * 2**20))
-    require_stripes(listing, striped, 8)
-    require_stripes(listing, changed(striped, stripe_count=8), 16)
-    for other, said in [
-        (changed(striped, stripe_count=4), r"\(8, 4194304\), where \(4, 4194304\)"),
-        (changed(striped, stripe_size=1), r"\(8, 4194304\), where \(8, 1048576\)"),
-        (changed(striped, files="process"), r"stripes of 1 file, where .* of 2 was asked for"),
-    ]:
-        with pytest.raises(InvalidResult, match=said):
-            require_stripes(listing, other, 8)
-    listing.write_text(STRIPES.format(8, 4 * 2**20) * 2)
-    require_stripes(listing, changed(striped, files="process"), 8)
-    with pytest.raises(InvalidResult, match=r"stripes of 0 files"):
-        require_stripes(tmp_path / "none", striped, 8)
+def test_the_law_of_its_layout(tmp_path):
+    size = {"local_size": (128, 128, 64), "writers": 2}  # 16 MiB
+    striped = changed(CASE, **size, stripe_count=-1, stripe_size=4)
+    pool = {"stripe_count": 2, "stripe_size": 2, "pool": "fast"}
+    each = {"files": "process"}
+    ceph = {**pool, "stripe_size": 4}
+    for case, text, place, said in [
+        (striped, listed("all"), ON_LUSTRE, ""),
+        (striped, listed("c1"), ON_LUSTRE, "stripe count of IOR's files: 1, where -1"),
+        (striped, listed("c4"), ON_LUSTRE, "stripe size of IOR's files: 1048576"),
+        (changed(CASE, **size, **pool), listed("pool"), ON_LUSTRE, ""),
+        (changed(CASE, **size, **pool), listed("c2"), ON_LUSTRE, "stripe size of IOR"),
+        (changed(CASE, **size, **pool, **each), listed("pool", "pool"), ON_LUSTRE, ""),
+        (changed(CASE, **size, **pool, **each), listed("pool"), ON_LUSTRE,
+         r"the layouts of 1 file are listed, and it has written 2: see listing$"),
+        (changed(CASE, **size, layout="default"), listed("pfl"), ON_LUSTRE, ""),
+        (changed(CASE, **size, layout="default"), "", ON_LUSTRE, r"the layouts of 0 file"),
+        (changed(CASE, **size, **ceph), CEPH.format(0, 2), ON_CEPH, ""),
+        (changed(CASE, **size, **ceph, **each), CEPH.format(0, 2) + CEPH.format(1, 4), ON_CEPH,
+         "stripe count of IOR's files: 4, where 2 was asked for"),
+    ]:  # fmt: skip
+        (tmp_path / "listing").write_text(text)
+        if said:
+            with pytest.raises(InvalidResult, match=f"^IOR: {said}"):
+                require_layout(tmp_path / "listing", case, place)
+        else:
+            require_layout(tmp_path / "listing", case, place)
+
+
+def test_its_files_get_the_layout_that_benchios_have():
+    stripes = {"stripe_count": -1, "stripe_size": 8}
+    for parameters, place, command in [
+        (stripes, ON_LUSTRE, "lfs setstripe -c -1 -S 8388608"),
+        ({**stripes, "pool": "fast"}, ON_LUSTRE, "lfs setstripe -c -1 -S 8388608 -p fast"),
+        ({"layout": "progressive"}, ON_LUSTRE, "lfs setstripe -E 64M -c 1 -E -1 -c 4"),
+        ({"layout": "default"}, ON_LUSTRE, None),
+        ({"layout": "default"}, ON_CEPH, None),
+        ({}, filesystem("gpfs", osts=None), None),
+        # An object has a whole number of stripes.
+        (stripes, ON_CEPH, 'setfattr -n ceph.dir.layout -v "stripe_unit=8388608 stripe_count=4 '
+         'object_size=8388608"'),
+        ({**stripes, "stripe_size": 3, "pool": "fast"}, ON_CEPH, "setfattr -n ceph.dir.layout "
+         '-v "stripe_unit=3145728 stripe_count=2 object_size=3145728 pool=fast"'),
+    ]:  # fmt: skip
+        told = [f'{command} "$RUNDIR" || exit 1'] if command else []
+        assert layout_commands(changed(CASE, **parameters), place) == told
+    assert listing_command("F*", ON_LUSTRE) == "lfs getstripe F*"
+    assert "-n ceph.file.layout F*" in listing_command("F*", ON_CEPH)

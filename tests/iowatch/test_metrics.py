@@ -1,21 +1,27 @@
 """The metrics of a verified run, and where a slow one lost its time."""
 
+import gzip
+
 import pytest
 from cases import changed
-from result_file import CASE, timed, turn_into_read
+from result_file import CASE, timed, turn_into_read, turn_into_targets
 
 from iowatch.checks import METRICS, metric
 from iowatch.metrics import (
     finishing,
+    hung_osts,
     ior_metrics,
     measured,
     metrics_of,
     ost_metrics,
+    ost_rates,
     osts_of,
     slow_osts,
     slow_phase,
     slow_rank,
+    void_osts,
 )
+from iowatch.result import InvalidResult
 
 MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
 READ = changed(CASE, "SharedFileRead")
@@ -199,7 +205,9 @@ def test_every_case_has_its_metrics(spoil):
         changed(CASE, "FilePerProcess", files="process"): [*WRITTEN, *FINISH],
         changed(READ, "FilePerProcessRead", files="2"): list(READ.metrics),
         changed(CASE, "SystemLoad", instances=2): [*WRITTEN, *FINISH, "instance_min"],
-        changed(CASE, "SlowOst", stripe_size=1): [*TOTALS, *STABLE, "ost_ratio"],
+        changed(CASE, "SlowOst", stripe_size=1): [
+            *(*TOTALS, *STABLE, "ost_ratio", "ost_read_ratio"),
+        ],
         changed(CASE, "IorPeer", files="shared"): [*TOTALS, *STABLE, *IOR],
         changed(CASE, "IorPeerRead", files="shared"): [*TOTALS, *IOR],
         changed(CASE, "IoProfile"): [],
@@ -226,37 +234,81 @@ def test_slowest_instance_is_told_apart(spoil):
     assert values["instance_min"] == 6.5  # median of 2, 3, ..., 9, 9, 9
 
 
-def osts(spoil, rates):
-    """Three runs on each OST, of which the second is the best."""
+def each_ost(spoil, rates, failed=()):
+    """A result of three rounds on OSTs with these best rates, of which some have failed."""
 
-    def run(rate):
-        def change(result):
-            for rep in timed(result, 0):
-                rep["rates"].update(total=4 * rate, stable=rate)
+    def change(result):
+        turn_into_targets(result, [*rates], rates)
+        for one in result["cases"]:
+            if one["target"]["name"] in failed:
+                error = {"rank": 0, "call": "open", "path": "/f", "message": "no space"}
+                one["target"]["error"], one["repetitions"] = error, one["repetitions"][:-1]
 
-        return spoil(change, backends=["mpiio"], repeats=1)
-
-    return {ost: [run(rate / 2), run(rate), run(rate / 3)] for ost, rate in enumerate(rates)}
+    return spoil(change, backends=["mpiio"], repeats=3)
 
 
 def test_slow_ost_is_found_and_named(spoil):
-    values = ost_metrics(osts(spoil, [400.0, 420.0, 100.0, 410.0, 150.0]))
-    assert values["ost_2"] == 100.0
-    assert (values["total_min"], values["total_max"]) == (400.0, 1680.0)
-    assert (values["stable_median"], values["stable_max"]) == (400.0, 420.0)
-    assert values["ost_ratio"] == pytest.approx(100 / 405)
-    assert [ost.name for ost in osts_of(values)] == ["2", "4", "0", "3", "1"]
-    assert slow_osts(values, 0.5) == (
-        "OST 2 (100 MiB/s, 0.25 of its peers), OST 4 (150 MiB/s, 0.37 of its peers)"
+    rates = {"0": 400.0, "1": 420.0, "2": 100.0, "5": 410.0, "12": 150.0, "13": 7.0}
+    osts = {name: int(name) for name in rates}
+    result = each_ost(spoil, rates, failed=["13"])
+    values = ost_metrics(result, osts)
+    assert (values["ost_2"], values["ost_read_2"]) == pytest.approx((100.0, 200.0))
+    assert (values["total_min"], values["total_max"]) == pytest.approx((125.0, 525.0))
+    assert (values["stable_median"], values["stable_max"]) == pytest.approx((400.0, 420.0))
+    assert values["ost_ratio"] == values["ost_read_ratio"] == pytest.approx(100 / 405)
+    for operation in ("write", "read"):
+        assert [ost.name for ost in osts_of(values, operation)] == ["2", "12", "0", "5", "1"]
+    assert slow_osts(values, "read", 0.5) == (
+        "OST 2 (200 MiB/s, 0.25 of its peers), OST 12 (300 MiB/s, 0.37 of its peers)"
     )
-    assert metric("ost_2").unit == "MiB/s"
+    assert slow_osts({"ost_1": 0.37, "ost_4": 5.0}, "write", 0.5).startswith("OST 1 (0.37 MiB/s,")
+    assert {metric(name).unit for name in ("ost_2", "ost_read_2")} == {"MiB/s"}
+    # What the failed one has reached counts for nothing.
+    assert not {"ost_13", "ost_read_13"} & set(values)
+    said = "OST 13 was not measured: rank 0: open: /f: no space"
+    assert void_osts(result, {}, osts) == [said]
+    rates = {name: [round(rate) for rate in found] for name, found in each_rate(result, osts)}
+    assert rates == {"write": [100, 50, 33], "read": [200, 100, 67]}
 
 
-def test_osts_alike_and_an_ost_alone_are_not_slow(spoil):
-    alike = ost_metrics(osts(spoil, [400.0, 400.0]))
-    assert alike["ost_ratio"] == 1
-    assert slow_osts(alike, 0.5) == ""
-    assert ost_metrics(osts(spoil, [400.0]))["ost_ratio"] == 1
+def each_rate(result, osts):
+    return [(name, of[2]) for name, of in ost_rates(result, osts).items()]
+
+
+def test_osts_alike_are_not_slow_and_an_ost_alone_cannot_be_judged(spoil):
+    osts = {"flash": 3, "disk": 7}
+    rates = dict.fromkeys(osts, 400.0)
+
+    def change(result):
+        turn_into_targets(result, [*osts], rates, is_lustre=False)
+
+    alike = ost_metrics(spoil(change, backends=["mpiio"], repeats=3), osts)
+    assert (alike["ost_ratio"], alike["ost_3"]) == (1, alike["ost_7"])
+    assert slow_osts(alike, "write", 0.5) == ""
+    alone = each_ost(spoil, {"0": 400.0, "1": 400.0}, failed=["1"])
+    void = void_osts(alone, {}, {"0": 0, "1": 1})
+    with pytest.raises(InvalidResult, match=r"^fewer than two OSTs can be .*; OST 1 was not meas"):
+        ost_metrics(alone, {"0": 0, "1": 1}, void)
+
+
+def test_targets_that_benchio_hung_on(tmp_path):
+    """A start without result that names a target; the next goes on without it."""
+    run = "/scratch/target.x/iowatch.a/benchio.0f-{}/"
+    hung = (
+        "benchio: error: rank 0: write: {}target.{}/mpiio.dat: no end after 180 s (--phase-limit)"
+    )
+    said = [hung.format(run.format(n), name) for n, name in ((1, "12"), (2, "osd.3"))]
+    (tmp_path / "said.1").write_text(f"round 1\n{said[0]}\nmpirun: killed\n")
+    (tmp_path / "said.2.gz").write_bytes(gzip.compress(f"{said[1]}\n".encode()))
+    (tmp_path / "said.3").write_text(
+        "benchio: error: rank 0: open: /x/benchio.0f-3/target.9/f: no\n"
+    )
+    (tmp_path / "result.3.json").write_text("{}")
+    short = [text.removeprefix("benchio: error: ") for text in said]
+    assert hung_osts(tmp_path) == {"12": short[0], "osd.3": short[1]}
+    assert hung_osts(tmp_path / "none") == {}
+    (tmp_path / "said.1").write_text("benchio: error: rank 0: open: /target.7/benchio.a/f: no\n")
+    assert list(hung_osts(tmp_path)) == ["osd.3"]
 
 
 def test_benchio_beside_ior(spoil):

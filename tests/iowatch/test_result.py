@@ -2,19 +2,22 @@
 
 import gzip
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 
 import jsonschema
 import pytest
-from cases import case, changed
+from cases import changed
 from refusals import assert_refused
-from result_file import CASE, make_result, timed, turn_into_read
+from result_file import CASE, laid_out, make_result, timed, turn_into_read, turn_into_targets
 
+from iowatch.metrics import measured
 from iowatch.result import (
     InvalidResult,
     conditions,
     known_faults,
+    notes,
     read_result,
     read_versions,
     require,
@@ -23,11 +26,11 @@ from iowatch.result import (
 )
 from iowatch.site import Filesystem
 
-STRIPED = changed(CASE, stripe_count=4, stripe_size=1)
+MPIIO = changed(CASE, backend="mpiio")
 
 
-def filesystem(*types, cached_reads=False):
-    return Filesystem(
+def filesystem(*types, **changes):
+    usual = Filesystem(
         system="local",
         partition="tmpfs",
         environs=("gnu",),
@@ -36,11 +39,12 @@ def filesystem(*types, cached_reads=False):
         types=types,
         peak=1e6,
         osts=None,
-        cached_reads=cached_reads,
+        cached_reads=False,
         writers_per_node=4,
         keep_days=60,
         sweeps={},
     )
+    return replace(usual, **changes)
 
 
 def set_run(**values):
@@ -332,36 +336,147 @@ def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     require(suspect, read, 10, filesystem("tmpfs", cached_reads=True))
 
 
-def stripe(requested, observed):
+def lay_out(requested, observed):
     def change(result):
         for one in result["cases"]:
-            one["striping"] = {"requested": requested, "echoed": None, "observed": observed}
+            one["layout"] = {"requested": requested, "echoed": None, "observed": observed}
 
     return change
 
 
-def test_striping_is_asked_for_and_observed(spoil):
-    asked = {"count": 4, "size": 2**20, "offset": None}
-    require(spoil(stripe(asked, {**asked, "offset": 7})), STRIPED, 10, filesystem("tmpfs"))
-    on_seven = spoil(stripe({**asked, "offset": 7}, {**asked, "offset": 7}))
-    require(on_seven, STRIPED, 10, filesystem("tmpfs"), offset=7)
-    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*'offset': 7.*'offset': 8"):
-        require(on_seven, STRIPED, 10, filesystem("tmpfs"), offset=8)
-    with pytest.raises(InvalidResult, match="observed striping of mpiio: False"):
-        require(spoil(stripe(asked, None)), STRIPED, 10, filesystem("tmpfs"))
-    with pytest.raises(InvalidResult, match=r"striping of mpiio: None, where \{'count': 4"):
-        require(spoil(), STRIPED, 10, filesystem("tmpfs"))
-    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*, where None was asked for"):
-        require(spoil(stripe(asked, asked)), CASE, 10, filesystem("tmpfs"))
+def asked(stripe_count=None, stripe_size=None, pool=None, setstripe=None):
+    return {
+        "stripe_count": stripe_count,
+        "stripe_size": stripe_size,
+        "pool": pool,
+        "setstripe": setstripe,
+    }
 
 
-def test_each_ost_is_one_stripe_at_an_offset(spoil):
-    one = case("SlowOst", stripe_size=1)
-    asked = {"count": 1, "size": 2**20, "offset": 7}
-    alone = spoil(stripe(asked, asked), backends=["mpiio"], repeats=1)
-    require(alone, one, 1, filesystem("tmpfs"), offset=7)
-    with pytest.raises(InvalidResult, match=r"striping of mpiio: .*'offset': 7.*'offset': 8"):
-        require(alone, one, 1, filesystem("tmpfs"), offset=8)
+LUSTRE = {
+    "osts": (0, 1, 2, 3, 4), "pools": {"flash": (1, 2), "one": (3,)},
+    "layouts": {"progressive": "-E 64M -c 1 -E -1 -c 4"},
+}  # fmt: skip
+PFL = [
+    {**laid_out(1)["components"][0], "end_byte": 2**26},
+    {**laid_out(4, 4 * 2**20, "flash")["components"][0], "first_byte": 2**26},
+]
+
+
+def test_a_layout_is_asked_for_and_observed(spoil):
+    lustre, ceph = filesystem("lustre", **LUSTRE), filesystem("ceph", "fuse", **LUSTRE)
+    four, every = {"stripe_count": 4, "stripe_size": 1}, {"stripe_count": -1, "stripe_size": 1}
+    # What is asked of benchio, what the file has, on which filesystem; and what the law says.
+    for parameters, requested, observed, place, said in [
+        (four, asked(4, 2**20), laid_out(4), lustre, ""),
+        (four, asked(4, 2**20), laid_out(4, pool="flash"), lustre, ""),  # the directory's own
+        (four, asked(4, 2**20), laid_out(3), lustre, "stripe count of mpiio: 3, where 4"),
+        (four, asked(4, 2**20), laid_out(4, 2**21), lustre, "stripe size of mpiio: 2097152"),
+        (four, asked(4, 2**20), None, lustre, "observed layout of mpiio: unknown"),
+        (four, asked(2, 2**20), laid_out(4), lustre, r"requested layout .* \{'stripe_count': 2"),
+        (four, None, laid_out(4), lustre, r"requested layout .* None, where \{'stripe_count': 4"),
+        ({**four, "pool": "flash"}, asked(4, 2**20, "flash"), laid_out(4, pool="x"), lustre,
+         "pool of mpiio: x, where flash was asked for"),
+        ({**four, "pool": "flash"}, asked(4, 2**20, "flash"), laid_out(4), lustre, "pool of mpiio"),
+        # All OSTs: of one there are no two.
+        (every, asked(-1, 2**20), laid_out(4), lustre, ""),
+        (every, asked(-1, 2**20), laid_out(1), lustre, "stripe count of mpiio: 1, where -1"),
+        ({**every, "pool": "one"}, asked(-1, 2**20, "one"), laid_out(1, pool="one"), lustre, ""),
+        # How many they are, benchio is told on CephFS.
+        (every, asked(5, 2**20), laid_out(5, pool="data"), ceph, ""),
+        (every, asked(-1, 2**20), laid_out(5), ceph, "requested layout .*'stripe_count': 5"),
+        ({**every, "pool": "flash"}, asked(2, 2**20, "flash"), laid_out(2, pool="flash"), ceph, ""),
+        # What is not put in numbers is known at least.
+        ({"layout": "default"}, None, laid_out(1, components=PFL), lustre, ""),
+        ({"layout": "default"}, None, None, lustre, "observed layout of mpiio: unknown"),
+        ({"layout": "default"}, asked(1), laid_out(), lustre, "requested .*, where None was"),
+        ({"layout": "progressive"}, asked(setstripe=LUSTRE["layouts"]["progressive"]), laid_out(4),
+         lustre, ""),
+        ({"layout": "progressive"}, None, laid_out(4), lustre, "requested layout .*None, where"),
+        ({}, asked(4, 2**20), laid_out(4), filesystem("tmpfs"), ".*, where None was asked for"),
+        ({}, None, laid_out(None, None, said="Chunksize: 512K"), filesystem("tmpfs"), ""),
+    ]:  # fmt: skip
+        found = spoil(lay_out(requested, observed), filesystem=place.types[0])
+        if said:
+            with pytest.raises(InvalidResult, match=said):
+                require(found, changed(CASE, **parameters), 10, place)
+        else:
+            require(found, changed(CASE, **parameters), 10, place)
+
+
+def test_all_osts_that_are_not_all_are_a_note(spoil):
+    place, every = filesystem("lustre", **LUSTRE), {"stripe_count": -1, "stripe_size": 1}
+    for parameters, observed, said in [
+        (every, laid_out(5, osts=[3, 4, 0, 1, 2]), []),
+        (every, laid_out(4, osts=[3, 4, 0, 1]), ["striped over 4 of 5 OSTs: OST 2 is missing"]),
+        (
+            every,
+            laid_out(2, osts=[3, 4]),
+            ["striped over 2 of 5 OSTs: OSTs 0, 1 and 2 are missing"],
+        ),
+        (every, laid_out(4), ["striped over 4 of 5 OSTs"]),
+        ({**every, "pool": "flash"}, laid_out(2, osts=[2, 1], pool="flash"), []),
+        ({**every, "stripe_count": 4}, laid_out(4, osts=[0, 1, 2, 3]), []),
+        ({"layout": "default"}, laid_out(1, osts=[0]), []),
+    ]:
+        result = spoil(lay_out(asked(), observed))
+        assert notes(result, changed(CASE, **parameters), place) == said
+        assert measured(result, CASE, said).notes == said
+
+
+SLOW = changed(MPIIO, "SlowOst", stripe_size=1)
+
+
+def test_each_ost_is_one_stripe_where_it_was_asked_for(spoil):
+    lustre = filesystem("lustre", osts=(0, 2, 7))
+    ceph = filesystem("ceph", osts=(0, 2, 7), pools={"a": (7,), "b": (0,), "both": (0, 7)})
+
+    def run(names, change=lambda result: None, is_lustre=True):
+        def targets(result):
+            turn_into_targets(result, names, is_lustre=is_lustre)
+            change(result)
+
+        kind = "lustre" if is_lustre else "ceph"
+        return spoil(targets, backends=["mpiio"], repeats=3, filesystem=kind)
+
+    def fail(result):  # as benchio has it: in both operations, and no rounds after that
+        for one in result["cases"]:
+            if one["target"]["name"] == "2":
+                error = {"rank": 1, "call": "lgetxattr", "path": "/f", "message": "is on OST 7"}
+                one["target"]["error"], one["repetitions"] = error, []
+                one["layout"]["observed"]["osts"] = [7]
+
+    require(run("027"), SLOW, 3, lustre)
+    require(run("ab", is_lustre=False), SLOW, 3, ceph)
+    require(run("07"), SLOW, 3, lustre, hung=["2"])
+    failed = run("027", fail)
+    require(failed, SLOW, 3, lustre)
+    assert failed.void == {"2": "rank 1: lgetxattr: /f: is on OST 7"}
+    assert {one.target for one in failed.sound} == {"0", "7"}
+
+    def exchange(result):
+        result["cases"][1]["layout"]["observed"]["osts"] = [0]
+
+    def mix(result):
+        result["cases"][-1]["layout"]["observed"]["pool"] = "both"
+
+    def lose(result):
+        del result["cases"][-1]
+
+    def stop(result):
+        del result["cases"][2]["repetitions"][-1]
+
+    for found, place, said in [
+        (run("027", exchange), lustre, r"OSTs of mpiio: \[0\], where \[2\] was asked for"),
+        (run("ab", mix, False), ceph, "pool of mpiio: both, where b was asked for"),
+        (run("07"), lustre, r"backends: .*, where|targets: \['0', '7'\], where \['0', '2', '7'\]"),
+        (run("022"), lustre, r"targets: \['0', '2', '2'\], where"),
+        (run("027", lose), lustre, "^backends: .*, where"),
+        (run("027", stop), lustre, "repetitions of mpiio: 2, where 3 was asked for"),
+        (run("027", set_run(operations=["write"])), lustre, "operations: "),
+    ]:
+        with pytest.raises(InvalidResult, match=said):
+            require(found, SLOW, 3, place)
 
 
 def fail(status, **error):
@@ -419,20 +534,20 @@ WITHOUT_METRICS = [
         "benchio: time_limit: rank 0: close: 60 s",
     ),
     (end_early, "benchio: time_limit: rank 0: time limit: /x: 3 of 11 rounds"),
-    (without_witness, "result.json is not a benchio.result/2: .*'witness' is a required"),
-    (without_run_id, "result.json is not a benchio.result/2: run: 'id' is a required"),
-    (set_run(id="two words"), "result.json is not a benchio.result/2: run/id: 'two words' does"),
-    (lambda r: r.update(status="io_error"), "result.json is not a benchio.result/2"),
-    (write_without_sync, "result.json is not a benchio.result/2: .*'sync' is a required"),
-    (write_that_reads, "result.json is not a benchio.result/2: .*phases: False schema"),
-    (write_from_a_cache, "result.json is not a benchio.result/2: cases/0/cache"),
-    (read_without_cache, "result.json is not a benchio.result/2: cases/0/cache"),
-    (lose_rate, "result.json is not a benchio.result/2: .*'total' is a required property"),
-    (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/2"),
+    (without_witness, "result.json is not a benchio.result/3: .*'witness' is a required"),
+    (without_run_id, "result.json is not a benchio.result/3: run: 'id' is a required"),
+    (set_run(id="two words"), "result.json is not a benchio.result/3: run/id: 'two words' does"),
+    (lambda r: r.update(status="io_error"), "result.json is not a benchio.result/3"),
+    (write_without_sync, "result.json is not a benchio.result/3: .*'sync' is a required"),
+    (write_that_reads, "result.json is not a benchio.result/3: .*phases: False schema"),
+    (write_from_a_cache, "result.json is not a benchio.result/3: cases/0/cache"),
+    (read_without_cache, "result.json is not a benchio.result/3: cases/0/cache"),
+    (lose_rate, "result.json is not a benchio.result/3: .*'total' is a required property"),
+    (lambda r: timed(r)[0]["rates"].update(total=0), "result.json is not a benchio.result/3"),
     (lambda r: timed(r)[0]["rates"].update(total=None), "result.json is not a benchio"),
-    (lambda r: timed(r)[0].update(rates=None), "result.json is not a benchio.result/2"),
-    (lambda r: r.update(cases=[]), "result.json is not a benchio.result/2"),
-    (lambda r: r.update(schema="benchio.result/1"), "result.json is not a benchio.result/2"),
+    (lambda r: timed(r)[0].update(rates=None), "result.json is not a benchio.result/3"),
+    (lambda r: r.update(cases=[]), "result.json is not a benchio.result/3"),
+    (lambda r: r.update(schema="benchio.result/1"), "result.json is not a benchio.result/3"),
     (
         lambda r: timed(r)[0]["rates"].update(total=float("nan")),
         "result.json is not readable JSON: NaN is not a number",
@@ -446,7 +561,7 @@ def test_result_without_metrics_says_why(spoil):
 
 def test_schema_is_read_by_jsonschema_of_before_4_18_too():
     """Which Spack takes to do without Rust: it looks up a relative $id of a schema as a file."""
-    schema = json.loads(files("iowatch").joinpath("benchio.result-2.schema.json").read_text())
+    schema = json.loads(files("iowatch").joinpath("benchio.result-3.schema.json").read_text())
     with pytest.warns(DeprecationWarning, match="RefResolver"):
         resolver = jsonschema.RefResolver.from_schema(schema)  # all that there was then
     validator = jsonschema.Draft202012Validator(schema, resolver=resolver)
@@ -533,7 +648,8 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         measured = result["cases"][1]
         measured["hints"]["echoed"] = {"cb_nodes": "4"}
         measured["collective"]["observed"] = "collective"
-        measured["striping"]["observed"] = {"count": 4, "size": 2**20, "offset": 7}
+        measured["layout"]["observed"] = laid_out(1, components=PFL)
+        result["run"]["filesystem"].update(mdt_index=3, mount_type="lustre")
         for rep, part in zip(timed(result), (0.0, 0.5, 0.75), strict=False):
             rep["witness"].update(direct=False, page_cache_fraction=part)
 
@@ -544,7 +660,9 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         "hdf5": "1.10.8",
         "variable OMPI_MCA_io": "romio321",
         "hint cb_nodes": "4",
-        "striping": "count 4, size 1048576",
+        "layout": "stripes 1 x 1MiB to 64MiB; stripes 4 x 4MiB, pool flash to the end",
+        "MDT": "3",
+        "mount": "lustre",
         "transfer": "collective",
         "witness": "through a page cache",
         "options": "transfer 1073741824, flush False, direct False, warmup 1, settle 0, "
@@ -552,6 +670,36 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         "hosts": "node1 node2",
         "free space": "3072 GiB",
     }
+
+
+def test_a_layout_in_words_is_the_same_for_all_files_that_have_it(spoil):
+    on_mdt = {**laid_out(0, 65536)["components"][0], "pattern": "mdt", "end_byte": 65536}
+    rest = {**laid_out(-1)["components"][0], "first_byte": 65536}
+    twice = {**laid_out(8)["components"][0], "pattern": "overstriped"}
+    beegfs = """\
+EntryID: 3-5E2F-1
+Metadata node: meta01 [ID: 1]
+Stripe pattern details:
++ Type: RAID0
++ Chunksize: 512K
++ Number of storage targets: desired: 4; actual: 4
+  + 1 @ storage01
+"""
+    gpfs = "file name: /gpfs/f\nstorage pool name:    x\ncreation time: Sun Nov 22 2026\n"
+    for observed, said in [
+        (None, None),
+        (laid_out(4, osts=[3, 1, 0, 2]), "stripes 4 x 1MiB"),
+        (laid_out(2, 3 * 2**16, "flash"), "stripes 2 x 192KiB, pool flash"),
+        (laid_out(0, 65536, components=[on_mdt, rest]),
+         "on the MDT to 64KiB; stripes all x 1MiB to the end"),
+        (laid_out(8, components=[twice]), "stripes 8 x 1MiB overstriped"),
+        (laid_out(None, None, components=[], said=beegfs),
+         "+ Type: RAID0; + Chunksize: 512K; + Number of storage targets: desired: 4; actual: 4"),
+        (laid_out(None, 2**22, components=[], said=gpfs), "blocks of 4MiB; storage pool name: x"),
+        (laid_out(None, 2**22, components=[]), "blocks of 4MiB"),
+        (laid_out(None, None, components=[]), None),
+    ]:  # fmt: skip
+        assert conditions(spoil(lay_out(None, observed))).get("layout") == said
 
 
 def test_what_stood_between_the_witness_and_the_disk_is_said(spoil):

@@ -34,7 +34,7 @@ EXTRAS = {
     "path": "/fs3/iowatch",
     "type": "lustre",
     "peak": 1e5,
-    "osts": 48,
+    "osts": list(range(48)),
     "cached_reads": False,
     "writers_per_node": 24,
     "keep_days": 60,
@@ -52,7 +52,7 @@ def test_facts_and_cases_of_a_partition():
     filesystem = read(type=["ext4", "xfs"])
     assert filesystem.types == ("ext4", "xfs")
     assert read().types == ("lustre",)
-    assert (filesystem.peak, filesystem.osts, filesystem.keep_days) == (1e5, 48, 60)
+    assert (filesystem.peak, filesystem.osts, filesystem.keep_days) == (1e5, (*range(48),), 60)
     assert (filesystem.cached_reads, filesystem.name, filesystem.path) == (
         False, "fs3", "/fs3/iowatch",
     )  # fmt: skip
@@ -73,8 +73,7 @@ def test_facts_and_cases_of_a_partition():
     assert cases == written | everywhere
     assert {one.operation for one in filesystem.cases("acceptance") - everywhere} == {"read"}
     assert filesystem.settings("nightly", CHECKS["SlowOst"]) == ()
-    nothing = read(sweeps={"nightly": {}, "acceptance": {}})
-    assert nothing.cases("nightly") == set(), "not even the versions of libraries"
+    assert read(sweeps=NOTHING).cases("nightly") == set(), "not even the versions of libraries"
 
 
 def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
@@ -89,7 +88,16 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
             "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", 7],
             "type": [[], 5, ["ext4", "ext4"]],
             "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
-            "osts": [0, "48"],
+            "osts": [48, "48", [], [0, 0], [-1], [True], ["0"]],
+            "pools": [None, ["flash"], {"flash": []}, {"flash": [1, 1]}, {"a/b": [1]}, {1: [1]}],
+            "layouts": [
+                None,
+                {"default": "-c 1"},
+                {"x": ""},
+                {"x": "c 1"},
+                {"x": "-c\n1"},
+                {"": "-c"},
+            ],
             "cached_reads": ["no", 1],
             "writers_per_node": [-1],
             "keep_days": [0, "60", 1.5, True],
@@ -101,7 +109,29 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
     ]
     misspelt = [
         ({key: 5}, f"^archer:fs3: the .* extras have '{key}': if '{meant}' is meant, mend it in")
-        for key, meant in (("archive", "archived"), ("Settle", "settle"), ("settel", "settle"))
+        for key, meant in (("archive", "archived"), ("Settle", "settle"), ("settel", "settle"),
+                           ("pool", "pools"), ("layout", "layouts"))
+    ]  # fmt: skip
+    each = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
+    each = {"nightly": each, "acceptance": {}}
+    ceph = {"type": "ceph", "sweeps": each}
+    wrong += [
+        (
+            {"osts": 4},
+            r"'osts' in .* is 4: list the numbers of those in use, such as \[0, 1, 3\], or",
+        ),
+        (
+            {"pools": {"flash": [1, 48]}},
+            "'pools' in .* has OST 48 in 'flash', and 'osts' has not: m",
+        ),
+        (
+            {"pools": {"flash": [1]}, "osts": None},
+            "'pools' in .* is striped, and 'osts' is None: m",
+        ),
+        ({"layouts": {"x": "-c 1"}, "type": "ceph"}, "'layouts' in .* and 'type' is not lustre: m"),
+        ({"sweeps": each, "osts": [7]}, "compare each OST .* there are no two OSTs in 'osts': add"),
+        (ceph, "are no two 'pools' of one OST each: add them in archer.py, or take the check out"),
+        ({**ceph, "pools": {"a": [1], "b": [0, 1]}}, "are no two 'pools' of one OST each"),
     ]
     assert_refused(UserError, lambda changes: read(**changes), missing + wrong + misspelt)
     assert read(scheduler_queue="standard"), "the centre's own"
@@ -111,6 +141,80 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
     with pytest.raises(UserError, match="archer:fs3: the partition has no environs"):
         read_filesystem("archer", "fs3", [], EXTRAS, ["archer.py"])
     assert not issubclass(UserError, ReframeError), "that one skips a check and exits with 0"
+
+
+# Layouts
+
+NOTHING = {"nightly": {}, "acceptance": {}}
+LAYOUTS = {"progressive": "-E 64M -c 1 -E -1 -c 4"}
+POOLS = {"flash": [0, 7], "disk": [9, 3, 11], "one": [3], "two": [11]}
+STRIPES = {"stripe_count": -1, "stripe_size": 4}
+
+
+def test_what_benchio_is_told_of_the_layout_of_a_case():
+    lustre = read(pools=POOLS, layouts=LAYOUTS)
+    ceph = read(type=["ceph", "fuse"], pools=POOLS)
+    told = [
+        (lustre, STRIPES, ["--stripe-count -1", "--stripe-size 4194304"]),
+        (lustre, {**STRIPES, "pool": "flash"},
+         ["--stripe-count -1", "--stripe-size 4194304", "--pool flash"]),
+        (lustre, {"layout": "default"}, []),
+        (lustre, {"layout": "progressive"}, ["--setstripe '-E 64M -c 1 -E -1 -c 4'"]),
+        # What all are, CephFS does not know.
+        (ceph, STRIPES, ["--stripe-count 48", "--stripe-size 4194304"]),
+        (ceph, {**STRIPES, "pool": "disk"},
+         ["--stripe-count 3", "--stripe-size 4194304", "--pool disk"]),
+        (ceph, {"stripe_count": 2, "stripe_size": 1},
+         ["--stripe-count 2", "--stripe-size 1048576"]),
+        (ceph, {"layout": "default"}, []),
+        (read(osts=None, sweeps=NOTHING), {}, []),
+    ]  # fmt: skip
+    for filesystem, parameters, options in told:
+        assert filesystem.layout_options(case(**parameters)) == options, parameters
+    # Each OST by itself: which, the job says.
+    assert lustre.layout_options(case("SlowOst", stripe_size=1)) == ["--stripe-size 1048576"]
+    assert read(osts=[0, 5, 6]).targets == {"0": 0, "5": 5, "6": 6}
+    assert ceph.targets == {"one": 3, "two": 11}
+    said = r"^archer:fs3: 'layouts' .* have no 'x': add it, or ask for default, progressive$"
+    with pytest.raises(UserError, match=said):
+        lustre.layout_options(case(layout="x"))
+
+
+def test_sweeps_of_layouts_and_pools():
+    plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
+    stripes = {"stripe_count": [4, -1], "stripe_size": [1]}
+
+    def names(*values, **extras):
+        sweeps = {"nightly": {W: [{**plain, **one} for one in values]}, "acceptance": {}}
+        found = read(sweeps=sweeps, pools=POOLS, layouts=LAYOUTS, **extras).cases("nightly")
+        changes = {"sweeps": sweeps, "pools": POOLS, "layouts": LAYOUTS}
+        assert promise([partition(**changes)], "nightly").cases == len(found), "the gate's own"
+        found = [str(one) for one in found if one.check.name == W and one.environ == "gnu"]
+        return {text.partition("hdf5/")[2].partition("/local")[0] for text in found}
+
+    assert names(stripes, {**stripes, "pool": ["flash", "disk"]}) == {
+        f"stripe_count={count}/stripe_size=1{pool}"
+        for count in (4, -1)
+        for pool in ("", "/pool=flash", "/pool=disk")
+    }
+    assert names({"layout": ["default", "progressive"]}, stripes) == {
+        "layout=default", "layout=progressive",
+        "stripe_count=4/stripe_size=1", "stripe_count=-1/stripe_size=1",
+    }  # fmt: skip
+    wrong = [
+        ({"layout": ["progresive"]}, rf"asks at nightly/{W}/layout for 'progresive', and in "
+         "'layouts' there are default, progressive: add it there"),
+        ({**stripes, "pool": ["flahs"]}, f"nightly/{W}/pool for 'flahs', and in 'pools' there are"),
+        ({**stripes, "layout": ["default"]}, f"no place for nightly/{W}/stripe_count, beside a la"),
+        ({"layout": ["default"], "pool": ["flash"]}, f"no place for nightly/{W}/pool, beside a l"),
+        ({"pool": ["flash"]}, f"has no nightly/{W}/stripe_count"),
+        ({}, f"has no nightly/{W}/stripe_count"),
+        ({"layout": [None]}, "is no name of letters, digits"),
+    ]  # fmt: skip
+    assert_refused(UserError, lambda given: names(given), wrong)
+    without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
+    with pytest.raises(ValueError, match=without):
+        read_sweeps({"nightly": {W: {**SHARED, "pool": ["flash"]}}, "acceptance": {}}, True, 24)
 
 
 # Promises
@@ -189,8 +293,8 @@ def test_settings_of_every_check():
     counts = {"FilePerProcess": 8, "FilePerProcessRead": 8, "SystemLoad": 12, "SlowOst": 1}
     assert {check: len(settings(check)) for check in known} == dict.fromkeys(known, 4) | counts
     (slow,) = settings("SlowOst")
-    assert (slow.nodes, slow.writers_per_node) == (1, 24)
-    assert slow.parameters == (("stripe_size", 1), ("local_size", (128,) * 3), ("writers", 24))
+    assert (slow.nodes, slow.writers_per_node) == (2, 24)
+    assert slow.parameters == (("stripe_size", 1), ("local_size", (128,) * 3), ("writers", 48))
     assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
     found = settings("FilePerProcess", nodes=[2])
     assert {setting.get("files") for setting in found} == {"process", "4"}
@@ -331,6 +435,8 @@ WRONG_VALUES = [
     (("SharedFileRead", {"flush": [True]}), "has no place for nightly/SharedFileRead/flush$"),
     (("SlowOst", {"hints": [{"a": 1}]}), "has no place for nightly/SlowOst/hints$"),
     ((W, {"stripe_size": [1]}, False), f"nightly/{W}/stripe_size, for it is not striped"),
+    ((W, {"layout": ["default"]}, False), f"nightly/{W}/layout, for it is not striped"),
+    (("SlowOst", {"stripe_count": [1]}), "has no place for nightly/SlowOst/stripe_count$"),
     (("SlowOst", {}, False), "asks for nightly/SlowOst on a filesystem that is not striped"),
 ]
 WRONG_SWEEPS = [

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iowatch import site
-from iowatch.checks import BACKENDS, CHECKS, NODES, WRITERS_PER_NODE
+from iowatch.checks import BACKENDS, CHECKS, NODES, STRIPING, WRITERS_PER_NODE, parse_layout
 from iowatch.files import UserError
 from iowatch.references import ReferenceFile
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
@@ -27,7 +27,7 @@ PUBLISHED = ROOT / "reference_values" / "published"
 CASES = {
     "archer": (36, 1752), "cirrus": (11, 386), "cosma5": (8, 65), "cosma6": (10, 566),
     "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (25, 112), "ulysses": (8, 122),
-    "archer2": (60, 1160), "slurm": (21, 173), "local": (38, 154),
+    "archer2": (60, 1160), "slurm": (21, 173), "local": (38, 154), "cephfs": (0, 0),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
@@ -43,6 +43,7 @@ OSTS = {
     "c3hpc": {"lustre": 4, "nfs": None, "local": None}, "ulysses": {"lustre": 2},
     "archer2": {"work1": 12, "work2": 12, "work3": 12, "work4": 12, "nvme": 20},
     "slurm": {"scratch": 16, "project": None}, "local": {"disk": None, "tmpfs": None},
+    "cephfs": {"scratch": 4},
 }  # fmt: skip
 
 #: Host names of login nodes.
@@ -51,7 +52,7 @@ LOGIN_NODES = {
     "cosma5": ["login5a", "login5b.cosma.dur.ac.uk"], "cosma6": ["login6a"],
     "rdf-dac": ["rdf-comp-login"], "jasmin": ["jasmin-sci1", "jasmin-sci12.ceda.ac.uk"],
     "c3hpc": ["c3hpc", "hpc.c3e.exact-lab.it"], "ulysses": ["frontend1.hpc.sissa.it"],
-    "archer2": ["ln01", "uan01"], "slurm": [], "local": [],
+    "archer2": ["ln01", "uan01"], "slurm": [], "local": [], "cephfs": [],
 }  # fmt: skip
 
 
@@ -78,7 +79,8 @@ def values_of(check, words):
     """The values of a check's parameters, from ReFrame's name of a test."""
     given = dict(word.split("=", 1) for word in re.findall(r"%(\S+)", words))
     known = {parameter.name: parameter for parameter in (*check.parameters, *check.ways, *COUNTS)}
-    return {
+    layout = given.pop("layout", "None")
+    return (parse_layout(layout) if layout != "None" else {}) | {
         name: known[name].read(known[name].parse(text))
         for name, text in given.items()
         if text != "None" and name in known
@@ -98,15 +100,17 @@ def test_cases_of_all_systems():
     for system, counts in CASES.items():
         found = known(system)
         assert (found.system, found.is_whole) == (system, True)
-        assert {one.partition: one.osts for one in found.filesystems} == OSTS[system]
+        osts = {one.partition: one.osts and len(one.osts) for one in found.filesystems}
+        assert osts == OSTS[system]
         assert tuple(len(found.cases(sweep)) for sweep in SWEEPS) == counts, system
         assert tuple(found.promises[sweep].cases for sweep in SWEEPS) == counts, system
         for one in found.filesystems:
             for sweep in SWEEPS:
                 versions = [c for c in one.cases(sweep) if c.check.name == "LibraryVersions"]
                 assert len(versions) == len(one.environs), (system, one.partition, sweep)
-            striped = {"stripe_count" in dict(case.parameters) for case in one.cases(NIGHTLY)}
-            assert (True in striped) == (one.osts is not None), (system, one.partition)
+            for names in ("stripe_count", "layout"):  # what users get, too
+                has = {names in dict(case.parameters) for case in one.cases(NIGHTLY)}
+                assert (True in has) == (one.osts is not None), (system, one.partition)
 
 
 def test_a_file_is_about_one_system():
@@ -224,10 +228,10 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
 
 def test_the_readme_explains_every_key_check_and_parameter():
     keys = ("filesystem", "path", "type", "peak", "osts", "cached_reads", "keep_days")
-    names = {*keys, "writers_per_node", "sweeps", "archived", "settle"}
+    names = {*keys, "writers_per_node", "sweeps", *site.OPTIONAL}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
-    swept = {p.name for check in checks for p in site.swept(check, True)[0]}
+    swept = {p.name for check in checks for p in site.swept(check, True)[0]} | {*STRIPING}
     names |= swept | {"files"} | {way.name for check in checks for way in check.ways}
     text = (CONFIGS / "README.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)

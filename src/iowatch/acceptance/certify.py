@@ -46,7 +46,7 @@ def _certify(
     def concerns(case: Case) -> bool:
         return (
             case.partition in mine
-            and case.operation == criterion.operation
+            and criterion.operation in case.check.operations
             and case.files == criterion.files
             and case.backend == criterion.backend
             and case.check.needs_stripes == (criterion.kind == "slow_ost")
@@ -102,8 +102,11 @@ def _judge_case(
 ) -> Finding:
     """The verdict on a criterion that is about one case, from all its runs."""
     if criterion.kind == "slow_ost":
-        osts = sorted({ost for one in best for ost in one.osts})
-        rates_of = {ost: [rate for one in best for rate in one.osts.get(ost, ())] for ost in osts}
+        each = [one.osts[criterion.operation] for one in best]
+        rates_of = {
+            ost: [rate for rates in each for rate in rates.get(ost, ())]
+            for ost in sorted({ost for rates in each for ost in rates})
+        }
         return judge_slowest(criterion, rates_of, len(best))
     rates = _all_rates(best, criterion.backend)
     if criterion.kind == "repeatability":
@@ -129,7 +132,9 @@ def _best(exhibits: Sequence[Exhibit], nodes: int | None) -> list[Exhibit]:
 
 def _middle(exhibits: Sequence[Exhibit]) -> float:
     backend = exhibits[0].case.backend
-    rates = [rate for one in exhibits for rates in one.osts.values() for rate in rates]
+    rates = [
+        r for one in exhibits for osts in one.osts.values() for rs in osts.values() for r in rs
+    ]
     return median(rates or _all_rates(exhibits, backend))
 
 
@@ -262,7 +267,9 @@ def judge_slowest(criterion: Criterion, rates: Mapping[int, Sequence[float]], jo
     """The verdict on the slowest OST: the best rate of each counts, so there is no interval."""
     if len(rates) < 2:
         return Finding(REFUSED, f"{len(rates)} OST has no peers")
-    slowest = osts_of({f"{OST}{ost}": max(values) for ost, values in rates.items()})[0]
+    operation = criterion.operation
+    best = {f"{OST[operation]}{ost}": max(values) for ost, values in rates.items()}
+    slowest = osts_of(best, operation)[0]
     verdict = PASS if slowest.to_peers >= criterion.committed else FAIL
     repetitions = min(len(values) for values in rates.values())
     return Finding(

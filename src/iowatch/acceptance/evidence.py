@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import CONTROL, rate_name
+from iowatch.checks import rate_name
 from iowatch.files import UserError, brief
 from iowatch.history import read_metrics, sessions, tests_of
-from iowatch.metrics import metrics_of, ost_metrics
+from iowatch.metrics import hung_osts, metrics_of, ost_metrics, ost_rates, void_osts
 from iowatch.night.gate import faults
 from iowatch.result import InvalidResult, Result, conditions, read_result, require
 from iowatch.site import ACCEPTANCE, Filesystem
@@ -35,7 +35,9 @@ class Exhibit:
     nodes: int
     session: str
     rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, writes synced
-    osts: Mapping[int, Sequence[float]]  # of a case that writes to each OST: its rates
+    osts: Mapping[
+        str, Mapping[int, Sequence[float]]
+    ]  # operation -> OST, if each by itself -> rates
     conditions: Mapping[str, str]
     files: Mapping[Path, str]  # results and job script: their SHA-256
 
@@ -124,34 +126,32 @@ def _exhibit(
         raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
     if not test["kept"] or not folder.is_dir():
         raise InvalidResult(f"{folder}: its raw results are no longer there")
-    runs: dict[int, list[Result]] = {}  # by the OST asked for
     paths = sorted(folder.glob("result*.json*"))
-    each_ost = case.check.needs_stripes
-    expected = test["repeats"] * (place.osts or 0) if each_ost else 1
-    if len(paths) != expected:
-        raise InvalidResult(f"{folder}: {len(paths)} result files, where {expected} were written")
-    for path in paths:
-        ost = int(path.name.split(".")[2]) if each_ost else None
-        result = read_result(path)
-        seconds = result.started.timestamp()
-        if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
-            raise InvalidResult(f"{path}: another session wrote it, at {result.started}")
-        require(result, case, 1 if each_ost else test["repeats"], place, ost)
-        runs.setdefault(-1 if ost is None else ost, []).append(result)
-    found = ost_metrics(runs) if each_ost else metrics_of(result, case)
+    if len(paths) != 1:
+        raise InvalidResult(f"{folder}: {len(paths)} result files, where 1 was written")
+    result = read_result(paths[0])
+    seconds = result.started.timestamp()
+    if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
+        raise InvalidResult(f"{paths[0]}: another session wrote it, at {result.started}")
+    osts: dict[str, dict[int, list[float]]] = {}
+    if case.check.needs_stripes:
+        hung = hung_osts(folder)
+        require(result, case, test["repeats"], place, hung)
+        if void := void_osts(result, hung, place.targets):
+            raise InvalidResult("; ".join(void))
+        found, osts = ost_metrics(result, place.targets), ost_rates(result, place.targets)
+    else:
+        require(result, case, test["repeats"], place)
+        found = metrics_of(result, case)
     _compare(found, read_metrics(test.get("perfvalues") or {}), place, folder)
     return Exhibit(
         case=case,
         nodes=test["nodes"],
         session=session["uuid"],
-        rates={} if each_ost else _rates(result),
-        osts={
-            ost: [rate for run in each for rate in _rates(run)[CONTROL]]
-            for ost, each in runs.items()
-            if each_ost
-        },
+        rates={} if osts else _rates(result),
+        osts=osts,
         conditions=conditions(result),
-        files=_checksums([*paths, *folder.glob("rfm_job.sh*")]),
+        files=_checksums([*paths, *folder.glob("said.*"), *folder.glob("rfm_job.sh*")]),
     )
 
 

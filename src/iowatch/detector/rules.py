@@ -18,6 +18,7 @@ from statistics import median
 
 from iowatch.detector.baseline import Baseline, Sample, visible_drops, what_shows
 from iowatch.detector.settings import NORMAL, Settings
+from iowatch.files import brief_rate
 from iowatch.verdict import Kind, Verdict
 
 _KEPT = 30  # nights: enough for the size of a change, however long nobody blesses it
@@ -265,7 +266,9 @@ class Detector:
         return None
 
     def _usual(self) -> str:
-        return f"its baseline of {math.exp(self.baseline.m):.0f} MiB/s" if self.baseline else ""
+        if not self.baseline:
+            return ""
+        return f"its baseline of {brief_rate(math.exp(self.baseline.m))} MiB/s"
 
     def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
         part, ratio = tonight.last.finish_fraction or 0, tonight.last.ratio or 0

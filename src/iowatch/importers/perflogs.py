@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from iowatch.case import Case, known_case
-from iowatch.checks import DRIFT, METRICS, OST
+from iowatch.checks import DRIFT, METRICS, is_of_ost
 from iowatch.files import UserError
 from iowatch.importers.runs import UNITS, Run, as_number, case_of, mib_per_s
 
@@ -190,10 +190,10 @@ def _own(place: str, number: int, header: list[str], fields: list[str]) -> Line:
         raise UserError(f"{place}: truncated: it ends in front of the metrics")
     if not values or columns[CASE] in _NONE:
         return Line(number, columns, {})
-    if foreign := [name for name in there if name not in METRICS and not name.startswith(OST)]:
+    if foreign := [name for name in there if name not in METRICS and not is_of_ost(name)]:
         raise UserError(f"{place}: {foreign[0]} is no metric of this iowatch")
     case = case_of(place, columns[CASE])
-    names = case.metrics + [n for n in there if n.startswith(OST) and n[len(OST) :].isdigit()]
+    names = case.metrics + [n for n in there if is_of_ost(n)]
     if len(values) == WIDTH * (len(names) + 1):  # with a baseline there is one more
         names.append(DRIFT)
     if len(values) != WIDTH * len(names):

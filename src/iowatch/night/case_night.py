@@ -18,7 +18,7 @@ from iowatch.case import Case
 from iowatch.checks import CONTROL, rate_name
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
-from iowatch.files import counted
+from iowatch.files import brief_rate, counted
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, medians
 from iowatch.metrics import PHASES, control_rate, finishing, is_slow_to_finish, slow_phase
@@ -324,10 +324,10 @@ class CaseNight:
 
     def _reached(self) -> str:
         name, expected = rate_name(self.metrics), self.expected
-        rate = f"the {name.removesuffix('_max')} rate is {self.metrics[name]:.0f}"
+        rate = f"the {name.removesuffix('_max')} rate is {brief_rate(self.metrics[name])}"
         if not expected:
             return f"{rate} MiB/s"
-        return f"{rate} of the {expected.word} {expected.value:.0f} MiB/s"
+        return f"{rate} of the {expected.word} {brief_rate(expected.value)} MiB/s"
 
     def _is_slow(self) -> bool:
         return self.drop is not None and 1 - self.drop < self._floor()
@@ -345,12 +345,12 @@ class CaseNight:
         if rate is None:
             return ""
         if usual is None:
-            return f"{CONTROL} in the same job reaches {rate:.0f} MiB/s"
+            return f"{CONTROL} in the same job reaches {brief_rate(rate)} MiB/s"
         is_fault = self.metrics["ratio"] < self._floor() * self.usual["ratio"]
         if rate < self._floor() * usual:
             both = "it is the library's path and the filesystem"
             blame = both if is_fault else "it is the filesystem, not the library"
-            state = f"is slow too, at {rate:.0f} of the usual {usual:.0f} MiB/s"
+            state = f"is slow too, at {brief_rate(rate)} of the usual {brief_rate(usual)} MiB/s"
             return f"{CONTROL} in the same job {state}" + (f": {blame}" if is_sure else "")
         blame = ": it is the library's path, not the filesystem" if is_fault and is_sure else ""
         return f"{CONTROL} in the same job is as fast as always{blame}"

@@ -20,7 +20,7 @@ from iowatch.files import UserError, counted
 from iowatch.history import reason, tests_of
 from iowatch.night.case_night import CaseNight, fastest
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import Promise, Run, by_case, day_of, night_id, nights_of
+from iowatch.run import NOTE, Promise, Run, by_case, day_of, night_id, nights_of
 from iowatch.verdict import Kind, Verdict
 
 NAMED = 12  # cases that a sentence names at most
@@ -139,6 +139,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_noisy(cases),
         *_baselines(cases),
         *_well(cases, known.expected),
+        *_own_notes(cases),
         *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
     ]
@@ -410,6 +411,13 @@ def broken_promises(
             f"the site's file is as it was in the night {last}, which promised "
             f"{counted(promised, 'case')}, and not all are asked for now:{named} {RESTORE}"
         )
+
+
+def _own_notes(cases: Iterable[CaseNight]) -> Iterator[str]:
+    """What is to be known of a case, whatever its verdict."""
+    for row in cases:
+        if note := row.last.conditions.get(NOTE):
+            yield f"{row.name}: {note}"
 
 
 def faults(session: Mapping[str, Any]) -> list[str]:
