@@ -1,5 +1,7 @@
 """ReFrame settings that all systems share. RFM_PREFIX moves everything that is written."""
 
+import os
+
 try:
     from iowatch.files import UserError
     from iowatch.places import results
@@ -18,6 +20,29 @@ except OSError as err:  # such as of a checkout that is somebody else's
     raise SystemExit(
         f"error: {PREFIX} cannot be made ({err.strerror}): set RFM_PREFIX to a folder of your own"
     ) from None
+
+# A centre's collector of logs, if it has one: docs/monitoring.md.
+if os.environ.get("RFM_HTTPJSON_URL"):
+    from functools import partial
+
+    from reframe.core import logging
+
+    from iowatch.export import httpjson
+
+    # ReFrame 4.10 waits without end, and the night with it, for one that does not answer.
+    logging.requests.post = partial(logging.requests.post, timeout=10)  # s
+
+    COLLECTORS = [
+        {
+            "type": "httpjson",
+            "url": os.environ["RFM_HTTPJSON_URL"],
+            "level": "info",
+            "json_formatter": httpjson,
+            "retry_timeout": 10,  # s; without it, one that is always busy (429) holds the night
+        }
+    ]
+else:
+    COLLECTORS = []
 
 site_configuration = {
     "general": [{"report_file": str(PREFIX / "reports" / "run-report-{sessionid}.json")}],
@@ -50,7 +75,8 @@ site_configuration = {
                     "%(check_verdict)s|%(check_perfvalues)s",
                     "format_perfvars": "%(check_perf_value)s|%(check_perf_lower_thres)s|"
                     "%(check_perf_upper_thres)s|",
-                }
+                },
+                *COLLECTORS,
             ],
         }
     ],

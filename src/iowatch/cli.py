@@ -17,15 +17,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from iowatch import __version__, bless, history, report, tables
+from iowatch import __version__, bless, export, history, report, tables
 from iowatch.adopt import site_new, spack
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError, counted
 from iowatch.importers import database as old_data
 from iowatch.night import blame as culprit
-from iowatch.night import mail, session
 from iowatch.night import nightly as nights
+from iowatch.night import notices, session
 from iowatch.night.gate import Night
 from iowatch.paper import published
 from iowatch.places import made, prepare, reference_folder, shell_lines
@@ -263,6 +263,15 @@ def nightly_command(
         str | None,
         typer.Option("--mail", metavar="ADDRESS", help="Send the summary to this address as well."),
     ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar=notices.WEBHOOK,
+            help="Post the summary in brief to this incoming webhook of a chat, such as Slack or "
+            "Mattermost. The URL is a secret: rather give it in the environment.",
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print only the summary, and nothing while it runs.")
     ] = False,
@@ -277,7 +286,7 @@ def nightly_command(
 
     The exit code is 0 if the night is green, 1 if it is red, 2 if it did not run (because of a
     mistake in the command or the site's file, or because the last night is still at work), 3 if it
-    is green but the summary could not be printed or mailed, and 130 or 143 if it was interrupted.
+    is green but the summary could not be printed or sent, and 130 or 143 if it was interrupted.
     """
     with session.interruptible():
         with one_line_errors():
@@ -287,7 +296,7 @@ def nightly_command(
                 verbose=verbose,
             )
             wanted.check()
-            outbox = mail.outbox(address) if address else None
+            channels = notices.channels(address, webhook)
         title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
         try:
             night = nights.run(wanted)
@@ -297,11 +306,12 @@ def nightly_command(
             raise typer.Exit(0) from None
         except (UserError, session.Interrupted) as err:
             session.ignore_signals()
-            post(outbox, f"{title}: not run", str(err))
+            post(channels, notices.Notice(f"{title}: not run", str(err), str(err)))
             typer.echo(f"iowatch: error: {err}", err=True)
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
-        posted = post(outbox, f"{title}: {tables.in_brief(night)}", tables.as_text(night))
+        said = tables.as_text(night), tables.as_message(night)
+        posted = post(channels, notices.Notice(f"{title}: {tables.in_brief(night)}", *said))
         shown = show(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     raise typer.Exit(code or (0 if posted and shown else 3))
@@ -314,15 +324,16 @@ def read_time_limit(text: str) -> timedelta:
         raise UserError(f"--time-limit: {err}") from None
 
 
-def post(outbox: mail.Outbox | None, subject: str, text: str) -> bool:
-    """Send a mail if one is wanted; False, and a line, if that failed."""
-    try:
-        if outbox:
-            outbox.send(subject, text)
-    except mail.MailError as err:
-        typer.echo(f"iowatch: error: {err}", err=True)
-        return False
-    return True
+def post(channels: Sequence[notices.Channel], notice: notices.Notice) -> bool:
+    """Send a notice wherever it is wanted; False, and a line for each, if that failed."""
+    is_sent = True
+    for channel in channels:
+        try:
+            channel.send(notice)
+        except notices.NotSent as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            is_sent = False
+    return is_sent
 
 
 def show(night: Night) -> bool:
@@ -374,7 +385,7 @@ def blame_command(
 
 @app.command("report", rich_help_panel=EVERY_NIGHT)
 def report_command(
-    system: Annotated[str, typer.Option(help="System to report on.")],
+    system: Annotated[str, typer.Option(help="System to report on.", show_default="none")] = "",
     night: Annotated[
         str,
         typer.Option(
@@ -399,6 +410,15 @@ def report_command(
             show_default="a page next to the database; md and junit are printed",
         ),
     ] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Instead of one report, write the pages of all systems on record into this "
+            "folder, with an index.html that shows the last nights of each.",
+            show_default="none",
+        ),
+    ] = None,
     db: Databases = None,
 ) -> None:
     """Report on a night: its verdicts, worst first, and what has changed since all was well.
@@ -406,14 +426,23 @@ def report_command(
     html is one page that needs no network; environments that measured the same cases stand on it
     side by side. md is for chat or mail, and junit for a CI dashboard.
 
+    With --site, a web server can show the folder as it is: run this after each night.
+
     The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
     progress = Console(stderr=True)
     with one_line_errors():
-        name, _, partition = system.partition(":")
-        if partition:
-            raise UserError(f"--system {system}: a night is the whole system's: give {name}")
+        if site:
+            if system or night or session or output or form != "html":
+                raise UserError("--site is of all systems: only --db goes with it")
+            with progress.status("writing the pages of all systems"):
+                index = report.write_site(db or [results_database()], site)
+            print(index)
+            return
+        if not system:
+            raise UserError("name a --system, or a folder for the pages of all of them as --site")
+        whole_system(system)
         if form not in report.FORMATS:
             raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
         try:
@@ -442,6 +471,74 @@ def report_command(
                     return
                 report.write(output, text)
     print(output)
+
+
+def whole_system(system: str) -> None:
+    """UserError if that is a partition."""
+    name, _, partition = system.partition(":")
+    if partition:
+        raise UserError(f"--system {system}: a night is the whole system's: give {name}")
+
+
+@app.command("export", rich_help_panel=EVERY_NIGHT)
+def export_command(
+    form: Annotated[
+        str, typer.Option("--format", help=f"Form of the export: {', '.join(export.FORMATS)}.")
+    ] = "prometheus",
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write, whole or not at all, over what is there.",
+            show_default="printed",
+        ),
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="System to export. May be repeated.", show_default="all on record"),
+    ] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=[DAY],
+            help="With jsonl: every run from this day (UTC) on, those by hand among them.",
+            show_default="the last night",
+        ),
+    ] = None,
+    db: Databases = None,
+) -> None:
+    """Write the last night of each system for the centre's own monitoring.
+
+    prometheus is for the textfile collector of Prometheus' node exporter. jsonl has one JSON
+    document for each run on a line of its own, for OpenSearch, Loki and the like. What the names
+    mean stands in docs/monitoring.md.
+
+    For example, after each night: iowatch export --to /var/lib/node_exporter/iowatch.prom
+
+    The exit code is 0 if the export was written, whatever the verdicts, and 2 if the command or
+    what it names is wrong.
+    """
+    with one_line_errors():
+        if form not in export.FORMATS:
+            raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")
+        if since and form != "jsonl":
+            raise UserError("--since goes with --format jsonl: Prometheus keeps the past itself")
+        for name in system or []:
+            whole_system(name)
+        databases = db or [results_database()]
+        if since:
+            runs = selected(db, "", since.replace(tzinfo=UTC))
+            if system:
+                runs = [run for name in system for run in of_system(name, runs)]
+            text = export.json_lines(runs)
+        else:
+            with Console(stderr=True).status("reading the results database"):
+                names = system or report.systems(databases)
+                text = export.FORMATS[form]([report.read(name, databases) for name in names])
+        if to is None:
+            print(text, end="")
+        else:
+            report.write(to, text)
 
 
 @app.command("history", rich_help_panel=PAST)

@@ -1,5 +1,7 @@
 """Where the raw results of every run are kept, whatever its verdict: PREFIX/runs/NIGHT/CASE/.
 
+Beside them stands what was wrong with the night as a whole, if anything was.
+
 A job leaves there what it wrote and said, before anyone judges it: result files, job script,
 output.
 Hand runs have a folder of their own beside those of the nights.
@@ -9,9 +11,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from iowatch.run import day_of
 FOLDER = "runs"
 COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
+PROBLEMS = "problems.json"  # likewise
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
 LOADED = "load.sh"  # what the job has loaded besides, if Spack built its benchio
@@ -49,6 +53,30 @@ def count(prefix: Path, night: str) -> int:
         return sum(1 for _ in (prefix / FOLDER / night).iterdir())
     except OSError:
         return 0
+
+
+def keep_problems(prefix: Path, night: str, problems: Sequence[str]) -> None:
+    """Put on record what is wrong with a night as a whole, beside what was before; UserError.
+
+    Nothing else says it later: what never ran is in no database. What a re-run finds is added, and
+    takes nothing back.
+    """
+    folder = prefix / FOLDER / night
+    if problems and folder.is_dir():  # else nothing of the night is on record
+        kept = dict.fromkeys([*problems_of(folder), *problems])
+        with whole(folder / PROBLEMS) as temporary:
+            temporary.write_text(json.dumps([*kept], indent=1) + "\n", "utf-8")
+
+
+def problems_of(folder: Path) -> list[str]:
+    """What was wrong with the night that has this folder, as far as that is on record."""
+    try:
+        kept = json.loads((folder / PROBLEMS).read_text("utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as err:
+        return [f"{folder / PROBLEMS}: what was wrong with the night cannot be read: {err}"]
+    return [str(problem) for problem in kept]
 
 
 def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) -> None:
@@ -84,7 +112,7 @@ def _remove(night: Path, keep_days: Mapping[tuple[str, str], int], age: timedelt
         days = keep_days.get((case.system, case.partition)) if case else None
         if days is not None and age > timedelta(days=days):
             shutil.rmtree(run)
-    if [file.name for file in night.iterdir()] in ([], [DONE]):
+    if {file.name for file in night.iterdir()} <= {DONE, PROBLEMS}:
         shutil.rmtree(night)
 
 

@@ -1,19 +1,20 @@
-"""The report of a night: a page to look at, a text for chat or mail, JUnit XML for a dashboard."""
+"""The report of a night: a page to look at, a text for chat or mail, JUnit XML for a dashboard; and
+the pages of all systems of a centre."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from iowatch import bless, history, references
+from iowatch import bless, history, raw_results, references
 from iowatch.checks import metric
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
@@ -25,9 +26,12 @@ from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
 from iowatch.plots import Trends, paper_plot, phase_plot
 from iowatch.references import Reference
-from iowatch.run import day_of
+from iowatch.run import Run, day_of, nights_of
 from iowatch.site import read_site
 
+SITE_DAYS = 30  # that the index of all systems shows
+SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
+SITE_MARK = '<meta name="generator" content="iowatch">'  # by which it is known to be ours
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
@@ -157,32 +161,78 @@ def _clean(value: Any) -> Any:
 # Files
 
 
+@dataclass(frozen=True)
+class Record:
+    """What is on record of a system, as far back as its last nights are judged by."""
+
+    system: str
+    databases: Sequence[Path]
+    known: Known
+    runs: Sequence[Run]
+    now: datetime
+
+    @classmethod
+    def read(cls, system: str, databases: Sequence[Path], until: datetime | None = None) -> Record:
+        """UserError, and what reading the databases and the site's files raises."""
+        folder, now = reference_folder(), datetime.now(UTC)
+        blessed = bless.read(system, folder)
+        expected = references.read_expected(system, folder)
+        known = Known(blessed, expected, archived=_archived(system))
+        since = year_before(min(until or now, now))
+        return cls(
+            system, databases, known, history.read(databases, since, bless.spans(blessed.values())),
+            now,
+        )  # fmt: skip
+
+    def night(self, night: str = "") -> Night:
+        """The last night, or the one with this day or id; UserError."""
+        return self._with_faults(on_record(self.system, night, self.runs, self.known, self.now))
+
+    def session(self, session: str) -> Night:
+        """A session that was run by hand; UserError."""
+        return self._with_faults(by_hand(self.system, session, self.runs, self.known, self.now))
+
+    def _with_faults(self, found: Night) -> Night:
+        """With what is wrong with it besides its verdicts."""
+        folders = dict.fromkeys(Path(run.folder).parent for run in found.runs if run.folder)
+        said = [problem for folder in folders for problem in raw_results.problems_of(folder)]
+        said += [
+            fault
+            for database in self.databases
+            for session in history.sessions(database, found.sessions)
+            for fault in faults(session)
+        ]
+        folder = reference_folder()
+        for row in found.cases:
+            if row.blessed:
+                said.append(
+                    bless.objection(self.system, folder, row.case, row.blessed, row.earlier)
+                )
+        problems = dict.fromkeys(filter(None, [*found.problems, *said]))
+        return replace(found, problems=[*problems])
+
+
 def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
     """A night of a system on record, the last one unless its day or id is given; or a session that
     was run by hand.
 
     UserError, and what reading the databases and the site's files raises.
     """
-    folder, now = reference_folder(), datetime.now(UTC)
-    blessed = bless.read(system, folder)
-    expected = references.read_expected(system, folder)
-    known = Known(blessed, expected, archived=_archived(system))
-    until = datetime.combine(day_of(night), now.timetz()) if night else now
-    runs = history.read(databases, year_before(min(until, now)), bless.spans(blessed.values()))
-    if session:
-        found = by_hand(system, session, runs, known, now)
-    else:
-        found = on_record(system, night, runs, known, now)
-    said = [
-        fault
-        for database in databases
-        for session in history.sessions(database, found.sessions)
-        for fault in faults(session)
-    ]
-    for row in found.cases:
-        if row.blessed:
-            said.append(bless.objection(system, folder, row.case, row.blessed, row.earlier))
-    return replace(found, problems=[*found.problems, *filter(None, dict.fromkeys(said))])
+    until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
+    record = Record.read(system, databases, until)
+    return record.session(session) if session else record.night(night)
+
+
+def systems(databases: Sequence[Path]) -> list[str]:
+    """The systems that have had a night within a year; UserError if none has."""
+    runs = history.read(databases, year_before(datetime.now(UTC)))
+    found = sorted({run.case.system for run in runs if run.night})
+    if not found:
+        raise UserError(
+            f"{', '.join(map(str, databases))}: no night of any system is on record since a year "
+            "ago: run iowatch nightly, or name another database with --db"
+        )
+    return found
 
 
 def _archived(system: str) -> Mapping[str, date]:
@@ -191,6 +241,85 @@ def _archived(system: str) -> Mapping[str, date]:
         return read_site(system).archived
     except UserError:
         return {}
+
+
+# The pages of all systems
+
+
+@dataclass(frozen=True)
+class Square:
+    """A night of a system on the index, or a day that has none."""
+
+    day: date
+    night: Night | None = None
+    page: str = ""
+
+    @property
+    def sign(self) -> str:
+        """The letter by which it is known without its colour."""
+        return "-" if self.night is None else "R" if self.night.is_red else "G"
+
+    @property
+    def text(self) -> str:
+        return f"{self.day}: {self.night.brief if self.night else 'no night is on record'}"
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A system on the index."""
+
+    name: str
+    last: Night
+    squares: Sequence[Square]
+    silent: bool  # no night has come for long
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.last.is_red or self.silent)
+
+    @property
+    def page(self) -> str:
+        """Of the last night."""
+        return [square.page for square in self.squares if square.page][-1]
+
+
+def write_site(databases: Sequence[Path], folder: Path) -> Path:
+    """Write a page for each of the last nights of each system into a folder, and an index of them,
+    whose path is returned. A page that is there is written anew only if its night has had further
+    runs. UserError."""
+    index, now = folder / "index.html", datetime.now(UTC)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if index.exists() and SITE_MARK not in index.read_text("utf-8", "replace"):
+            raise UserError(f"{index}: is none of iowatch's: name a folder of its own with --site")
+    except OSError as err:
+        raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
+    rows = []
+    for system in systems(databases):
+        record = Record.read(system, databases)
+        last = record.night()
+        first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
+        own = (run for run in record.runs if run.case.system == system)
+        names = [name for name in nights_of(own) if f"{first}" <= name <= last.id]
+        squares = [
+            _square(last if name == last.id else record.night(name), folder) for name in names
+        ]
+        days = {square.day for square in squares}
+        every = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
+        squares += [Square(day) for day in every if day not in days]
+        shown = sorted(squares, key=lambda square: (square.day, square.page))[-SITE_DAYS:]
+        rows.append(Watched(system, last, shown, now - last.runs[-1].time > SILENT))
+    rows.sort(key=lambda row: (row.is_well, not row.last.is_red, row.name))
+    template = _environment(autoescape=True).get_template("index.html.j2")
+    write(index, template.render(systems=rows, now=now, mark=SITE_MARK))
+    return index
+
+
+def _square(night: Night, folder: Path) -> Square:
+    path = folder / f"{night.system}-{night.id}.html"
+    if not path.exists() or path.stat().st_mtime < night.runs[-1].time.timestamp():
+        write(path, html(night))
+    return Square(night.day, night, path.name)
 
 
 def write_page(night: Night, folder: Path) -> Path:

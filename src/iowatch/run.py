@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
 from iowatch.case import Case
 from iowatch.checks import rate_name
@@ -95,6 +96,7 @@ class Run:
 Nights = Mapping[str, Sequence[Run]]  # by their ids, oldest first; runs in the order of time
 
 
+@lru_cache(16)  # every run of a year is compared with the present one
 def night_id(began: datetime) -> str:
     """The id of a night that begins now: it sorts by time, and may be part of a file's name."""
     return f"{began.astimezone(UTC):%Y-%m-%dT%H%M%S}"

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
-from iowatch.files import brief, brief_rate, counted
+from iowatch.files import brief, brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Finding, with_interval
 from iowatch.night.gate import Night, shown
@@ -139,6 +139,16 @@ def as_text(night: Night) -> str:
     text = io.StringIO()
     show_night(night, Console(file=text, width=80, highlight=False, color_system=None))
     return text.getvalue().lstrip()
+
+
+def as_message(night: Night) -> str:
+    """What is not as it should be, a line each, for a chat; and where the page is."""
+    lines = [f"Problem: {problem}" for problem in night.problems]
+    rows = [row for row in night.worst_first if not row.is_quiet and row.case not in night.merged]
+    lines += [f"{row.label}: {row.sentence}" for row in rows]
+    lines += [f"Note: {note}" for note in night.notes]
+    lines += [f"The page: {night.page}"] if night.page else []
+    return "\n".join(map(one_line, lines))
 
 
 def in_brief(night: Night) -> str:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what tests/filesystems and tests/pages start, and the second MPI of tests/benchio; run
+# Installs what tests/filesystems, tests/pages and tests/monitoring start, and the second MPI of tests/benchio; run
 # again, it does only what is missing. Where that cannot be, it says why and ends well: the tests
 # then skip.
 set -euo pipefail
@@ -11,6 +11,7 @@ packages=(
     glusterfs-server glusterfs-client
     ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common
     chromium # tests/pages opens the pages
+    prometheus prometheus-node-exporter # tests/monitoring reads an export with them
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
 )
 

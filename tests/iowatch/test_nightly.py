@@ -19,15 +19,16 @@ from cases import changed
 from nights import BLESSED
 from reported import HDF5, MPIIO, reported, session, store
 from rich.console import Console
+from servers import free_port, posts
 from typer.testing import CliRunner
 
 from iowatch import bless
 from iowatch.cli import app
 from iowatch.files import UserError, counted
-from iowatch.night import nightly
+from iowatch.night import nightly, notices
 from iowatch.night.gate import Night, night_of
-from iowatch.night.mail import MailError, Outbox
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
+from iowatch.night.notices import NotSent, Outbox
 from iowatch.night.progress import Progress, watch
 from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
 from iowatch.run import Promise, day_of, night_id
@@ -533,6 +534,7 @@ NOTHING_RAN = Night("local", night_id(NOW), problems=["nothing ran"])
 @pytest.fixture
 def ends(monkeypatch):
     """ends(Night or what is raised, *options): the command, whose night ends so."""
+    monkeypatch.delenv(notices.WEBHOOK, raising=False)
 
     def invoke(end, *options):
         def run(wanted):
@@ -548,10 +550,12 @@ def ends(monkeypatch):
 
 @pytest.fixture
 def mails(monkeypatch):
-    """The mails that are sent: subject and text."""
+    """The mails that are sent."""
     sent = []
-    monkeypatch.setattr(Outbox, "send", lambda self, *mail: sent.append(mail))
-    monkeypatch.setattr("iowatch.night.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
+    monkeypatch.setattr(Outbox, "send", lambda self, notice: sent.append(notice))
+    monkeypatch.setattr(
+        "iowatch.night.notices.shutil.which", lambda name, path: "/usr/sbin/sendmail"
+    )
     return sent
 
 
@@ -581,28 +585,36 @@ def test_exit_code_output_and_mail(ends, mails):
         if subject is None:
             assert mails == []
             continue
-        ((given, body),) = mails
+        (mail,) = mails
         mails.clear()
-        assert given == f"iowatch local {datetime.now(UTC):%Y-%m-%d}: {subject}"
-        assert text.removeprefix("iowatch: error: ").strip() in body
+        assert mail.title == f"iowatch local {datetime.now(UTC):%Y-%m-%d}: {subject}"
+        assert text.removeprefix("iowatch: error: ").strip() in mail.text
     assert ends(due, "--again", "--quiet").output == ""
 
 
+NO_HOOK = "--webhook: not a URL: give the URL that the chat has made for the webhook, https://..."
+
+
 def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
-    monkeypatch.setattr("iowatch.night.mail.shutil.which", lambda name, path: "/usr/sbin/sendmail")
+    monkeypatch.setattr(
+        "iowatch.night.notices.shutil.which", lambda name, path: "/usr/sbin/sendmail"
+    )
     for options, sentence in (
         (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
         (["--again", "-n", "hdf5"], "--again runs what is due: leave out --name"),
         (["--mail", "-oops"], "--mail -oops: not one mail address"),
+        (["--webhook", "file:///etc/passwd"], NO_HOOK),
+        (["--webhook", "https:///secret"], NO_HOOK),
+        (["--webhook", "http://[::1/secret"], NO_HOOK),
     ):
         done = ends(AssertionError("it ran"), *options)
         assert (done.exit_code, done.output) == (2, f"iowatch: error: {sentence}\n")
 
 
 def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
-    def refuse(self, *mail):
-        raise MailError("no mail to root: no such user")
+    def refuse(self, notice):
+        raise NotSent("no mail to root: no such user")
 
     monkeypatch.setattr(Outbox, "send", refuse)
     for night, code in ((ALL_WELL, 3), (NOTHING_RAN, 1), (INTERRUPTED, 143)):
@@ -611,6 +623,55 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
             code, "iowatch: error: no mail to root: no such user\n",
         )  # fmt: skip
         assert f"{counted(len(night.cases), 'case')} measured" in done.stdout
+
+
+def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch):
+    """A real server; a chat's own."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(notices, "WEBHOOK_TIMEOUT_S", 0.3)
+    day = f"iowatch local {datetime.now(UTC):%Y-%m-%d}"
+    red = red_night(problems=["disk <b> & more"], page=Path("/results/page.html"))
+    with posts() as server:
+        for night, code in ((ALL_WELL, 0), (red, 1), (UserError("no such system"), 2)):
+            assert ends(night, "--webhook", server.url).exit_code == code
+        well, bad, refused = [document["text"].splitlines() for document in server.got]
+        assert all(document.keys() == {"text"} for document in server.got)
+        assert server.headers[0]["Content-Type"] == "application/json"
+        assert well == [f"{day}: green, 1 cases"]
+        assert bad[:2] == [
+            f"{day}: red, 1 of 2 cases, 1 problem(s)", "Problem: disk &lt;b&gt; &amp; more",
+        ]  # fmt: skip
+        assert bad[2].startswith("regression: hdf5 on tmpfs: the stable rate is ")
+        assert bad[-1] == "The page: /results/page.html"
+        assert refused == [f"{day}: not run", "no such system"]
+        assert ends(NothingDue("not due"), "--again", "--webhook", server.url).exit_code == 0
+        assert len(server.got) == 3
+
+        # Whatever becomes of it, the night is what it is, and the URL remains a secret.
+        gone = f"http://127.0.0.1:{free_port()}/secret"
+        monkeypatch.setenv("IOWATCH_WEBHOOK", server.url)
+        for url, status, answers, why in (
+            ("", 500, True, "it answered 500 Internal Server Error"),
+            ("", 302, True, "it answered 302 Found"),
+            ("", 200, False, "timed out"),
+            (gone, 200, True, "[Errno 111] Connection refused"),
+        ):
+            server.status, server.location = status, server.url if status == 302 else ""
+            (server.answers.set if answers else server.answers.clear)()
+            for night, code in ((ALL_WELL, 3), (red, 1), (INTERRUPTED, 143)):
+                done = ends(night, *(["--webhook", url] if url else []))
+                said = f"nothing posted to the webhook at 127.0.0.1: {why}\n"
+                assert (done.exit_code, done.stderr) == (code, f"iowatch: error: {said}")
+                assert f"{len(night.cases)} case(s) measured" in done.stdout
+                assert "secret" not in done.output
+
+
+def test_mail_and_webhook_are_sent_both_even_if_one_fails(ends, mails, monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with posts() as server:
+        server.status = 404
+        done = ends(ALL_WELL, "--mail", "root", "--webhook", server.url)
+        assert (done.exit_code, len(mails), len(server.got)) == (3, 1, 1)
 
 
 @pytest.fixture

@@ -9,7 +9,15 @@ from cases import case, changed
 
 from iowatch.case import Case
 from iowatch.files import UserError
-from iowatch.raw_results import FOLDER, new_folder, read_text, tidy
+from iowatch.raw_results import (
+    FOLDER,
+    PROBLEMS,
+    keep_problems,
+    new_folder,
+    problems_of,
+    read_text,
+    tidy,
+)
 
 NIGHT = "2026-06-01T025836"
 DAY = date(2026, 6, 1)
@@ -91,6 +99,25 @@ def test_what_is_kept_for_so_many_days_is_there_on_the_last(tmp_path):
     long, short = run(tmp_path), run(tmp_path, OTHER)
     tidy(tmp_path, KEEP, DAY + timedelta(days=400))
     assert (long.exists(), short.exists()) == (True, False)
+
+
+def test_what_was_wrong_with_a_night_is_said_of_it_as_long_as_its_runs_are_kept(tmp_path):
+    night = run(tmp_path).parent
+    assert problems_of(night) == []
+    keep_problems(tmp_path, NIGHT, [])
+    assert names(night) == [str(CASE).replace("/", ",")], "all was well"
+    keep_problems(tmp_path, NIGHT, ["one", "two"])
+    keep_problems(tmp_path, NIGHT, ["two", "three"])  # of a re-run
+    assert problems_of(night) == ["one", "two", "three"]
+    keep_problems(tmp_path, "2026-06-02T000000", ["nothing of it is on record"])
+    assert names(tmp_path / FOLDER) == [NIGHT]
+    tidy(tmp_path, KEEP, DAY + timedelta(days=31))
+    assert problems_of(night) == ["one", "two", "three"]
+    (night / PROBLEMS).write_text("[")
+    (said,) = problems_of(night)
+    assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be read: ")
+    tidy(tmp_path, KEEP, DAY + timedelta(days=401))
+    assert not night.exists()
 
 
 def test_what_is_of_this_day_is_left_alone(tmp_path):

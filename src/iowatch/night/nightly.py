@@ -303,6 +303,7 @@ def _judged(
     )
     if whole.cases:
         try:
+            raw_results.keep_problems(site.prefix, night, whole.problems)
             whole = replace(whole, page=report.write_page(whole, site.database.parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])

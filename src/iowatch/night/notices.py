@@ -1,0 +1,162 @@
+"""The summary of a night, sent: as a mail through the machine's own sendmail, like cron's, and to
+the incoming webhook of a chat."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from email.message import EmailMessage
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from iowatch.files import UserError, one_line
+
+TIMEOUT_S = 60
+WEBHOOK_TIMEOUT_S = 15
+#: The environment variable that may have the webhook's URL: whoever knows it can write there.
+WEBHOOK = "IOWATCH_WEBHOOK"
+LONGEST = 4000  # characters: more is cut off by Slack
+
+
+class NotSent(Exception):
+    """What was to be sent was not accepted; one line says why."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What is to be said of a night."""
+
+    title: str
+    text: str  # all of it
+    brief: str  # what a chat needs
+
+
+class Channel(Protocol):
+    """Whatever a notice can be sent by."""
+
+    def send(self, notice: Notice) -> None:
+        """NotSent if it is not accepted."""
+
+
+def channels(address: str | None, webhook: str | None) -> list[Channel]:
+    """A mail address, a webhook, both or none; UserError if one of them cannot be used."""
+    found: list[Channel] = []
+    if address:
+        found.append(outbox(address))
+    if webhook:
+        found.append(hook(webhook))
+    return found
+
+
+# Mail
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Where mails to one address go."""
+
+    sendmail: str
+    address: str
+
+    def send(self, notice: Notice) -> None:
+        """Hand over one mail; NotSent if it is refused."""
+        mail = EmailMessage()
+        mail["To"], mail["Subject"] = self.address, one_line(notice.title)
+        mail["Auto-Submitted"] = "auto-generated"  # no answer from people on holiday
+        mail.set_content(notice.text.encode("utf-8", "replace").decode())  # a name may be no UTF-8
+        try:
+            done = subprocess.run(
+                [self.sendmail, "-i", self.address],
+                input=bytes(mail),
+                capture_output=True,
+                timeout=TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as err:
+            raise NotSent(f"no mail to {self.address}: {err}") from None
+        if done.returncode != 0:
+            said = " ".join((done.stderr or done.stdout).decode(errors="replace").split())
+            raise NotSent(
+                f"no mail to {self.address}: {self.sendmail} ended with exit code "
+                f"{done.returncode}: {said or 'and no reason'}"
+            )
+
+
+def outbox(address: str) -> Outbox:
+    """The outbox for an address; UserError if no mail can be sent there."""
+    if not address.isascii() or not re.fullmatch(r"[^\s,;<>-][^\s,;<>]*", address):
+        raise UserError(f"--mail {address}: not one mail address")
+    # Cron's PATH has neither.
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/lib"])
+    program = shutil.which("sendmail", path=path)
+    if program is None:
+        raise UserError("--mail: there is no sendmail on this machine: install a mail server")
+    return Outbox(program, address)
+
+
+# Webhook
+
+
+@dataclass(frozen=True)
+class Hook:
+    """An incoming webhook, as Slack, Mattermost and others have it: it takes `{"text": ...}`."""
+
+    url: str
+    host: str  # all of the URL that may be said
+
+    def send(self, notice: Notice) -> None:
+        """Post it; NotSent if it is refused, or not answered in time."""
+        lines = [f"{notice.title}\n", *notice.brief.splitlines(keepends=True)]
+        text, kept = "", 0
+        for line in lines:
+            if len(text) + len(line) > LONGEST:
+                text += f"... and {len(lines) - kept} more line(s)"
+                break
+            text, kept = text + line, kept + 1
+        # In a message, <...> and &...; are markup. All chats know these three.
+        for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+            text = text.replace(sign, name)
+        request = urllib.request.Request(
+            self.url, json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
+        )
+        try:
+            with _OPENER.open(request, timeout=WEBHOOK_TIMEOUT_S):
+                pass
+        except urllib.error.HTTPError as err:
+            raise NotSent(f"{self._failed}: it answered {err.code} {err.reason}") from None
+        except (OSError, http.client.HTTPException) as err:
+            why = err.reason if isinstance(err, urllib.error.URLError) else err
+            raise NotSent(f"{self._failed}: {why}") from None
+
+    @property
+    def _failed(self) -> str:
+        return f"nothing posted to the webhook at {self.host}"
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """To follow one is to GET, and what was to be said is lost."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def hook(url: str) -> Hook:
+    """The webhook at this URL; UserError if it is none. It is not said: it is a secret."""
+    wanted = "give the URL that the chat has made for the webhook, https://..."
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise UserError(f"--webhook: not a URL: {wanted}") from None
+    if parts.scheme not in ("http", "https") or not host or not url.isascii() or " " in url:
+        raise UserError(f"--webhook: not a URL: {wanted}")
+    return Hook(url, host)
