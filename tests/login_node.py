@@ -1,6 +1,9 @@
 """What login nodes have said: recorded forms, made-up names."""
 
 import json
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
 
 # Slurm's sinfo -h -e -o '%P|%a|%l|%D|%z'
 SINFO = """\
@@ -68,38 +71,19 @@ n02
      np = 16
 """
 
-# lfs osts PATH
-OSTS = """\
-OBDS:
-0: fs3-OST0000_UUID ACTIVE
-1: fs3-OST0001_UUID ACTIVE
-2: fs3-OST0002_UUID INACTIVE
-10: fs3-OST000a_UUID ACTIVE
-"""
+# lfs osts PATH: half of the OSTs are gone for good
+OSTS_24_OF_49 = "OBDS:\n" + "".join(
+    f"{n}: fs3-OST{n:04x}_UUID {'INACTIVE' if n < 24 else 'ACTIVE'}\n" for n in range(49)
+)
 
-# lfs getstripe -d PATH: of an old Lustre, a newer one, one with a pool, a progressive layout
+# lfs getstripe -d PATH, of a Lustre before 2.10
 STRIPE_OLD = "/fs3/z01\nstripe_count:   4 stripe_size:    1048576 stripe_offset:  -1\n"
-STRIPE_NEW = "stripe_count:  -1 stripe_size:   4194304 pattern:       raid0 stripe_offset: -1\n"
-STRIPE_POOL = "stripe_count:  1 stripe_size:   65536 pattern: raid0 stripe_offset: -1 pool: flash\n"
-STRIPE_PFL = """\
-/lus/work
-  lcm_layout_gen:    0
-  lcm_mirror_count:  1
-  lcm_entry_count:   3
-    lcme_id:             N/A
-    lcme_mirror_id:      N/A
-    lcme_flags:          0
-    lcme_extent.e_start: 0
-    lcme_extent.e_end:   1048576
-      stripe_count:  0       stripe_size:   1048576       pattern:       mdt       stripe_offset: -1
 
-    lcme_extent.e_start: 1048576
-    lcme_extent.e_end:   268435456
-      stripe_count:  1       stripe_size:   1048576       pattern:       raid0     stripe_offset: -1
-
-    lcme_extent.e_start: 268435456
-    lcme_extent.e_end:   EOF
-      stripe_count:  8       stripe_size:   2097152       pattern:       raid0     stripe_offset: -1
+# quota -w
+QUOTA = """\
+Disk quotas for user z01 (uid 1000):
+     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+server:/export   80000*  70000  100000   6days     200       0       0
 """
 
 # /sys/class
@@ -138,6 +122,47 @@ def say(folder, **said):
         text = f"#!/bin/sh\n/bin/cat <<'EOF'\n{text}\nEOF\n"
         script.write_text(text, errors="surrogateescape")
         script.chmod(0o755)
+
+
+def recorded(name):
+    """Exit code, standard output and standard error of a command in tests/data/NAME.txt."""
+    text = (DATA / f"{name}.txt").read_text()
+    if not text.startswith("$ "):  # its output alone was kept
+        return 0, text, ""
+    head, rest = text.split("--- stdout\n")
+    out, errors = rest.split("--- stderr\n")
+    return int(head.rpartition("exit: ")[2]), out, errors
+
+
+def answer(folder, program, answers):
+    """Put a stand-in of lfs or ceph into a folder, answer(folder, "lfs", {"osts": "lfs-osts"}),
+    which says what the real one said: what begins with these words is answered from that file of
+    tests/data/lustre or cephfs. Anything else fails."""
+    where = {"lfs": "lustre", "ceph": "cephfs"}[program]
+    cases = ""
+    for words, name in answers.items():
+        code, out, errors = recorded(f"{where}/{name}")
+        cases += f"*'{words} '*)\n"
+        for text, stream in ((out, ""), (errors, " >&2")):
+            cases += f"/bin/cat <<'EOF'{stream}\n{text}EOF\n"
+        cases += f"exit {code};;\n"
+    script = folder / program
+    script.write_text(f'#!/bin/sh\ncase "$* " in\n{cases}esac\nexit 64\n')
+    script.chmod(0o755)
+
+
+#: What lfs says of a Lustre with four OSTs, a pool of two of them, and one layout for all.
+LUSTRE = {
+    "pool_list lus.fast": "pool-list-fast",
+    "pool_list lus": "pool-list",
+    "mdts": "lfs-mdts",
+    "osts": "lfs-osts",
+    "df": "lfs-df",
+    "getstripe -d": "getstripe-dir-def",
+    "quota": "quota",
+}
+#: What ceph says of a CephFS with four OSDs and seven pools.
+CEPHFS = {"osd tree": "osd-tree", "fs ls": "fs-ls", "pg dump pgs_brief": "pgs-brief"}
 
 
 def files(folder, texts):

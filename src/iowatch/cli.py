@@ -821,6 +821,15 @@ def site_new_command(
             help="Directory to measure in. May be repeated.", show_default="what is found"
         ),
     ] = None,
+    link: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GBIT/S",
+            help="What the links of a compute node carry together, in Gbit/s. A result above it "
+            "came from a cache.",
+            show_default="what this machine's carry",
+        ),
+    ] = None,
 ) -> None:
     """Look around on this machine, a centre's login node, and write a configuration for the site.
 
@@ -829,7 +838,7 @@ def site_new_command(
     before the first night.
     """
     with one_line_errors():
-        adopted = site_new.new_site(name, path or [])
+        adopted = site_new.new_site(name, path or [], link)
     site_new.show(adopted, Console(width=100, highlight=False))
 
 

@@ -531,7 +531,7 @@ def _positive(value: Any) -> float:
         or not isinstance(value, int | float)
         or not 0 < value < float("inf")
     ):
-        raise ValueError(f"is not a positive number: {value!r}")
+        raise ValueError(f"is not the MiB/s, above 0, that nothing can exceed: {value!r}")
     return float(value)
 
 

@@ -118,6 +118,20 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
     assert {test["verdict"] for test in tests} <= {"invalid"}, tests
 
 
+def test_a_hang_is_ended_and_named_by_benchio(site, shim):
+    """Long before the job's own time is over, which would say nothing of it."""
+    site.injected = {"hung": f"LD_PRELOAD={shim} FAULT=sleep FAULT_RANK=0"}
+    site.write.update(backend=["hdf5"], local_size=[64])
+    site.partition["time_limit"] = "10m"
+    done = site.reframe("-r", "-n", "SharedFileWrite", "-S", "SharedFileWrite.time_limit=50s")
+    assert done.returncode == 1, done.stdout
+    (test,) = site.report()
+    said = r"benchio: error: rank 0: (\w+): \S+/hdf5\.h5: no end after 5 s \(--phase-limit\); "
+    assert re.search(said, test["sentence"]), test["sentence"]
+    assert test["verdict"] == "invalid"
+    assert not list(site.scratch.iterdir())
+
+
 # Of shim.c: what happens to the file of the case's backend, and a regular expression for what the
 # sentence then says after the case.
 INJECTED = {

@@ -80,13 +80,13 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
 
 def test_parameters_can_be_set_on_the_command_line(site):
     site.write.update(backend=["mpiio", "hdf5"], local_size=[8, 16])
-    options = ["-P", "backend=hdf5", "-P", "local_size=32", "-P", "stripe_count=none"]
+    options = ["-P", "backend=hdf5", "-P", "local_size=32", "-P", "layout=none"]
     done = site.reframe("-l", "-n", "SharedFileWrite", *options)
     assert "Found 1 check(s)" in done.stdout, done.stdout
     (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
     assert "backend=hdf5" in test
     assert "local_size=32x32x32" in test, "a value that no sweep has"
-    striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "stripe_count=4")
+    striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "layout=4x1")
     assert "Found 0 check(s)" in striped.stdout, "where nothing is striped"
     assert "collective" not in test, "no sweep has another than benchio's own"
 

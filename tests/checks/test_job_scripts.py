@@ -28,6 +28,7 @@ LAUNCH = {
     "ulysses": ("#PBS -l nodes={nodes}:ppn=20", "mpirun -np {writers} "),
     "archer2": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=128", "srun "),
     "slurm": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=64", "srun "),
+    "cephfs": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=64", "srun "),
 }
 
 #: Launchers of a site's own: system, tool, how a job calls it, and what the tool then gets.
@@ -73,6 +74,22 @@ def dry_run(tmp_path_factory):
         yield run
 
 
+LAYOUT = ("--stripe-count", "--stripe-size", "--pool", "--setstripe", "--targets")
+
+
+def layout(case, filesystem):
+    """The options of LAYOUT that a job is to have."""
+    if filesystem.osts is None or case.layout == "default":
+        return {}
+    size = {"--stripe-size": str(case.stripe_size * 2**20)}
+    if case.check.needs_stripes:
+        return size | {"--targets": "$TARGETS"}
+    count = case.stripe_count
+    if count == -1 and "ceph" in filesystem.types:
+        count = 2  # of each of the template's pools
+    return size | {"--stripe-count": str(count)} | ({"--pool": case.pool} if case.pool else {})
+
+
 def command(script):
     """The line of a job script that runs the benchmark."""
     (line,) = [line for line in script.splitlines() if "build/bin/benchio " in line]
@@ -104,11 +121,11 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert f"--fs-type {','.join(filesystem.types)} " in command(script), case
         assert "--settle" not in script, "no site asks for it"
         assert f'PLACE="{filesystem.path}"\n' in script, case
-        if filesystem.osts is None:
-            assert "--stripe" not in script, case
-        else:
-            stripes = f" --stripe-count {case.stripe_count} --stripe-size {case.stripe_size}"
-            assert stripes in command(script), case
+        minutes = 20 if system == "archer2" else 30
+        assert f" --phase-limit {6 * minutes}" in command(script), "a tenth of the job's own"
+        words = command(script).split()
+        told = {name: words[words.index(name) + 1] for name in LAYOUT if name in words}
+        assert told == layout(case, filesystem), case
 
 
 def test_jobs_of_archer_are_the_papers(dry_run):
@@ -123,6 +140,9 @@ def test_jobs_of_archer_are_the_papers(dry_run):
         "/local_size=128x128x128/writers=48"
     )
     assert "--backend mpiio,hdf5 " in command(scripts[case])
+    assert "--stripe-count -1 --stripe-size 1048576 " in command(scripts[case])
+    (each,) = (s for case, s in scripts.items() if case.check.needs_stripes and "fs4" in str(case))
+    assert f"TARGETS={','.join(map(str, range(56)))} START=0\n" in each
     assert 'PLACE="/fs3/z01/iowatch"\n' in scripts[case]
 
 

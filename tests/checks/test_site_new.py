@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from login_node import CONFIG, OSTS, STRIPE_OLD, findmnt, say
+from login_node import CONFIG, LUSTRE, answer, findmnt, say
 
 ROOT = Path(__file__).parents[2]
 IOWATCH = [sys.executable, "-m", "iowatch"]
@@ -90,7 +90,6 @@ def cluster(login, tmp_path):
         tmp_path,
         sinfo="standard*|up|1-00:00:00|4|2:64:2\nhighmem|up|1-00:00:00|1|2:64:2",
         scontrol=CONFIG.format("accounting_storage/slurmdbd", "pmix"),
-        lfs=OSTS + STRIPE_OLD,
         findmnt=findmnt(
             *(
                 (kind, f"o2ib:/{name}", f"{tmp_path}/mnt/{name}")
@@ -98,11 +97,13 @@ def cluster(login, tmp_path):
             )
         ),
     )
+    answers = {"osts": "osts-client-inactive", "pool_list lus": "osts-err-nolustre"}  # no pools
+    answer(tmp_path, "lfs", {**LUSTRE, **answers})
     return lambda *command: login(*command, PATH=f"{tmp_path}:{os.environ['PATH']}")
 
 
 def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
-    done = cluster(*IOWATCH, "site", "new", "cluster")
+    done = cluster(*IOWATCH, "site", "new", "cluster", "--link", "100")
     assert done.returncode == 0, done.stdout
     assert "home (nfs4): homes have quotas" in " ".join(done.stdout.split())
     ready, listing, dry_run, _ = next_steps(done.stdout)
@@ -111,15 +112,16 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     assert listed.returncode == 0, listed.stdout
     writes = [line for line in listed.stdout.splitlines() if line.startswith("- SharedFileWrite")]
     values = [dict(re.findall(r"%(\w+)=(\S+)", line)) for line in writes]
-    settings = {(v["backend"], v["stripe_count"], v["nodes"], v["stripe_size"]) for v in values}
+    settings = {(v["backend"], v["nodes"], v["layout"]) for v in values}
     assert settings == {
-        (backend, "-1", nodes, "1")
+        (backend, nodes, layout)
         for backend in ("hdf5", "mpiio", "netcdf", "pnetcdf")
         for nodes in "12"
-    }  # the stand-in's default of 4 is more than its three OSTs: all of them
+        for layout in ("default", "-1x4")  # what users get, which is one OST, and all
+    }
     on = {re.search(r"@(\S+)", line)[1] for line in writes}
     assert on == {"cluster:fs2+gnu", "cluster:fs3+gnu"}
-    assert len(writes) == 16
+    assert len(writes) == 2 * 16
 
     tried = cluster("bash", "-ec", f"{ready}\n{dry_run}")
     assert tried.returncode == 0, tried.stdout
@@ -127,6 +129,8 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     jobs = [text for text in scripts if "srun" in text and "--stripe-count -1" in text]
     done = Counter(re.search(r"--operation (\w+)", text)[1] for text in jobs)
     assert done == {"write": 16, "read": 8}, "reads from two nodes only"
+    slow_ost = [text for text in scripts if "TARGETS=0,2,3 " in text]
+    assert len(slow_ost) == 2, "each by its number, and not the one that is inactive"
     for text in jobs:
         assert "#SBATCH --partition=standard\n" in text
         assert "#SBATCH --ntasks-per-node=128\n" in text

@@ -1,23 +1,43 @@
 /* A stand-in for Lustre, for tests on machines without one, loaded with LD_PRELOAD; never part of
- * benchio. It shows that benchio asks and judges, not that Lustre answers so.
+ * benchio. It shows that benchio asks and judges; what Lustre answers was recorded of a real one,
+ * in tests/data/lustre, where the counts, sizes and OSTs of plain layouts are put in.
  *
- * To benchio itself, not to the libraries it calls, every filesystem is Lustre and every file has
- * the striping "count size offset" of
- *   LUSTRE_STRIPING      if set: what the filesystem does, whatever was asked for; else of the file
- *   LUSTRE_STATE         which the stand-in for lfs beside this file writes; if empty: no layout
- * as a layout LUSTRE_LAYOUT=v1 (or not set), v3, composite (the last component that has objects),
- * or garbage. If its offset is LUSTRE_SLOW, every fsync takes a second longer: a slow OST. */
+ * To benchio itself, not to the libraries it calls, every filesystem is Lustre with OSTs 0 to 3. A
+ * file has the layout that the stand-in for lfs beside this file has noted in LUSTRE_STATE for its
+ * directory, one without such a note the recorded default. Instead,
+ *   LUSTRE_LAYOUT=NAME      every file has the recorded layout xattr-file-NAME; none: it has none;
+ *                           garbage: nobody can decode it
+ *   LUSTRE_STRIPING         "count size offset": every file is plain, whatever was asked for
+ *   LUSTRE_INACTIVE=N       OST N takes no new files: another one does, silently
+ * If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
+ * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
+ * with LUSTRE_MAGIC statfs says another filesystem. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <mntent.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+enum { OSTS = 4, LONGEST = 4096 };
+
+/* What lfs has noted of a directory. */
+struct note {
+    char recorded[32]; /* name of a recorded layout; empty: plain */
+    char pool[16];
+    unsigned count, size, offset;
+    int mdt;
+};
 
 /* MPI libraries choose a driver by statfs, and may have none for Lustre. */
 static int asked_by_program(void *caller)
@@ -27,29 +47,95 @@ static int asked_by_program(void *caller)
     return dladdr(caller, &info) != 0 && strcmp(info.dli_fname, program_invocation_name) == 0;
 }
 
+static const char *setting(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+
+    return value == NULL ? otherwise : value;
+}
+
 int statfs(const char *path, struct statfs *filesystem)
 {
-    int (*next)(const char *, struct statfs *) =
-        (int (*)(const char *, struct statfs *))dlsym(RTLD_NEXT, "statfs");
-    int code = next(path, filesystem);
+    int code = NEXT(statfs)(path, filesystem);
 
     if (code == 0 && asked_by_program(__builtin_return_address(0)))
-        filesystem->f_type = 0x0BD00BD0;
+        filesystem->f_type = (__typeof__(filesystem->f_type))strtol(
+            setting("LUSTRE_MAGIC", "0x0BD00BD0"), NULL, 16);
     return code;
 }
 
-static int striping(unsigned *count, unsigned *size, unsigned *offset)
+FILE *setmntent(const char *name, const char *mode)
 {
-    const char *wanted = getenv("LUSTRE_STRIPING"), *path = getenv("LUSTRE_STATE");
-    char text[80] = "";
-    FILE *state;
+    return NEXT(setmntent)(setting("LUSTRE_MOUNTS", name), mode);
+}
 
-    if (wanted == NULL && path != NULL && (state = fopen(path, "r")) != NULL) {
-        if (fgets(text, sizeof text, state) == NULL)
-            text[0] = '\0';
-        fclose(state);
+/* The last note of a kind on this directory, or on the one that holds this path; 0: there is none. */
+static int noted(const char *path, const char *kind, char text[LONGEST])
+{
+    const char *state = getenv("LUSTRE_STATE");
+    char line[LONGEST], directory[LONGEST], of[16];
+    FILE *notes = state == NULL ? NULL : fopen(state, "r");
+    int found = 0, begin;
+
+    while (notes != NULL && fgets(line, sizeof line, notes) != NULL) {
+        size_t length;
+
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%s %15s %n", directory, of, &begin) != 2 || strcmp(of, kind) != 0)
+            continue;
+        length = strlen(directory);
+        if (strncmp(path, directory, length) == 0
+            && (path[length] == '\0'
+                || (path[length] == '/' && strchr(path + length + 1, '/') == NULL
+                    && strcmp(kind, "own") != 0))) {
+            strcpy(text, line + begin);
+            found = 1;
+        }
     }
-    return sscanf(wanted == NULL ? text : wanted, "%u %u %u", count, size, offset) == 3;
+    if (notes != NULL)
+        fclose(notes);
+    return found;
+}
+
+static struct note note_of(const char *path)
+{
+    const char *wanted = getenv("LUSTRE_STRIPING");
+    struct note note = {.recorded = "def", .mdt = atoi(setting("LUSTRE_MDT", "0"))};
+    char text[LONGEST];
+
+    if (noted(path, "mdt", text))
+        note.mdt = atoi(text);
+    snprintf(note.recorded, sizeof note.recorded, "%s", setting("LUSTRE_LAYOUT", "def"));
+    if (wanted == NULL && noted(path, "recorded", text))
+        snprintf(note.recorded, sizeof note.recorded, "%.31s", text);
+    if (wanted == NULL && noted(path, "plain", text))
+        wanted = text;
+    if (wanted != NULL
+        && sscanf(wanted, "%u %u %u %15s", &note.count, &note.size, &note.offset, note.pool) >= 3)
+        note.recorded[0] = '\0';
+    return note;
+}
+
+/* The bytes that getfattr has said of a recorded layout. */
+static size_t recorded(const char *kind, const char *name, unsigned char *bytes, size_t size)
+{
+    const char *digits = NULL, *slash = strrchr(__FILE__, '/');
+    char line[LONGEST], path[LONGEST];
+    unsigned byte;
+    size_t length = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%.*s/../data/lustre/xattr-%s-%s.txt", (int)(slash - __FILE__),
+             __FILE__, kind, name);
+    file = fopen(path, "r");
+    while (file != NULL && digits == NULL && fgets(line, sizeof line, file) != NULL)
+        if ((digits = strstr(line, "lustre.lov=0x")) != NULL)
+            digits += strlen("lustre.lov=0x");
+    if (file != NULL)
+        fclose(file);
+    for (; digits != NULL && length < size && sscanf(digits, "%2x", &byte) == 1; digits += 2)
+        bytes[length++] = (unsigned char)byte;
+    return length;
 }
 
 static void put(unsigned char *at, uint32_t number, int bytes)
@@ -58,81 +144,117 @@ static void put(unsigned char *at, uint32_t number, int bytes)
         at[i] = (unsigned char)(number >> 8 * i);
 }
 
-/* A layout of one component and one object; a pool's name is before the object of version 3. */
-static size_t put_plain(unsigned char *at, uint32_t magic, unsigned count, unsigned size,
-                        unsigned offset)
+/* A plain file's layout: that of the recorded one on four OSTs, or in a pool, with other numbers.
+ * Returns its length, and its first OST. */
+static size_t plain(const struct note *note, unsigned char *bytes, size_t size, unsigned *first)
 {
-    size_t object = magic == 0x0BD30BD0 ? 48 : 32;
+    const int inactive = atoi(setting("LUSTRE_INACTIVE", "-1"));
+    const int in_pool = note->pool[0] != '\0' && strcmp(note->pool, "-") != 0;
+    const size_t header = in_pool ? 48 : 32, stripe = 24;
+    unsigned char model[512];
+    const unsigned osts = in_pool ? 2 : OSTS;
+    unsigned ost = note->offset, count = 0;
 
-    put(at, magic, 4);
-    put(at + 4, 1, 4); /* RAID 0 */
-    put(at + 24, size, 4);
-    put(at + 28, count, 2);
-    put(at + object + 20, offset, 4);
-    return object + 24;
-}
-
-/* A progressive layout of three components: one stripe, the striping, and on all OSTs one that has
- * no objects yet. */
-static size_t put_composite(unsigned char *bytes, unsigned count, unsigned size, unsigned offset)
-{
-    enum { components = 3, header = 32, entry = 48, has_objects = 16 };
-    size_t at = header + components * entry;
-
-    put(bytes, 0x0BD60BD0, 4);
-    put(bytes + 14, components, 2);
-    for (int i = 0; i < components; i++) {
-        unsigned char *described = bytes + header + i * entry;
-        size_t length = put_plain(bytes + at, 0x0BD10BD0, i == 0 ? 1 : i == 1 ? count : 0xffff,
-                                  i == 1 ? size : 1 << 16, i == 1 ? offset : 0);
-
-        put(described + 4, i == 2 ? 0 : has_objects, 4);
-        put(described + 24, (uint32_t)at, 4);
-        put(described + 28, (uint32_t)length, 4);
-        at += length;
+    recorded("file", "c4", model, sizeof model);
+    recorded("file", in_pool ? "pool" : "c4", bytes, size);
+    for (unsigned i = 0; i < osts && count < (note->count ? note->count : osts); i++, ost++) {
+        if ((int)(ost % OSTS) == inactive)
+            continue;
+        memcpy(bytes + header + stripe * count, model + 32, stripe);
+        put(bytes + header + stripe * count + 20, ost % OSTS, 4);
+        if (count++ == 0)
+            *first = ost % OSTS;
     }
-    return at;
+    put(bytes + 24, note->size, 4);
+    put(bytes + 28, getenv("LUSTRE_STRIPING") == NULL ? count : note->count, 2);
+    return header + stripe * count;
 }
 
-int fsync(int descriptor)
+static size_t layout_of(const char *path, unsigned char *bytes, size_t size, unsigned *first)
 {
-    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
-    const char *slow = getenv("LUSTRE_SLOW");
-    unsigned count, size, offset;
+    const struct note note = note_of(path);
+    char unused[LONGEST];
+    size_t length;
 
-    if (slow != NULL && striping(&count, &size, &offset) && offset == (unsigned)atoi(slow))
-        sleep(1);
-    return next(descriptor);
+    *first = 0;
+    if (noted(path, "own", unused)) { /* the directory itself, which has no objects */
+        if (note.recorded[0] != '\0')
+            return recorded("dir", note.recorded, bytes, size);
+        length = recorded("dir", strcmp(note.pool, "-") == 0 ? "c1" : "pool", bytes, size);
+        put(bytes + 24, note.size, 4);
+        put(bytes + 28, note.count ? note.count : 0xffff, 2);
+        return length;
+    }
+    if (strcmp(note.recorded, "none") == 0)
+        return 0;
+    if (note.recorded[0] == '\0')
+        return plain(&note, bytes, size, first);
+    length = recorded("file", strcmp(note.recorded, "garbage") == 0 ? "c1" : note.recorded, bytes,
+                      size);
+    if (strcmp(note.recorded, "garbage") == 0)
+        put(bytes, 0x12345678, 4);
+    return length;
 }
 
 ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
-    ssize_t (*next)(const char *, const char *, void *, size_t) =
-        (ssize_t(*)(const char *, const char *, void *, size_t))dlsym(RTLD_NEXT, "lgetxattr");
-    const char *layout = getenv("LUSTRE_LAYOUT");
-    const int is_v3 = layout != NULL && strcmp(layout, "v3") == 0;
-    unsigned char bytes[512] = {0};
-    unsigned count, stripe_size, offset;
+    unsigned char bytes[1024];
+    unsigned first;
     size_t length;
 
     if (strcmp(name, "lustre.lov") != 0)
-        return next(path, name, value, size);
-    if (next(path, name, value, size) < 0 && errno != ENODATA && errno != ENOTSUP)
+        return NEXT(lgetxattr)(path, name, value, size);
+    if (NEXT(lgetxattr)(path, name, value, size) < 0 && errno != ENODATA && errno != ENOTSUP)
         return -1;
-    if (!striping(&count, &stripe_size, &offset)) {
+    length = layout_of(path, bytes, sizeof bytes, &first);
+    if (length == 0) {
         errno = ENODATA;
         return -1;
     }
-    if (layout != NULL && strcmp(layout, "composite") == 0)
-        length = put_composite(bytes, count, stripe_size, offset);
-    else
-        length = put_plain(bytes, is_v3 ? 0x0BD30BD0 : 0x0BD10BD0, count, stripe_size, offset);
-    if (layout != NULL && strcmp(layout, "garbage") == 0)
-        put(bytes, 0x12345678, 4);
     if (size < length) {
         errno = ERANGE;
         return -1;
     }
     memcpy(value, bytes, length);
     return (ssize_t)length;
+}
+
+static void path_of(int descriptor, char path[LONGEST])
+{
+    char link[40];
+    ssize_t length;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    length = readlink(link, path, LONGEST - 1);
+    path[length < 0 ? 0 : length] = '\0';
+}
+
+int ioctl(int descriptor, unsigned long request, ...)
+{
+    char path[LONGEST];
+    va_list arguments;
+    void *argument;
+
+    va_start(arguments, request);
+    argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (request != _IOR('f', 175, int)) /* lustre_user.h: LL_IOC_GET_MDTIDX */
+        return NEXT(ioctl)(descriptor, request, argument);
+    path_of(descriptor, path);
+    *(int *)argument = note_of(path).mdt;
+    return 0;
+}
+
+int fsync(int descriptor)
+{
+    const char *slow = getenv("LUSTRE_SLOW");
+    unsigned char bytes[1024];
+    char path[LONGEST];
+    unsigned first;
+
+    path_of(descriptor, path);
+    if (slow != NULL && layout_of(path, bytes, sizeof bytes, &first) > 0
+        && first == (unsigned)atoi(slow))
+        sleep(1);
+    return NEXT(fsync)(descriptor);
 }

@@ -15,7 +15,8 @@
  *                               half of the file, as NFS may
  *   short      writes half of what it was given, and then nothing more: a quota
  *   kill       writes half of what it was given and kills the process
- *   sleep      never returns; sleep-in-sync: of syncs
+ *   sleep      never returns, not even for a signal, as a call that the kernel does not let go;
+ *              sleep-in-sync: of syncs
  *
  * on every rank:
  *   swap       FAULT_FILE's second FAULT_SWAP bytes are written where its third belong and the
@@ -115,12 +116,15 @@ static int is_fault_file(int fd)
     return is_fault_path(path);
 }
 
-/* Whether a call comes from benchio itself and not from a library below it. */
+/* Whether a call comes from benchio itself, be it through the stand-in for Lustre, and not from a
+ * library below it. */
 static int by_benchio(const void *caller)
 {
     Dl_info info;
 
-    return dladdr(caller, &info) != 0 && strcmp(info.dli_fname, program_invocation_name) == 0;
+    return dladdr(caller, &info) != 0
+        && (strcmp(info.dli_fname, program_invocation_name) == 0
+            || strstr(info.dli_fname, "lustre_shim") != NULL);
 }
 
 /* Whether the named call is to fail; errno is then set. */
@@ -222,13 +226,22 @@ int open(const char *path, int flags, ...)
     return NEXT(open)(path, flags, mode);
 }
 
+static void never_return(void)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    for (;;)
+        pause();
+}
+
 int fsync(int fd)
 {
     int code;
 
     if (fault_is("sleep-in-sync") && is_fault_file(fd) && hit())
-        for (;;)
-            pause();
+        never_return();
     if (fails("sync", fd))
         return -1;
     code = NEXT(fsync)(fd);
@@ -271,8 +284,7 @@ static ssize_t allowed(int fd, size_t bytes)
     if (is_through() || fault_is("close"))
         return (ssize_t)bytes;
     if (fault_is("sleep"))
-        for (;;)
-            pause();
+        never_return();
     if (fault_is("write") || cut) {
         errno = number("FAULT_ERRNO", EIO);
         return -1;

@@ -69,8 +69,8 @@ def test_too_little_space_is_seen_before_the_first_write(
 
 
 def test_full_filesystem(inject: Attempt, tmpfs: Callable[[str], Path]) -> None:
-    """As when others fill it meanwhile. OMPIO reports success: size or verification must tell. Where
-    a library says no more than that it met an I/O error, benchio finds out which."""
+    """As when others fill it meanwhile. OMPIO reports success: size or verification must tell.
+    Where a library says no more than that it met an I/O error, benchio finds out which."""
 
     def check(way: Way) -> None:
         failure = inject(way, "space", tmpfs("size=4m"))

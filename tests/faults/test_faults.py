@@ -60,7 +60,7 @@ def test_filesystem_full_at_a_call(survive: Callable[..., Run], call: str) -> No
 
 def test_what_an_io_error_was(survive: Callable[..., Run]) -> None:
     """MPI-IO, and what is above it, knows an I/O error: what a small write beside the file meets is
-    said as well, be it a quota or nothing at all. OMPIO may report success; then the witness tells."""
+    said as well, a quota or nothing at all. OMPIO may report success; then the witness tells."""
 
     def check(case: tuple[Way, str]) -> None:
         way, also = case
@@ -157,18 +157,25 @@ def test_failed_sync(survive: Callable[..., Run]) -> None:
 
 @other_component_is_slow
 def test_rank_that_never_returns(survive: Callable[..., Run], ways: list[Way]) -> None:
-    """Nobody has an error to tell: the watchdog ends it for its time. Whoever waits for that rank
-    leaves no file either."""
+    """Nobody has an error to tell: the watchdog ends it for its time, and says that the
+    filesystem is well. Whoever waits for that rank leaves no file either, nor does anybody where
+    all hang."""
 
-    def check(case: tuple[Way, str, str]) -> None:
-        way, files, fault = case
+    def check(case: tuple[Way, str, str, object]) -> None:
+        way, files, fault, rank = case
         file = files_of(way.backend, RANKS if files == "process" else 1)[0]
-        done = survive(way, fault, "--files", files, "--phase-limit", 1, file=file, RANK=0)
+        if rank == "all":
+            file = file.replace(".000000", "*")
+        done = survive(way, fault, "--files", files, "--phase-limit", 1, file=file, RANK=rank)
         assert done.code == TIME_LIMIT, done.err
-        assert "--phase-limit" in done.errors[0]
+        assert re.fullmatch(
+            r"rank 0: .+ \(--phase-limit\); a small write beside it succeeds", done.errors[0]
+        ), done.errors
 
-    cases = [(way, files, "sleep") for way in ways for files in ("shared", "process")]
-    each([*cases, (ways[0], "shared", "sleep-in-sync")], check, at_once=6)
+    cases = [(way, files, "sleep", 0) for way in ways for files in ("shared", "process")]
+    one = ways[0]
+    more = [(one, "shared", "sleep-in-sync", 0), (one, "process", "sleep", "all")]
+    each([*cases, *more], check, at_once=6)
 
 
 @other_component_is_slow

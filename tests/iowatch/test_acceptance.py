@@ -179,7 +179,8 @@ MPIIO = changed(HDF5, backend="mpiio")
 EACH = changed(MPIIO, check="SlowOst")
 PLACE = Filesystem(
     system="archer", partition="fs3", environs=("cray",), name="lustre", path="/fs3",
-    types=("lustre",), peak=1000.0, osts=4, cached_reads=False, writers_per_node=24, keep_days=60,
+    types=("lustre",), peak=1000.0, osts=(0, 1, 2, 3), cached_reads=False, writers_per_node=24,
+    keep_days=60,
     sweeps={},
 )  # fmt: skip
 BANDWIDTH = {"kind": "bandwidth", "at_least": 300.0}
@@ -234,9 +235,11 @@ def test_what_each_kind_of_criterion_compares_with():
     assert alone.reason == "no case has these numbers of nodes"
 
     osts = {0: [100.0], 1: [40.0], 2: [105.0], 3: [95.0]}
+    osts = {"write": osts, "read": {ost: [100.0] for ost in osts}}
     slow = {"kind": "slow_ost", "at_least": 0.5}
     finding = found(slow, exhibit(EACH, osts=osts), exhibit(rate=900))
     assert (finding.verdict, finding.reason, finding.case) == ("fail", "OST 1", str(EACH))
+    assert found({**slow, "operation": "read"}, exhibit(EACH, osts=osts)).verdict == "pass"
 
 
 def test_other_cases_are_no_evidence():

@@ -1,30 +1,35 @@
 """Adopting a site: what its login node says, and the file that follows."""
 
+import io
 import os
 import runpy
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 from login_node import (
     CONFIG,
     ETHERNET,
     INFINIBAND,
+    LUSTRE,
     PBS_PRO,
     SINFO,
-    STRIPE_OLD,
     TORQUE,
+    answer,
     files,
+    say,
 )
 
 from iowatch import places
 from iowatch.adopt import machine, mounts, site_new
 from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
+from iowatch.case import Case
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.references import ReferenceFile
 from iowatch.site import read_filesystem
 
 ROOT = Path(__file__).parents[2]
@@ -138,17 +143,25 @@ def test_links(tmp_path):
 # The site's file, and the names it may have
 
 
+@dataclass
+class Usage:
+    """Stands in for what shutil.disk_usage says of a large filesystem."""
+
+    free: int
+
+
 @pytest.fixture
 def facts(tmp_path, monkeypatch, mounted, commands):
     """What `iowatch site new archer` finds on a Cray-like machine; change it before rendering."""
     config = CONFIG.format("accounting_storage/slurmdbd", "pmix")
-    osts = "OBDS:\n0: fs-OST0000_UUID ACTIVE\n1: fs-OST0001_UUID ACTIVE\n"
-    commands(sinfo=SINFO, scontrol=config, lfs=osts + STRIPE_OLD, benchio=BENCHIO)
+    commands(sinfo=SINFO, scontrol=config, benchio=BENCHIO)
+    answer(tmp_path, "lfs", {**LUSTRE, "pool_list lus": "osts-err-nolustre"})  # has none
     mounted(("lustre", "fs2"), ("gpfs", "epsrc"), ("wekafs", "weka"), ("nfs", "home"))
     files(tmp_path / "class", INFINIBAND)
     monkeypatch.setattr(site_new, "BUILT_BENCHIO", tmp_path / "none")
     monkeypatch.setenv("RFM_PREFIX", str(tmp_path / "results"))
     monkeypatch.setattr(site_new, "LINKS", tmp_path / "class")
+    monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(free=10**15))
     monkeypatch.setattr(site_new.socket, "gethostname", lambda: "eslogin003.site.org")
     for name in ("LMOD_CMD", "MODULES_CMD", "MODULESHOME", "LOADEDMODULES"):
         monkeypatch.delenv(name, raising=False)
@@ -186,30 +199,26 @@ def test_written_site(facts, tmp_path):
     system, environment = load(site_new.render(facts()), tmp_path)
     epsrc, fs2, weka = read(system)
     assert (epsrc.types, fs2.types, weka.types) == (("gpfs",), ("lustre",), ("unknown",))
-    assert (epsrc.osts, fs2.osts, weka.osts) == (None, 2, None)
+    assert (epsrc.osts, fs2.osts, weka.osts) == (None, (0, 1, 2, 3), None)
     assert fs2.path == f"{tmp_path}/fs2/iowatch"
     assert fs2.writers_per_node == 128
     assert fs2.peak == pytest.approx(256 * 112.5e9 / 8 / 2**20)
+    # By default a file has one OST, which is not measured twice.
+    assert stripes(fs2, "nightly", "SharedFileWrite") == {DEFAULT, (None, -1, 4, None)}
     nightly = fs2.settings("nightly", CHECKS["SharedFileWrite"])
-    swept = ("backend", "stripe_count", "stripe_size", "local_size", "nodes")
+    swept = ("backend", "local_size", "nodes")
     assert {tuple(s.get(name) for name in swept) for s in nightly} == {
-        (backend, -1, 1, (128, 128, 128), nodes)
-        for backend in ("mpiio", "hdf5")
-        for nodes in (1, 2)
+        (backend, (128, 128, 128), nodes) for backend in ("mpiio", "hdf5") for nodes in (1, 2)
     }
-    assert {
-        s.get("stripe_count") for s in fs2.settings("acceptance", CHECKS["FilePerProcess"])
-    } == {1, -1}
+    for check in ("SharedFileRead", "FilePerProcess"):
+        each = {(None, count, 1, None) for count in (1, -1)}
+        assert stripes(fs2, "acceptance", check) == {DEFAULT, *each}
     load_test = fs2.settings("acceptance", CHECKS["SystemLoad"])
     assert {(s.get("instances"), s.get("stripe_count")) for s in load_test} == {
-        (1, -1),
-        (2, -1),
-        (4, -1),
+        (instances, count) for instances in (1, 2, 4) for count in (None, -1)
     }
     reads = fs2.settings("nightly", CHECKS["SharedFileRead"])
-    assert {(s.get("stripe_count"), s.nodes) for s in reads} == {(-1, 2)}, (
-        "not from the node that wrote"
-    )
+    assert {s.nodes for s in reads} == {2}, "not from the node that wrote"
     assert [len(fs2.settings(sweep, CHECKS["SlowOst"])) for sweep in ("nightly", "acceptance")] == [
         1,
         1,
@@ -225,11 +234,146 @@ def test_written_site(facts, tmp_path):
     assert environment["extras"] == {"benchio": f"{tmp_path}/benchio"}
 
 
+def words(text):
+    """Comments as one line: theirs break where paths are long."""
+    return " ".join(text.replace("#", " ").split())
+
+
+DEFAULT = ("default", None, None, None)
+
+
+def stripes(fs, sweep, check):
+    """Layout, stripe count, stripe size and pool of what a sweep measures."""
+    named = ("layout", "stripe_count", "stripe_size", "pool")
+    return {tuple(map(s.get, named)) for s in fs.settings(sweep, CHECKS[check])}
+
+
+def test_written_site_of_every_lustre(facts, tmp_path):
+    """Whatever its default, and with some of its OSTs: what is written loads and means that."""
+    for file in sorted((ROOT / "tests/data/lustre").glob("getstripe-dir-*.txt")):
+        answers = {"getstripe -d": file.stem, "osts": "osts-client-inactive"}
+        answer(tmp_path, "lfs", {**LUSTRE, **answers})
+        text = site_new.render(facts())
+        _, fs2, _ = read(load(text, tmp_path)[0])
+        assert fs2.osts == (0, 2, 3)
+        assert fs2.pools == {"fast": (2,)}
+        found = stripes(fs2, "nightly", "SharedFileWrite")
+        assert found - {DEFAULT} == {(None, 1, size, "fast") for *_, size, _ in found - {DEFAULT}}
+        assert DEFAULT in found
+        assert "Left out, because not active on this client: OST 1." in text
+        assert ('"layouts": {' in text) == (file.stem[14:] in ("over", "pfl", "dom")), file
+    answer(tmp_path, "lfs", LUSTRE)
+    _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
+    found = stripes(fs2, "nightly", "SharedFileWrite")
+    assert found == {DEFAULT, (None, 1, 4, "fast"), (None, -1, 4, "fast")}, "no pools are mixed"
+
+
+def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(facts, tmp_path):
+    answer(tmp_path, "lfs", {**LUSTRE, "getstripe -d": "getstripe-dir-pfl"})
+    lines = site_new.render(facts()).splitlines()
+    first = next(number for number, line in enumerate(lines) if '# "layouts": {' in line)
+    last = next(number for number in range(first, len(lines)) if lines[number].endswith("# },"))
+    lines[first : last + 1] = [line.replace("# ", "", 1) for line in lines[first : last + 1]]
+    file = tmp_path / "archer.py"
+    file.write_text("\n".join(lines))
+    (system,) = runpy.run_path(str(file))["site_configuration"]["systems"]
+    _, fs2, _ = read(system)
+    assert fs2.layouts == {"as_default": "-E 1M -c 1 -S 1M -E 16M -c 2 -S 2M -E -1 -c -1 -S 4M"}
+
+
+def test_many_osts_stay_readable(facts, tmp_path):
+    gone = {5, 17, *range(40, 60)}
+    rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n in gone)}ACTIVE\n" for n in range(100))
+    (tmp_path / "lfs").unlink()
+    say(tmp_path, lfs="OBDS:\n" + "".join(rows))
+    text = site_new.render(facts())
+    assert '"osts": [*range(5), *range(6, 17), *range(18, 40), *range(60, 100)],' in text
+    _, fs2, _ = read(load(text, tmp_path)[0])
+    assert fs2.osts == tuple(n for n in range(100) if n not in gone)
+
+    rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n % 3 > 0)}ACTIVE\n" for n in range(200))
+    say(tmp_path, lfs="OBDS:\n" + "".join(rows))
+    _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
+    assert fs2.osts == tuple(range(0, 200, 3))
+
+
+def test_lustre_of_which_nothing_is_said(facts, tmp_path):
+    (tmp_path / "lfs").unlink()
+    text = site_new.render(facts())
+    assert "# Confirm: lfs is not on PATH.\n" in text
+    epsrc, fs2, _ = read(load(text, tmp_path)[0])
+    assert fs2.osts is None
+    assert len(fs2.cases("nightly")) == len(epsrc.cases("nightly"))
+
+
+def test_peak_is_asked_for_and_never_invented(facts, tmp_path, monkeypatch):
+    monkeypatch.setattr(site_new, "LINKS", tmp_path / "none")
+    found = facts()
+    assert "LINK" not in site_new.render(found)
+    system, _ = load(site_new.render(found), tmp_path)
+    with pytest.raises(UserError, match=r"^archer:epsrc: 'peak' .*x\.py$"):
+        read(system)
+    no_peak = site_new.without_peak(found["filesystems"])
+    steps = site_new.next_steps("archer", Path("a"), Path("b"), no_peak)
+    assert "write the 'peak' of epsrc, fs2, weka" in steps
+
+    epsrc, *_ = read(load(site_new.render(site_new.look("archer", [], 100)), tmp_path)[0])
+    assert epsrc.peak == pytest.approx(256 * 100e9 / 8 / 2**20)
+    for link in (0, -1, float("inf"), float("nan")):
+        with pytest.raises(UserError, match=r"^--link .*: must be above 0"):
+            site_new.new_site("other", [], tmp_path, link)
+
+
+class Terminal(io.StringIO):
+    """Stands in for somebody who types this."""
+
+    def isatty(self):
+        return True
+
+
+def test_peak_is_asked_for_at_a_terminal(facts, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    assert "100 Gbit/s" in facts()["links"], "and not where it can be read"
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(site_new, "LINKS", tmp_path / "none")
+    for typed, link_bytes in (("fast\n-1\ninf\n200\n", "25e9"), ("0\n", "")):
+        monkeypatch.setattr(sys, "stdin", Terminal(typed))
+        assert facts()["link_bytes"] == link_bytes
+        assert capsys.readouterr().out.count("Gbit/s of a node's links together") == len(
+            typed.splitlines()
+        )
+
+
+def test_sizes_are_those_for_which_there_is_room(facts, tmp_path, monkeypatch):
+    """And that a quota leaves: 128 x 256 writers, and 2 nodes of them every night."""
+    assert "smaller than usual" not in site_new.render(facts())
+    for free, nightly, shared, files_ in (
+        (10**13, [128], [128, 256], [256]),
+        (10**12, [128], [64], [64]),
+        (10**9, [32], [16], [16]),
+        (10**6, [16], [16], [16]),
+    ):
+        monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path, free=free: Usage(free))
+        text = site_new.render(facts())
+        assert "# Sizes below are smaller than usual, because" in text
+        epsrc, *_ = read(load(text, tmp_path)[0])
+        for sweep, check, edges in (
+            ("nightly", "SharedFileWrite", nightly),
+            ("acceptance", "SharedFileWrite", shared),
+            ("acceptance", "FilePerProcess", files_),
+        ):
+            sizes = {s.get("local_size") for s in epsrc.settings(sweep, CHECKS[check])}
+            assert sizes == {(edge,) * 3 for edge in edges}, (free, check)
+    answer(tmp_path, "lfs", {**LUSTRE, "quota": "quota-after1"})
+    monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(10**15))
+    comments = words(site_new.render(facts()))
+    assert "because fs2 has 1.0 PB free, 3.1 MB left of your quota; confirm that" in comments
+
+
 def test_written_comments_name_what_was_left_out(facts):
     text = site_new.render(facts())
     assert "# - highmem 584 x 128 cores\n" in text
-    comments = " ".join(text.replace("#", " ").split())  # lines break where paths are long
-    assert "/home, nfs: homes have quotas" in comments
+    assert "/home, nfs: homes have quotas" in words(text)
     assert text.count("onfirm") >= 5
     assert "?" not in text
 
@@ -278,7 +422,7 @@ def test_hostile_text_stays_text(facts, tmp_path):
     found = facts()
     found["name"], found["host"] = "a" * 40, "login" * 12
     mount = Mount("/x", "nfs", HOSTILE)
-    found["filesystems"] = [mounts.Filesystem("a", "/x" * 60, "nfs", mount, "1 GB")]
+    found["filesystems"] = [mounts.Filesystem("a", "/x" * 60, "nfs", mount, 10**9)]
     found["left_out"] = [(Mount(HOSTILE, HOSTILE, ""), HOSTILE)]
     found["modules_system"], found["modules"] = "lmod", ['a"b', "it's", "back\\slash\n", "é" * 99]
     system, environment = load(site_new.render(found), tmp_path)
@@ -337,8 +481,16 @@ def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
     assert site_new.write_references("a") == checkout / "reference_values/a.yaml"
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(other))
     assert site_new.write_references("b") == other / "b.yaml"
-    references = yaml.safe_load((other / "b.yaml").read_text())
-    assert references == {"general": {}}
+
+
+def test_reference_values_begin_with_what_holds_on_any_machine(checkout):
+    """Without them SlowOst could name no OST."""
+    references = ReferenceFile(site_new.write_references("a"))
+    own = {"SlowOst", "IorPeer", "IorPeerRead"}
+    assert {check.name for check in CHECKS.values() if check.bounds} == own
+    parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("writers", 8))
+    bounds = references.of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
+    assert bounds["ost_ratio"].lower == 0.5
 
 
 def test_next_steps_are_as_they_are_typed_in_the_present_folder(checkout, monkeypatch):

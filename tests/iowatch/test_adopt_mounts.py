@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from login_node import OSTS, STRIPE_NEW, STRIPE_OLD, STRIPE_PFL, STRIPE_POOL
 
 from iowatch.adopt import mounts
-from iowatch.adopt.mounts import Mount, Striping
+from iowatch.adopt.mounts import Mount
 from iowatch.files import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -127,44 +126,8 @@ def test_types_are_those_that_benchio_has_a_name_for():
     names = set(mounts.STATFS.values()) | {"fuse"}
     assert [name for name in names if f"'{name}'" not in source] == []
     assert mounts.STATFS["nfs4"] == "nfs"
-    assert mounts.STATFS["fuse.glusterfs"] == "fuse"
-
-
-def test_osts_in_use():
-    assert mounts.parse_osts(OSTS) == 3
-    assert mounts.parse_osts("lfs osts: cannot find mount") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (STRIPE_OLD, Striping(4, 1)),
-        (STRIPE_NEW, Striping(-1, 4)),
-        (STRIPE_POOL, Striping(1, 1)),
-        (STRIPE_PFL, Striping(8, 2)),
-        ("stripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1", None),
-        ("error: getstripe failed for /x: Inappropriate ioctl", None),
-    ],
-)
-def test_default_striping(text, expected):
-    assert mounts.parse_striping(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("osts", "default", "nightly", "acceptance"),
-    [
-        (48, Striping(4, 1), [4, -1], [1, 4, -1]),
-        (48, Striping(1, 1), [1, -1], [1, -1]),
-        (48, Striping(-1, 1), [-1], [1, -1]),
-        (4, Striping(8, 1), [-1], [1, -1]),  # more stripes than OSTs
-        (48, None, [1, -1], [1, -1]),
-        (1, Striping(-1, 1), [1], [1]),
-    ],
-)
-def test_stripe_counts_say_each_striping_once(osts, default, nightly, acceptance):
-    fs = mounts.Filesystem("fs", "/fs", "lustre", Mount("/fs", "lustre", ""), "", osts, default)
-    assert fs.stripe_counts == nightly
-    assert fs.acceptance_counts == acceptance
+    for kind in ("fuse.glusterfs", "fuse.ceph-fuse", "fuse.daos"):
+        assert mounts.STATFS[kind] == "fuse"
 
 
 def test_parallel_filesystems_go_before_disks(mounted, tmp_path):
@@ -175,6 +138,16 @@ def test_parallel_filesystems_go_before_disks(mounted, tmp_path):
         ("scratch_2", f"{tmp_path}/scratch/iowatch", "gpfs"),
     ]
     assert [mount.path for mount, _ in left_out] == [f"{tmp_path}/home"]
+
+
+def test_filesystems_without_stripes_are_known(mounted, tmp_path):
+    """VAST is an NFS; what serves BeeGFS, GPFS, Weka or DAOS's dfuse has its own ways."""
+    kinds = ("gpfs", "beegfs", "panfs", "wekafs", "fuse.daos", "nfs4", "fuse.glusterfs")
+    there = mounted(*((kind, kind) for kind in kinds))
+    found, left_out = mounts.find_filesystems(there, [], tmp_path, is_local=False)
+    assert sorted(fs.mount.type for fs in found) == sorted(kinds)
+    assert {fs.striped for fs in found} == {None}
+    assert left_out == []
 
 
 def test_users_own_directory_goes_before_the_root_of_the_filesystem(mounted, tmp_path, monkeypatch):

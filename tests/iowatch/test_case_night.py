@@ -286,9 +286,12 @@ def test_slow_filesystem_is_one_alarm_after_two_nights_of_reruns():
 def test_slowest_osts_come_first():
     osts = changed(MPIIO, "SlowOst")
     metrics = {"total_max": 700, "ost_ratio": 0.5, "ost_0": 600, "ost_1": 300, "ost_2": 700}
-    assert osts_of(row_of(ran(osts, metrics=metrics)).metrics) == [
+    metrics |= {"ost_read_ratio": 0.1, "ost_read_0": 10, "ost_read_1": 100}
+    found = row_of(ran(osts, metrics=metrics)).metrics
+    assert osts_of(found, "write") == [
         Ost("1", 300, 300 / 650), Ost("0", 600, 1.2), Ost("2", 700, 700 / 450),
     ]  # fmt: skip
+    assert osts_of(found, "read") == [Ost("0", 10, 0.1), Ost("1", 100, 10.0)]
 
 
 def test_level_changes_are_where_they_are():

@@ -637,9 +637,9 @@ def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch)
         well, bad, refused = [document["text"].splitlines() for document in server.got]
         assert all(document.keys() == {"text"} for document in server.got)
         assert server.headers[0]["Content-Type"] == "application/json"
-        assert well == [f"{day}: green, 1 cases"]
+        assert well == [f"{day}: green, 1 case"]
         assert bad[:2] == [
-            f"{day}: red, 1 of 2 cases, 1 problem(s)", "Problem: disk &lt;b&gt; &amp; more",
+            f"{day}: red, 1 of 2 cases, 1 problem", "Problem: disk &lt;b&gt; &amp; more",
         ]  # fmt: skip
         assert bad[2].startswith("regression: hdf5 on tmpfs: the stable rate is ")
         assert bad[-1] == "The page: /results/page.html"
@@ -662,7 +662,7 @@ def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch)
                 done = ends(night, *(["--webhook", url] if url else []))
                 said = f"nothing posted to the webhook at 127.0.0.1: {why}\n"
                 assert (done.exit_code, done.stderr) == (code, f"iowatch: error: {said}")
-                assert f"{len(night.cases)} case(s) measured" in done.stdout
+                assert f"{counted(len(night.cases), 'case')} measured" in done.stdout
                 assert "secret" not in done.output
 
 
@@ -798,7 +798,7 @@ def red_night(**changes):
     return judged(low, reported(MPIIO), **changes)
 
 
-ROW = ["4", "0", "0.50", "50.0", "regression"]  # writers and all that follows
+ROW = ["4", "0.5", "0.50", "50.0", "regression"]  # writers and all that follows
 
 
 def test_table_fits_eighty_columns_and_explains_what_is_red():

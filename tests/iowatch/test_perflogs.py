@@ -82,10 +82,10 @@ def test_metrics_of_our_checks_are_exact_under_any_header(tmp_path, first):
 
 
 def test_metrics_of_osts_are_those_of_the_header(tmp_path):
-    names = [*case("SlowOst", stripe_size=1).metrics, "ost_0", "ost_7"]
-    row = own("SlowOst/stripe_size=1", range(1, 10))
+    names = [*case("SlowOst", stripe_size=1).metrics, "ost_0", "ost_read_7"]
+    row = own("SlowOst/stripe_size=1", range(1, 11))
     (run,) = runs(tmp_path, header(*names), row)
-    assert run.metrics == dict(zip(names, range(1, 10), strict=True))
+    assert run.metrics == dict(zip(names, range(1, 11), strict=True))
 
 
 def test_metric_of_ours_that_is_none_is_left_out(tmp_path):

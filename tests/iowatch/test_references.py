@@ -476,7 +476,8 @@ def test_general_entries_are_there_for_every_check_and_backend(files):
                 if not check.metrics:
                     expected = {}
                 elif name == "SlowOst":
-                    expected = {"ost_ratio": Reference(1, -0.5, None)}
+                    names = ("ost_ratio", "ost_read_ratio")
+                    expected = dict.fromkeys(names, Reference(1, -0.5, None))
                 elif name.startswith("IorPeer"):
                     expected = ior
                 else:

@@ -370,7 +370,7 @@ def test_cells(tmp_path, open_page):
         assert cells(page.locator("tbody.case tr:not(.sentence)")) == [
             ["regression", "fs3", "write shared", "hdf5", "all x 1 MiB", "128x128x128", "96",
              "2100", "7700", "-73 %", "0.27", "91 %"],
-            ["ok", "fs3", "write each OST", "mpiio", "1 x 1 MiB", "128x128x128", "96",
+            ["ok", "fs3", "each OST", "mpiio", "1 x 1 MiB", "128x128x128", "96",
              "700", "-", "-", "-", "-"],
         ]  # fmt: skip
         assert "Stripes -1, in the table all: over all OSTs." in page.inner_text("main")

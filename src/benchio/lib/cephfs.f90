@@ -105,16 +105,18 @@ contains
         found%holder = whole
     end subroutine observe
 
-    subroutine echo(self, directory, found)
+    subroutine echo(self, directory, found, is_known)
         class(cephfs_keeper), intent(in) :: self
         character(*), intent(in) :: directory
         type(component), intent(out) :: found
+        logical, intent(out) :: is_known
 
         character(:), allocatable :: ignored
 
         associate (unused => self)
         end associate
         call read_layout(directory, 'ceph.dir.layout', found, ignored)
+        is_known = found%stripe_count /= unset
     end subroutine echo
 
     !> Its pool is what a target is.

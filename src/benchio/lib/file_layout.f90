@@ -1,8 +1,8 @@
 !> How a file is spread over the storage targets of a filesystem: what is asked for, what is seen.
 !>
-!> A layout is asked for on a directory, whose files inherit it, and observed on a file. How both are
-!> done is the filesystem's: it extends layout_keeper, once. What was asked for must be observed; what
-!> an interface repeats (echoes) is no evidence.
+!> A layout is asked for on a directory, whose files inherit it, and observed on a file. How both
+!> are done is the filesystem's: each extends layout_keeper, once. What was asked for must be
+!> observed; what an interface repeats (echoes) is no evidence.
 module benchio_file_layout
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_failure, only: exit_io, failure
@@ -167,15 +167,17 @@ contains
         if (text /= '') text = 'the file has '//text(3:)//', asked for: '//request%line()
     end function mismatch
 
-    !> What the directory says after it was set: no evidence. Not known to this filesystem.
-    subroutine echo(self, directory, found)
+    !> What the directory says after it was set, which is no evidence; here nothing.
+    subroutine echo(self, directory, found, is_known)
         class(layout_keeper), intent(in) :: self
         character(*), intent(in) :: directory
-        type(component), intent(out) :: found           !! nothing set: it says nothing
+        type(component), intent(out) :: found
+        logical, intent(out) :: is_known
 
         associate (unused => self, not_asked => directory)
         end associate
         found%stripe_count = unset
+        is_known = .false.
     end subroutine echo
 
     !> Says that a file is on another target than the one it was to be on; empty if it is not.

@@ -99,11 +99,13 @@ contains
         call decode_layout(attribute, bytes, found)
     end subroutine observe
 
-    !> What a directory has of its own; a composite layout has no one count and size to repeat.
-    subroutine echo(self, directory, found)
+    !> What a directory has of its own; a composite layout has no one count and size to repeat. In a
+    !> directory 0 is the filesystem's default.
+    subroutine echo(self, directory, found, is_known)
         class(lustre_keeper), intent(in) :: self
         character(*), intent(in) :: directory
         type(component), intent(out) :: found
+        logical, intent(out) :: is_known
 
         character(:), allocatable :: ignored
         integer(int8), allocatable :: attribute(:)
@@ -113,8 +115,11 @@ contains
         end associate
         call get_attribute(directory, 'lustre.lov', attribute, ignored)
         call decode_layout(attribute, 0_int64, whole)
-        if (.not. whole%is_known) return
-        if (size(whole%components) == 1) found = whole%components(1)
+        is_known = whole%is_known .and. size(whole%components) == 1
+        if (.not. is_known) return
+        found = whole%components(1)
+        if (found%stripe_count == 0) found%stripe_count = unset
+        if (found%stripe_size == 0) found%stripe_size = unset
     end subroutine echo
 
     !> Instead of an OST that takes no new files Lustre chooses another, and says nothing.
@@ -137,8 +142,8 @@ contains
                 //' instead of OST '//trim(request%target) &
                 //', which takes no new files: it is deactivated, or full'
         else
-            text = 'the file has '//decimal(size(found%holder%osts))//' stripes, and was to be on ' &
-                //'OST '//trim(request%target)//' alone'
+            text = 'the file has '//decimal(size(found%holder%osts))//' stripes, and was to be ' &
+                //'on OST '//trim(request%target)//' alone'
         end if
     end function exchanged
 
@@ -185,9 +190,9 @@ contains
 
     !> Decodes lustre.lov; what cannot be decoded is not known.
     !>
-    !> A composite layout: magic, size and generation of 4 bytes each, flags and number of entries of
-    !> 2, up to byte 32; then entries of 48 bytes: id, flags, first byte and end of 8 bytes each, and
-    !> offset and size of the component's own layout within the whole.
+    !> A composite layout: magic, size and generation of 4 bytes each, flags and number of entries
+    !> of 2, up to byte 32; then entries of 48 bytes: id, flags, first byte and end of 8 bytes each,
+    !> and offset and size of the component's own layout within the whole.
     pure subroutine decode_layout(attribute, bytes, found)
         integer(int8), intent(in) :: attribute(:)
         integer(int64), intent(in) :: bytes             !! the size of the file

@@ -1,7 +1,7 @@
 !> Filesystems on which benchio sets no layouts, and which filesystem it is that a run is on.
 !>
-!> Some have a program that tells how a file is laid out: what it says is kept as it is. Of a mounted
-!> server that tells its clients nothing, the mount table's entry is all that is known.
+!> Some have a program that tells how a file is laid out: what it says is kept as it is. Of a
+!> mounted server that tells its clients nothing, the mount table's entry is all that is known.
 module benchio_other_layouts
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_cephfs, only: cephfs_keeper
@@ -113,8 +113,8 @@ contains
         type(layout_request), intent(in) :: request
         type(failure), intent(inout) :: error
 
-        call error%set(exit_internal, 'set layout', directory, request%line()//' cannot be set on ' &
-            //self%filesystem)
+        call error%set(exit_internal, 'set layout', directory, request%line()//' cannot be set ' &
+            //'on '//self%filesystem)
     end subroutine set
 
     subroutine observe(self, path, bytes, found, error)

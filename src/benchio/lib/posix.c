@@ -304,8 +304,8 @@ int benchio_probe_file(const char *path)
     return benchio_remove(temporary);
 }
 
-/* What a small write meets in a new file at path: 0 or errno. The file has lost its name before it is
- * written, so that nothing is left of it even if the write never returns. */
+/* What a small write meets in a new file at path: 0 or errno. The file has lost its name before it
+ * is written, so that nothing is left of it even if the write never returns. */
 int benchio_probe_write(const char *path)
 {
     static char block[1 << 20];

@@ -14,8 +14,8 @@
 
 extern char **environ;
 
-/* What comes through a pipe: the beginning is kept, ended by NUL, and the rest is read all the same,
- * for a program whose pipe is full would wait, and one whose pipe is closed would die. */
+/* What comes through a pipe: the beginning is kept, ended by NUL, and the rest is read all the
+ * same, for a program whose pipe is full would wait, and one whose pipe is closed would die. */
 struct catch {
     char *text;
     size_t used, size;
@@ -96,10 +96,19 @@ static int spawn(char **arguments, const int *out, const int *err, pid_t *child)
     return error;
 }
 
+static volatile pid_t running; /* 0: none */
+
+/* Ends the program that runs, if there is one, before this process ends without having waited. */
+void benchio_end_program(void)
+{
+    if (running > 0)
+        kill(-running, SIGKILL);
+}
+
 /* Runs a program and keeps the beginning of what it says on stdout and stderr, each in size bytes.
- * The words of its command line each end with NUL, the last with two. Returns its exit status, 128 +
- * the signal that ended it, or -errno when it could not be run: -ETIMEDOUT if it has not ended after
- * so many seconds, when it is killed. */
+ * The words of its command line each end with NUL, the last with two. Returns its exit status, 128
+ * + the signal that ended it, or -errno when it could not be run: -ETIMEDOUT if it has not ended
+ * after so many seconds, when it is killed. */
 int benchio_run_program(const char *words, int32_t seconds, char *output, char *complaint,
                         int32_t size)
 {
@@ -132,6 +141,7 @@ int benchio_run_program(const char *words, int32_t seconds, char *output, char *
     if (error == 0) {
         const int pipes[2] = {out[0], err[0]};
 
+        running = child;
         ended = catch_all(pipes, caught, deadline) && wait_for(child, &status, deadline);
         if (!ended) {
             /* One that hangs in a system call survives even that, and is left. */
@@ -139,6 +149,7 @@ int benchio_run_program(const char *words, int32_t seconds, char *output, char *
             wait_for(child, &status, milliseconds() + second);
             error = ETIMEDOUT;
         }
+        running = 0;
     }
     close(out[0]);
     close(err[0]);

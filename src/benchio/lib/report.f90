@@ -194,8 +194,8 @@ contains
                 //'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'memory per rank  '//mib_text(block%field_bytes()) &
                 //' for the array on rank 0, plus the libraries'' buffers'//lf &
-                //'free             '//mib_text(run%place%mounted%free_bytes)//' in '//run%place%path &
-                //' ('//run%place%filesystem//')'//lf
+                //'free             '//mib_text(run%place%mounted%free_bytes)//' in ' &
+                //run%place%path//' ('//run%place%filesystem//')'//lf
         end associate
     end function plan_text
 

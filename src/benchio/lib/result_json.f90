@@ -251,7 +251,8 @@ contains
         if (operation == 'read') then
             call json%open_object('cache')
             call json%add(run%plan%other_node_fraction, 'other_node_fraction')
-            call add_known(json, run%seen(backend, target)%page_cache_fraction, 'page_cache_fraction')
+            call add_known(json, run%seen(backend, target)%page_cache_fraction, &
+                'page_cache_fraction')
             call json%add(is_cache_suspect(run, backend, target), 'suspect')
             call json%close_object()
         else
@@ -303,12 +304,12 @@ contains
 
             call json%open_object('layout')
             call add_request(json, where%request)
-            if (where%echoed%stripe_count == unset) then
-                call json%null('echoed')
-            else
+            if (where%is_echoed) then
                 call json%open_object('echoed')
                 call add_stripes(json, where%echoed)
                 call json%close_object()
+            else
+                call json%null('echoed')
             end if
             call add_layout(json, seen%layout)
             call json%close_object()

@@ -24,7 +24,8 @@ module benchio_run_directory
         character(:), allocatable :: name           !! of the storage target; empty: the run's own
         character(:), allocatable :: path
         type(layout_request) :: request
-        type(component) :: echoed                   !! of the layout, on rank 0
+        type(component) :: echoed                   !! by it, of its layout, on rank 0
+        logical :: is_echoed = .false.
         type(failure) :: error                      !! it failed, and no round goes to it any more
     end type target_directory
 
@@ -136,9 +137,9 @@ contains
         run_id = digits
     end subroutine choose_run_id
 
-    !> Collective: rank 0 makes DIR/benchio.RUNID, which must not exist, and lays out its files, once.
-    !> Where nodes do not see it, DIR is on storage of their own, and each makes one. After a failure
-    !> there is none. Of several targets one that cannot be laid out fails for itself alone.
+    !> Collective: rank 0 makes DIR/benchio.RUNID, which must not exist, and lays out its files,
+    !> once. Where nodes do not see it, DIR is on storage of their own, and each makes one. After a
+    !> failure there is none. Of several targets one that cannot be laid out fails for itself alone.
     subroutine make_run_directory(place, run_id, mdt_index, is_first_on_node, comm, error)
         type(run_place), intent(inout) :: place
         character(*), intent(in) :: run_id
@@ -207,7 +208,7 @@ contains
                         call target%error%set(exit_io, 'mkdir', target%path, message)
                     else if (target%request%is_set()) then
                         call place%keeper%set(target%path, target%request, target%error)
-                        call place%keeper%echo(target%path, target%echoed)
+                        call place%keeper%echo(target%path, target%echoed, target%is_echoed)
                     end if
                 end if
                 call agree(target%error, comm)

@@ -1,5 +1,5 @@
-/* The clock behind watchdog.f90: a thread, for a signal reaches no process whose call the kernel does
- * not let go, as when a metadata server hangs. What may hang itself is left to another thread. */
+/* The clock behind watchdog.f90: a thread, for a signal reaches no process whose call the kernel
+ * does not let go, as when a metadata server hangs. What may hang itself is left to another. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+void benchio_end_program(void);
 int benchio_probe_write(const char *path);
 void benchio_strerror(int error, char *text, int32_t size);
 
@@ -117,8 +118,8 @@ static void wait_for(const volatile int *value, int not_yet)
         nanosleep(&moment, NULL);
 }
 
-/* Waits for the limit; then the file goes, as every rank's does, and after the delay this process. A
- * write is tried before, for the file may be what fills the filesystem. */
+/* Waits for the limit; then the file goes, as every rank's does, and after the delay this process.
+ * A write is tried before, for the file may be what fills the filesystem. */
 static void *keep_watch(void *unused)
 {
     const struct timespec forever = {.tv_sec = INT32_MAX};
@@ -144,6 +145,7 @@ static void *keep_watch(void *unused)
         start(remove_directories);
         wait_for(&watched.is_done, 0);
     }
+    benchio_end_program();
     _exit(watched.status);
 }
 
@@ -160,8 +162,8 @@ static void start_clock(void)
     watched.has_clock = start(keep_watch) == 0;
 }
 
-/* What a hang would leave: a file, unless its name is empty, and directories; and where a small write
- * can be tried. They are not to change while a limit runs. */
+/* What a hang would leave: a file, unless its name is empty, and directories; and where a small
+ * write can be tried. They are not to change while a limit runs. */
 void benchio_guard(const char *file, const char *probe, const char *directories)
 {
     const char *end = directories;
@@ -201,7 +203,7 @@ void benchio_watch(int32_t seconds, int32_t delay, const char *message, int32_t 
         watched.limit = limit;
         if (!watched.has_clock)
             start_clock();
-        else if (is_before(limit, watched.sleeps_until)) /* else it wakes in time, and costs nothing */
+        else if (is_before(limit, watched.sleeps_until)) /* else it wakes in time by itself */
             pthread_cond_signal(&watched.is_earlier);
     }
     pthread_mutex_unlock(&watched.lock);

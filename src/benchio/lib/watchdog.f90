@@ -1,10 +1,11 @@
 !> Ends a hang: an I/O error on one rank can leave the others in a collective call for ever.
 !>
-!> Every rank watches itself, in a thread. At the limit each removes the file it has made, for the launcher kills
-!> the others as soon as one has ended. A rank that met an error then ends first, with the error and
-!> its exit code; where no rank met any, they end for the time limit, rank 0 first. Each removes the
-!> directories of the run, which succeeds once they are empty. Rank 0 also says what a small write
-!> meets: a library that waits for ever may have met a full filesystem, or a server that is gone.
+!> Every rank watches itself, in a thread. At the limit each removes the file it has made, for the
+!> launcher kills the others as soon as one has ended. A rank that met an error then ends first,
+!> with the error and its exit code; where no rank met any, they end for the time limit, rank 0
+!> first. Each removes the directories of the run, which succeeds once they are empty. Rank 0 also
+!> says what a small write meets: a library that waits for ever may have met a full filesystem, or a
+!> server that is gone.
 module benchio_watchdog
     use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: real64

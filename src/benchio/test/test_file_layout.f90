@@ -128,7 +128,8 @@ program test_file_layout
     call decode_layout(bytes([(mod(37*i, 256), i=1, 80)]), small, found)
     call expect(.not. found%is_known, 'garbage')
 
-    call parse_layout('stripe_unit=1048576 stripe_count=4 object_size=4194304 pool=cephfs.data', one)
+    call parse_layout('stripe_unit=1048576 stripe_count=4 object_size=4194304 ' &
+        //'pool=cephfs.data', one)
     call expect(one%stripe_count == 4 .and. one%stripe_size == 1048576 &
         .and. one%pool == 'cephfs.data' .and. size(one%osts) == 0, 'of CephFS')
     call parse_layout('', one)
@@ -169,7 +170,8 @@ program test_file_layout
     call MPI_Init()     ! a failure knows its rank
     request = layout_request(stripe_count=-1)
     call expect(refusal('lustre', 'lustre', request) == '', 'Lustre has all')
-    call expect(index(refusal('ceph', 'ceph', request), 'CephFS has no stripe count') == 1, 'not it')
+    call expect(index(refusal('ceph', 'ceph', request), 'CephFS has no stripe count') == 1, &
+        'CephFS has no such number')
     call expect(refusal('fuse', 'fuse.ceph-fuse', layout_request(stripe_count=2)) == '', 'but this')
     call expect(index(refusal('fuse', 'fuse.ceph-fuse', layout_request(setstripe='-c 1')), &
         'Lustre''s lfs') > 0, 'without lfs')
@@ -180,8 +182,8 @@ program test_file_layout
     call expect(index(refusal('gpfs', 'gpfs', request), 'on GPFS, and') > 0, 'of GPFS')
     call expect(index(refusal('beegfs', 'beegfs', request), 'on BeeGFS, and') > 0, 'of BeeGFS')
     call expect(index(refusal('wekafs', 'wekafs', request), 'on Weka, and') > 0, 'of Weka')
-    call expect(index(refusal('fuse', 'fuse.daos', request), 'on DAOS (dfuse), and') > 0, 'of DAOS')
-    call expect(index(refusal('fuse', 'fuse.sshfs', request), 'on fuse.sshfs, and') > 0, 'of another')
+    call expect(index(refusal('fuse', 'fuse.daos', request), 'DAOS (dfuse), and') > 0, 'of DAOS')
+    call expect(index(refusal('fuse', 'fuse.sshfs', request), 'fuse.sshfs, and') > 0, 'another')
     call expect(index(refusal('ext4', 'ext4', request), 'on ext4, and') > 0, 'of a disk')
 
     call choose_layout_keeper('lustre', entry('lustre'), keeper)
@@ -190,7 +192,8 @@ program test_file_layout
     call check_layout(keeper, '/dev/null', 0_int64, layout_request(stripe_count=1), found, error)
     call expect(error%status == exit_io, 'so none can be asked for')
     error = failure()
-    call check_layout(keeper, '/no such file', 0_int64, layout_request(stripe_count=1), found, error)
+    request = layout_request(stripe_count=1)
+    call check_layout(keeper, '/no such file', 0_int64, request, found, error)
     call expect(error%call == 'layout' .and. .not. found%is_known, 'no such file')
     call choose_layout_keeper('nfs', entry('nfs4'), keeper)
     error = failure()

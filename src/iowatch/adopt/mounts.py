@@ -13,10 +13,9 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from iowatch.adopt.machine import ask
+from iowatch.adopt.machine import ask, question
+from iowatch.adopt.striped import Striped, look_at_ceph, look_at_lustre
 from iowatch.files import UserError
-
-MIB = 2**20
 
 FINDMNT = (
     *("findmnt", "--json", "--list", "--nofsroot"),
@@ -35,7 +34,10 @@ PARALLEL = {
     "wekafs": "unknown",
     "fuse.glusterfs": "fuse",
     "fuse.ceph-fuse": "fuse",
+    "fuse.daos": "fuse",
 }
+#: Those whose files are spread over targets as a user asks for, and how to look at them.
+STRIPED = {"lustre": look_at_lustre, "ceph": look_at_ceph, "fuse.ceph-fuse": look_at_ceph}
 DISKS = {
     "ext2": "ext4",
     "ext3": "ext4",
@@ -66,14 +68,6 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Striping:
-    """Default striping of a Lustre directory."""
-
-    count: int  # -1: all OSTs
-    mib: int
-
-
-@dataclass(frozen=True)
 class Filesystem:
     """A filesystem to measure."""
 
@@ -81,27 +75,20 @@ class Filesystem:
     path: str
     type: str  # its statfs name
     mount: Mount
-    free: str
-    osts: int | None = None
-    striping: Striping | None = None
+    free: int  # bytes
+    quota: int | None = None  # bytes of the user's that are left; None: none is known
+    striped: Striped | None = None  # None: it is not
 
     @property
-    def stripe_counts(self) -> list[int]:
-        """The default, and all OSTs if that is something else."""
-        osts, default = self.osts or 1, self.striping.count if self.striping else 1
-        if osts == 1:
-            return [1]
-        return [-1] if default >= osts else list(dict.fromkeys([default, -1]))
+    def room(self) -> int:
+        """Bytes that the user could write."""
+        return self.free if self.quota is None else min(self.free, self.quota)
 
     @property
-    def acceptance_counts(self) -> list[int]:
-        """One OST too, as in the white paper."""
-        return list(dict.fromkeys([1, *self.stripe_counts]))
-
-    @property
-    def stripe_sizes(self) -> list[int]:
-        """The default, in MiB."""
-        return [self.striping.mib if self.striping else 1]
+    def room_text(self) -> str:
+        """Such as `3.6 TB free, 500 GB left of your quota`."""
+        quota = "" if self.quota is None else f", {decimal(self.quota)} left of your quota"
+        return f"{decimal(self.free)} free{quota}"
 
     @property
     def bound(self) -> str:
@@ -208,16 +195,16 @@ def _of_types(
 
 
 def _describe(path: Path, mount: Mount) -> Filesystem:
-    asked = str(path if path.exists() else path.parent)
-    is_lustre = mount.type == "lustre"
+    asked = path if path.exists() else path.parent
+    look = STRIPED.get(mount.type)
     return Filesystem(
         name=name_of(mount),
         path=str(path),
         type=STATFS.get(mount.type, "fuse" if mount.type.startswith("fuse") else "unknown"),
         mount=mount,
-        free=decimal(shutil.disk_usage(asked).free),
-        osts=parse_osts(ask("lfs", "osts", asked)) if is_lustre else None,
-        striping=parse_striping(ask("lfs", "getstripe", "-d", asked)) if is_lustre else None,
+        free=shutil.disk_usage(asked).free,
+        quota=quota_left(asked, mount),
+        striped=look(str(asked)) if look else None,
     )
 
 
@@ -274,16 +261,35 @@ def is_writable_directory(path: Path) -> bool:
     return os.access(f"{path}/", os.W_OK | os.X_OK)
 
 
-def parse_osts(text: str) -> int | None:
-    """The number of OSTs in use in what `lfs osts PATH` says."""
-    return len(re.findall(r"^\s*\d+: \S+ ACTIVE\b", text, re.M)) or None
+def quota_left(directory: Path, mount: Mount) -> int | None:
+    """Bytes that the user's quotas leave in this directory; None if none is known."""
+    if "ceph" in mount.type:
+        left = [_ceph_quota_left(one) for one in (directory, *directory.parents)]
+    elif mount.type == "lustre":
+        said = [ask("lfs", "quota", str(directory))]  # the user's and the group's
+        if project := re.match(r"\s*([1-9]\d*) ", ask("lfs", "project", "-d", str(directory))):
+            said.append(ask("lfs", "quota", "-p", project[1], str(directory)))
+        left = [parse_quota(text) for text in said]
+    else:
+        left = [parse_quota(question("quota", "-w", "-f", mount.path).text)]  # fails if exceeded
+    return min((bytes_ for bytes_ in left if bytes_ is not None), default=None)
 
 
-def parse_striping(text: str) -> Striping | None:
-    """What `lfs getstripe -d PATH` says; of a composite layout, what large files end in."""
-    layouts = re.findall(r"stripe_count:\s*(-?\d+)\s+(?:lmm_)?stripe_size:\s*(\d+)", text)
-    layouts = [(int(count), int(size)) for count, size in layouts if count != "0"]
-    if not layouts:
+def parse_quota(text: str) -> int | None:
+    """Bytes left of the strictest limit in what `lfs quota PATH` says, or `quota -w`; None if
+    there is no limit: KiB used, soft limit, hard limit, grace."""
+    left = [
+        max(int(limit) - int(used), 0) * 1024
+        for used, *limits in re.findall(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\d", text)
+        for limit in limits
+        if int(limit) > 0
+    ]
+    return min(left, default=None)
+
+
+def _ceph_quota_left(directory: Path) -> int | None:
+    try:
+        limit = int(os.getxattr(directory, "ceph.quota.max_bytes"))
+        return max(limit - int(os.getxattr(directory, "ceph.dir.rbytes")), 0) if limit else None
+    except (OSError, ValueError):
         return None
-    count, size = layouts[-1]
-    return Striping(max(count, -1), max(size // MIB, 1))

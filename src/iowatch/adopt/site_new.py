@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import runpy
 import socket
+import sys
 import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +17,15 @@ from typing import Any
 import jinja2
 from rich.console import Console
 from rich.filesize import decimal
+from rich.prompt import FloatPrompt
 from rich.table import Table
 from rich.text import Text
 
 from iowatch.adopt import machine
-from iowatch.adopt.mounts import find_filesystems, read_mounts
+from iowatch.adopt.mounts import Filesystem, find_filesystems, read_mounts
+from iowatch.adopt.striped import runs
 from iowatch.files import UserError
+from iowatch.paper.published import own_bounds
 from iowatch.places import (
     BUILT_BENCHIO,
     CHECKS_FOLDER,
@@ -34,7 +40,16 @@ from iowatch.places import (
 from iowatch.references import GENERAL
 
 LINKS = Path("/sys/class")
-FASTEST_LINK = 800.0  # Gbit/s, XDR InfiniBand: where no rate can be read
+#: Edges of the cube of each writer, and those where these would need too much space.
+USUAL_SIZES = {
+    "nightly": [128],
+    "nightly_ost": [64],
+    "shared": [128, 256],
+    "one": [256],
+    "files": [512],
+    "ost": [128],
+}
+SMALLER_EDGES = (16, 32, 64, 128, 256)
 ACCOUNT = {"pbs": "-A NAME", "torque": "-A NAME", "lsf": "-P NAME"}  # else Slurm's --account
 
 
@@ -48,10 +63,15 @@ class NewSite:
     references: Path
 
 
-def new_site(name: str, paths: list[Path]) -> NewSite:
-    """Look at this machine, and write the site's files into its own folder. UserError."""
+def new_site(name: str, paths: list[Path], link: float | None = None) -> NewSite:
+    """Look at this machine, and write the site's files into its own folder. UserError.
+
+    `link`: Gbit/s of a node's links together, if what this machine shows is not to count.
+    """
     check_name(name)
-    facts = look(name, paths)
+    if link is not None and not 0 < link < math.inf:
+        raise UserError(f"--link {link:g}: must be above 0, such as 100 for one link of 100 Gbit/s")
+    facts = look(name, paths, link)
     file = made(own_sites()) / f"{name}.py"
     references = write_references(name)
     write(file, render(facts))
@@ -66,7 +86,8 @@ def own_sites() -> Path:
 def show(site: NewSite, console: Console) -> None:
     """What was found and written, and how to go on."""
     console.print(table(site.facts))
-    steps = next_steps(site.name, site.file, site.references)
+    no_peak = [] if site.facts["link_bytes"] else without_peak(site.facts["filesystems"])
+    steps = next_steps(site.name, site.file, site.references, no_peak)
     console.print(steps, soft_wrap=True, markup=False)
 
 
@@ -92,7 +113,7 @@ def check_name(name: str) -> None:
         raise UserError(f"{name} exists already ({taken[name]}): remove it, or take another name")
 
 
-def look(name: str, paths: list[Path]) -> dict[str, Any]:
+def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, Any]:
     """What the template asks for."""
     benchio = machine.find_benchio(BUILT_BENCHIO)
     jobs = machine.find_jobs(benchio.is_open_mpi_4)
@@ -102,9 +123,19 @@ def look(name: str, paths: list[Path]) -> dict[str, Any]:
         own=made(results()),
         is_local=jobs.scheduler == "local",
     )
-    links = machine.link_rates(LINKS)
+    links = {} if link else machine.link_rates(LINKS)
+    link = link or sum(links.values())
+    if not link and without_peak(filesystems) and sys.stdin.isatty():
+        link = ask_for_link()
     host = re.sub(r"[^A-Za-z0-9-]", "_", socket.gethostname().split(".")[0])
-    largest = jobs.nodes.cores * jobs.node_counts[-1] * 2**30  # FilePerProcess: 1 GiB a writer
+    few, many = (
+        jobs.nodes.cores * nodes for nodes in (jobs.node_counts[:2][-1], jobs.node_counts[-1])
+    )
+    tightest = min(filesystems, key=lambda fs: fs.room)
+    sizes = {
+        name: edges(usual, few if "nightly" in name else many, tightest.room)
+        for name, usual in USUAL_SIZES.items()
+    }
     shared = [name for name in benchio.backends if name != "posix"]
     return {
         "name": name,
@@ -116,17 +147,39 @@ def look(name: str, paths: list[Path]) -> dict[str, Any]:
         "jobs": jobs,
         "account": ACCOUNT.get(jobs.scheduler, "--account=NAME"),
         "instances": [count for count in (1, 2, 4) if jobs.nodes.cores % count == 0],
-        "largest": decimal(largest),
+        "sizes": sizes,
+        "smaller": sizes != USUAL_SIZES,
+        "tightest": tightest,
+        "largest": decimal(8 * many * max(sizes["files"]) ** 3),
         "filesystems": filesystems,
         "left_out": left_out,
         "links": " and ".join(f"{link} {rate:g} Gbit/s" for link, rate in links.items()),
-        "link_bytes": f"{(sum(links.values()) or FASTEST_LINK) / 8:g}e9",
-        "fastest_link": f"{FASTEST_LINK:g}",
+        "link_bytes": f"{link / 8:g}e9" if link else "",
         "modules_system": machine.modules_system(os.environ),
         "modules": [m for m in os.environ.get("LOADEDMODULES", "").split(":") if m],
         "init_modules": machine.init_modules(os.environ),
         "is_root": os.geteuid() == 0,
     }
+
+
+def edges(usual: list[int], writers: int, room: int) -> list[int]:
+    """The usual edges of a cube for each writer with which all take at most half of the room; else
+    the largest that does, and the smallest of all if none does."""
+    fitting = [e for e in (*SMALLER_EDGES, *usual) if 8 * writers * e**3 <= room // 2]
+    return [e for e in usual if e in fitting] or [max(fitting, default=min(SMALLER_EDGES))]
+
+
+def without_peak(filesystems: Iterable[Filesystem]) -> list[str]:
+    """The filesystems whose peak is not known where the rate of the links is not."""
+    return [fs.name for fs in filesystems if fs.bound == "link"]
+
+
+def ask_for_link() -> float:
+    """Gbit/s, of whoever sits at the terminal; 0: they leave it for later."""
+    while True:
+        said = FloatPrompt.ask("Gbit/s of a node's links together (0: to be written later)")
+        if 0 <= said < math.inf:
+            return said
 
 
 def render(facts: dict[str, Any]) -> str:
@@ -138,7 +191,8 @@ def render(facts: dict[str, Any]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    env.filters |= {"literal": literal, "comment": comment}
+    env.filters |= {"literal": literal, "comment": comment, "numbers": numbers}
+    env.filters |= {"entry": entry, "setting": setting}
     return env.get_template("site.py.j2").render(facts)
 
 
@@ -146,6 +200,41 @@ def literal(value: str) -> str:
     """A Python string, in double quotes where ruff wants them."""
     text = repr(str(value))
     return text if '"' in text else text.replace("'", '"')
+
+
+def numbers(values: Sequence[int]) -> list[str]:
+    """Python for the entries of a list of numbers: of many, a range for each run of them."""
+    if len(values) <= 8:
+        return [str(value) for value in values]
+    found: list[str] = []
+    for run in runs(values):
+        start = f"{run.start}, " if run.start else ""
+        found += [f"*range({start}{run.stop})"] if len(run) > 2 else map(str, run)
+    return found
+
+
+def entry(items: Iterable[str], key: str, indent: int) -> str:
+    """An entry of a mapping whose value is a list, in as many lines as ruff gives it."""
+    return _in_lines(f"{literal(key)}: [", list(items), "],", indent)
+
+
+def setting(values: Mapping[str, list[Any]], base: str, indent: int) -> str:
+    """A mapping of a sweep's parameters, likewise, that adds these to another."""
+    given = [entry(map(literal_of, value), key, 0).rstrip(",\n") for key, value in values.items()]
+    return _in_lines("{", [f"**{base}", *given], "},", indent)
+
+
+def literal_of(value: str | int) -> str:
+    return literal(value) if isinstance(value, str) else str(value)
+
+
+def _in_lines(start: str, items: list[str], end: str, indent: int) -> str:
+    margin = " " * indent
+    line = f"{margin}{start}{', '.join(items)}{end}\n"
+    if len(line) <= 101:  # with its end
+        return line
+    lines = "".join(f"{margin}    {item},\n" for item in items)
+    return f"{margin}{start}\n{lines}{margin}{end}\n"
 
 
 def comment(text: str, indent: int = 0) -> str:
@@ -157,11 +246,14 @@ def comment(text: str, indent: int = 0) -> str:
 
 
 def write_references(name: str) -> Path:
-    """The file of reference values, without which no check runs: an empty one if there is none."""
+    """The file of reference values, without which no check runs; one that there is stays."""
     file = made(reference_folder()) / f"{name}.yaml"
     if not file.exists():
-        text = f"# Reference values of system {name}: none yet; see README.md for their form.\n"
-        write(file, f"{text}{GENERAL}: {{}}\n")
+        text = (
+            f"# Reference values of system {name}: only what holds on any machine, so far; see "
+            "README.md\n# for their form.\n"
+        )
+        write(file, f"{text}{GENERAL}: {{}}\n{own_bounds(name)}")
     return file
 
 
@@ -177,15 +269,17 @@ def write(file: Path, text: str) -> None:
 def table(facts: dict[str, Any]) -> Table:
     """What was found."""
     jobs, benchio = facts["jobs"], facts["benchio"]
+    told = facts["link_bytes"] and f"{facts['link_bytes']} bytes/s, as you said"
     rows = [
         ("jobs", f"{jobs.system}, launched by {jobs.launcher}; {jobs.nodes}"),
         ("benchio", ", ".join(benchio.backends) or "none that runs here: see `make setup`"),
         ("modules", f"{facts['modules_system']}, {len(facts['modules'])} loaded"),
-        ("link", facts["links"] or "no rate found"),
+        ("link", facts["links"] or told or "no rate found"),
     ]
     for fs in facts["filesystems"]:
-        osts = f", {fs.osts} OSTs" if fs.osts else ""
-        rows.append((fs.name, f"{fs.path} ({fs.type}{osts}, {fs.free} free)"))
+        osts = f", {len(fs.striped.osts)} OSTs" if fs.striped and fs.striped.osts else ""
+        rows.append((fs.name, f"{fs.path} ({fs.mount.type}{osts}, {fs.room_text})"))
+        rows += [("", trouble) for trouble in (fs.striped.troubles if fs.striped else ())]
     rows += [
         ("left out", f"{mount.path} ({mount.type}): {why}") for mount, why in facts["left_out"]
     ]
@@ -195,12 +289,20 @@ def table(facts: dict[str, Any]) -> Table:
     return found
 
 
-def next_steps(name: str, file: Path, references: Path) -> str:
-    """The commands to go on with, as they are to be typed in the present folder."""
+def next_steps(name: str, file: Path, references: Path, no_peak: Sequence[str] = ()) -> str:
+    """The commands to go on with, as they are to be typed in the present folder, and which
+    filesystems first need a peak."""
     checks = f"reframe -c {typed(CHECKS_FOLDER)} --system {name}"
+    missing = ""
+    if no_peak:
+        missing = (
+            f" No rate of a node's link can be read here: write the 'peak' of {', '.join(no_peak)},"
+            " without which no job runs, or remove both files and name the rate with --link."
+        )
     return (
         f"\nwritten: {file}\n         {references}\n"
-        'Read through the first, above all what says "confirm". Then:\n\n'
+        'Read through the first, above all what says "confirm".'
+        f"{missing} Then:\n\n"
         f"    {activate()}\n"
         f"    {checks} -l\n"
         f"    {checks} --dry-run\n"

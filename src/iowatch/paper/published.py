@@ -115,6 +115,12 @@ def references(system: str) -> str:
     text = HEADER.format(system=system, published=published)
     for name, bounds in GENERAL_BOUNDS.items():
         text += f"  {system}:.*/backend={name}/.*: &{name} {flow(bounds)}\n"
+    return text + own_bounds(system, entries)
+
+
+def own_bounds(system: str, entries: Sequence[Entry] = ()) -> str:
+    """The sections of the checks: published entries, and what holds of a check on any machine."""
+    text = ""
     for check in CHECKS.values():
         own = [str(entry) for entry in entries if entry.check == check.name]
         if check.bounds:
