@@ -59,6 +59,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     kept = variable(str, value="", loggable=True)
 
     planned = None
+    phase_limit = None  # benchio's option, of the time that one environment has
     case = None
     filesystem = None
 
@@ -77,6 +78,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
         spread(self, self.case, self.planned["writers_per_node"])
         one_job_at_once(self, self.filesystem)
         self.job.launcher = getlauncher("local")()  # each environment has its own
+        self.phase_limit = phase_limit(self)
         limit = rt.runtime().get_option(f"systems/0/partitions/@{self.case.partition}/time_limit")
         if limit:  # that of a case's job, for each environment
             self.time_limit = limit
@@ -86,7 +88,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     def set_turns(self):
         result, run_id = self.planned["result"], self.planned["run_id"]
         options = options_of_run(self.filesystem, self.planned["repeats"], run_id, result)
-        options += phase_limit(self)
+        options += self.phase_limit
         for number, variant in enumerate(self.planned["variants"]):
             file = Path(self.stagedir, f"environment.{number}.sh")
             command = " ".join([variant["command"], *options])

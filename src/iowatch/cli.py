@@ -688,19 +688,20 @@ def backtest_command(
 ) -> None:
     """Tell what iowatch would have said of past nights.
 
-    The table is replayed, night by night, through the rules that judge a case by its own past;
-    docs/detector.md has the rules and the table's columns.
+    The table is replayed, night by night, through the rules that judge a case by its own past, and
+    a filesystem by that of its cases; docs/detector.md has the rules and the table's columns.
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
     with one_line_errors():
         if rules not in SETTINGS:
             raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
-        result = backtest(file, bless_nights, SETTINGS[rules])
-    for row in result.rows:
-        print(row.json())
-    typer.echo(result.summary, err=True)
-    raise typer.Exit(1 if result.alarms else 0)
+        results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
+    for result in results:
+        for row in result.rows:
+            print(row.json())
+        typer.echo(result.summary, err=True)
+    raise typer.Exit(1 if any(result.alarms for result in results) else 0)
 
 
 @app.command("accept", rich_help_panel=TESTS_AND_PAPER)

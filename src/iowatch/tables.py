@@ -66,8 +66,14 @@ def show_night(night: Night, console: Console) -> None:
             console.print(f"    with {case.way}", soft_wrap=True, markup=False)
         if (row.is_red or row.known) and case not in night.merged:
             console.print(f"    {row.last.sentence}", soft_wrap=True, markup=False)
-    if night.cases and (night.problems or night.notes or night.page):
+    if night.cases and (night.alarms or night.problems or night.notes or night.page):
         console.print()
+    for alarm in night.alarms:
+        style = "red" if alarm.is_red else ""
+        said = f"{alarm.label}: {alarm.sentence}"
+        console.print(said, style=style, soft_wrap=True, markup=False)
+        for row in alarm.rows:
+            console.print(f"    {row.in_brief}", soft_wrap=True, markup=False)
     for problem in night.problems:
         console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
     for note in night.notes:
@@ -75,9 +81,11 @@ def show_night(night: Night, console: Console) -> None:
     if night.page:
         console.print(f"report: {night.page}", soft_wrap=True, markup=False)
     colour = "red" if night.is_red else "green"
+    alarms = counted(len(night.red_alarms), "red alarm")
+    whole = f", {alarms} of several cases" if night.red_alarms else ""
     console.print(
         f"\n{colour}: {counted(len(night.cases), 'case')} measured, {len(night.red)} with a red "
-        f"verdict, {counted(len(night.problems), 'problem')} with the night",
+        f"verdict{whole}, {counted(len(night.problems), 'problem')} with the night",
         style=colour,
         soft_wrap=True,
     )
@@ -156,6 +164,7 @@ def in_brief(night: Night) -> str:
     cases, red = len(night.cases), len(night.red)
     words = ["red" if night.is_red else "green"]
     words += ["interrupted"] if night.signal else []
+    words += [night.slow] if night.slow else []
     words += [f"{red} of {counted(cases, 'case')}" if night.is_red else counted(cases, "case")]
     words += [counted(len(night.problems), "problem")] if night.problems else []
     return ", ".join(words)
@@ -228,7 +237,15 @@ def show_blame(finding: Finding, console: Console) -> None:
 
 
 #: Columns of the table that `iowatch backtest` reads.
-COLUMNS = ("case", "night", "run", "max_mib_s", "control_max_mib_s", "finish_fraction")
+COLUMNS = (
+    "case",
+    "night",
+    "run",
+    "max_mib_s",
+    "control_max_mib_s",
+    "finish_fraction",
+    "filesystem",
+)
 
 
 def write_table(runs: Iterable[Run], file: TextIO) -> int:
@@ -247,7 +264,8 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
             for number, run in enumerate(samples_of(own)):
                 control = run.best / run.ratio if run.ratio else None
                 day = (day_of(night) - first).days
-                table.writerow((case, day, number, run.best, control, run.finish_fraction))
+                cells = (case, day, number, run.best, control, run.finish_fraction)
+                table.writerow((*cells, own[-1].filesystem))
                 count += 1
     return count
 

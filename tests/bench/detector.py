@@ -8,10 +8,12 @@ the year stay as they are.
 """
 
 import argparse
+import math
 import os
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -20,15 +22,20 @@ from detector_model import HARDER, MAIN, PESSIMISTIC, Finish
 from detector_trials import (
     CASES,
     FAULTS,
+    MEMBERS,
     PLAIN,
     Trial,
+    Whole,
     detection,
+    detection_of_filesystems,
     false_alarms,
+    false_alarms_of_filesystems,
     first_days,
     visible,
 )
 from detector_year import year_rows
 
+from iowatch.detector.common import Common
 from iowatch.detector.rules import GAIN, R1, R2, R3, R4
 from iowatch.detector.settings import SETTINGS
 
@@ -59,6 +66,22 @@ FOUND = {
     "main, `quiet`": (Trial(MAIN, 40, 14, settings=SETTINGS["quiet"]), False),
 }
 SPREADS = (3, 3.5, 4, 4.5, 5, 6)
+#: Row -> filesystems of one seed; each row has SEEDS of them.
+WHOLE = {
+    "main, 0.3": Whole(MAIN, 0.3, 25),
+    "main, 0.5": Whole(MAIN, 0.5, 25),
+    "pessimistic, 0.3": Whole(PESSIMISTIC, 0.3, 25),
+    "pessimistic, 0.5": Whole(PESSIMISTIC, 0.5, 25),
+    "harder, 0.5": Whole(HARDER, 0.5, 25),
+    "main, 0.5, 5 cases": Whole(MAIN, 0.5, 25, cases=5),
+    "pessimistic, 0.5, 5 cases": Whole(PESSIMISTIC, 0.5, 25, cases=5),
+    "main, 0.5, without re-runs": Whole(MAIN, 0.5, 25, runs=1),
+}
+SEEDS = 12
+#: Fault -> what is left of HDF5's bandwidth in all cases that are not MPI-IO's, and of MPI-IO's.
+SHARED_FAULTS = {
+    name: left for name, left in FAULTS.items() if left[1] is not None and name != "HDF5 only -70 %"
+}
 
 
 def call(task):
@@ -149,9 +172,50 @@ def visible_table(pool):
         yield row(spreads, *cells)
 
 
+def over_seeds(pool, function, trial, *more):
+    tasks = [(function, (replace(trial, seed=seed), *more)) for seed in range(1, SEEDS + 1)]
+    return pool.imap(call, tasks)
+
+
+def whole_tables(pool):
+    yield f"Filesystems of {MEMBERS} cases, unless the row says otherwise, with so much of their"
+    yield "contention in common. Where all is well, alarms in 1000 nights of a filesystem, and the"
+    yield "jobs of a night that run again for its sake:"
+    yield ""
+    yield from header("model, shared", "filesystem", "library", "jobs")
+    for name, trial in WHOLE.items():
+        counts = {common: Counter() for common in Common}
+        for found in over_seeds(pool, false_alarms_of_filesystems, trial):
+            for common, count in found.items():
+                counts[common].update(count)
+        rates = []
+        for count in counts.values():
+            rate = 1000 / count["nights"]
+            rates.append(f"{count['all'] * rate:.2f} ± {math.sqrt(count['all']) * rate:.2f}")
+        whole = counts[Common.FILESYSTEM]
+        rates[0] = f"**{rates[0].replace(' ', '** ', 1)}"
+        yield row(name, *rates, f"{whole['reruns'] / whole['nights']:.2f}")
+    yield ""
+    within = " / ".join(str(nights) for nights in WITHIN)
+    yield f"What is named, in % within {within} nights, and in how many every case is below half"
+    yield "in its first job of the first night:"
+    yield ""
+    yield from header("fault", "model, shared", "the filesystem", "the library", "below half")
+    for fault, left in SHARED_FAULTS.items():
+        for name, trial in WHOLE.items():
+            trial = replace(trial, nights=14, series=10)
+            found = list(over_seeds(pool, detection_of_filesystems, trial, left))
+            nights = {key: [n for one in found for n in one[key]] for key in found[0]}
+            cells = [shown(percent_within(nights[common])) for common in Common]
+            word = 100 * np.mean(np.array(nights["word"]) == 1)
+            yield row(fault, name, *cells, f"{word:.1f}")
+
+
 def simulated():
     with Pool(2) as pool:
         yield from false_table(pool)
+        yield ""
+        yield from whole_tables(pool)
         yield ""
         yield from found_tables(pool)
         yield from first_days_lines(pool)

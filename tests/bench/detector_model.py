@@ -4,7 +4,8 @@ ln MiB/s of a repetition = q(Phi(sqrt(ICC) z + sqrt(1 - ICC) e)): q is the quant
 of the 22 cases in archer_model.json, z is the run's contention and e the repetition's own. Nightly
 runs have AR(1) z with correlation rho; a re-run's, hours later, has correlation `rerun` with its
 night's. HDF5's z has correlation `control` with MPI-IO's of the same run. ICC, rho, rerun and
-control are assumptions: the tables cannot tell them.
+control are assumptions: the tables cannot tell them. Cases of one filesystem share a part of their
+z: in a real year of five filesystems their bandwidths had a correlation of 0.3 to 0.5.
 """
 
 import json
@@ -76,6 +77,32 @@ def _scaled_beta(scale, ln_a, ln_b):
     return scale - np.logaddexp(0, -np.interp(_PHI, cumulative, t[first]))
 
 
+def contention(rng, shape, model):
+    z = np.empty(shape)
+    noise = rng.standard_normal(shape)
+    z[:, 0, 0] = noise[:, 0, 0]
+    rho, rerun = model.rho, model.rerun
+    for night in range(1, shape[1]):
+        z[:, night, 0] = rho * z[:, night - 1, 0] + math.sqrt(1 - rho**2) * noise[:, night, 0]
+    z[..., 1:] = rerun * z[..., :1] + math.sqrt(1 - rerun**2) * noise[..., 1:]
+    return z
+
+
+class Weather:
+    """What all cases of a filesystem meet on each of its nights: `part` of their contention, and of
+    what HDF5 does not share with MPI-IO."""
+
+    def __init__(self, rng, model, part, series, nights):
+        shape = (series, nights, RUNS)
+        self.part = part
+        self.shared = contention(rng, shape, model)
+        self.own = contention(rng, shape, model) if model.lasting else rng.standard_normal(shape)
+
+    def over(self, z, is_own=False):
+        common = self.own if is_own else self.shared
+        return math.sqrt(self.part) * common + math.sqrt(1 - self.part) * z
+
+
 class Nights:
     """`series` independent cases of the same kind, so many nights each, up to RUNS runs a night.
 
@@ -83,25 +110,17 @@ class Nights:
     in that repetition. Arrays of series x nights x runs.
     """
 
-    def __init__(self, rng, table, model, series, nights, finish=Finish()):
+    def __init__(self, rng, table, model, series, nights, finish=Finish(), weather=None):
         self.rng, self.table, self.model = rng, table, model
         shape = (series, nights, RUNS)
-        shared = self._contention(shape)
-        own = self._contention(shape) if model.lasting else rng.standard_normal(shape)
+        shared = contention(rng, shape, model)
+        own = contention(rng, shape, model) if model.lasting else rng.standard_normal(shape)
+        if weather:
+            shared, own = weather.over(shared), weather.over(own, is_own=True)
         self.z = model.control * shared + math.sqrt(1 - model.control**2) * own
         self.control = self._fastest(shared)
         self.y = self._fastest(self.z)
         self._finish(finish, shape)
-
-    def _contention(self, shape):
-        z = np.empty(shape)
-        noise = self.rng.standard_normal(shape)
-        z[:, 0, 0] = noise[:, 0, 0]
-        rho, rerun = self.model.rho, self.model.rerun
-        for night in range(1, shape[1]):
-            z[:, night, 0] = rho * z[:, night - 1, 0] + math.sqrt(1 - rho**2) * noise[:, night, 0]
-        z[..., 1:] = rerun * z[..., :1] + math.sqrt(1 - rerun**2) * noise[..., 1:]
-        return z
 
     def _rate(self, z, own):
         """ln MiB/s of a repetition with its own z."""

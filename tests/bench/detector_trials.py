@@ -1,19 +1,22 @@
 """Trials of the detector on simulated nights: how often it is wrong, and how soon it is right.
 
-Every trial is on one of the model's 22 cases; it runs iowatch.detector.rules itself.
+A trial is on one of the model's 22 cases, or on filesystems of 16 of them; it runs
+iowatch.detector itself.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from detector_model import BLESSED, RUNS, Finish, Model, Nights, nights_of, quantiles
+from detector_model import BLESSED, RUNS, Finish, Model, Nights, Weather, nights_of, quantiles
 
 from iowatch.detector.baseline import estimate
+from iowatch.detector.common import Common, Group
 from iowatch.detector.rules import GAIN, Detector, State
 from iowatch.detector.settings import NORMAL, Settings
 
 CASES = 22
+MEMBERS = 16  # cases of a filesystem, of which every fourth is MPI-IO itself
 PLAIN = (10, 20, 30, 50)  # ReFrame's lower threshold on the night's run, % below the reference
 WARM_UP = 10  # nights between bless and fault
 NEVER = 99
@@ -161,4 +164,90 @@ def visible(trial, index, spreads, of_ratio):
         after = control[BLESSED:] - (0 if of_ratio else drop)
         nights = nights_of(y[BLESSED:] - drop, after, first=BLESSED)
         found.append(first_alarm(Detector(baseline, trial.settings), State(), nights))
+    return found
+
+
+# Filesystems
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Which filesystems, and how many nights of each."""
+
+    model: Model
+    part: float  # of its cases' contention that is the same in all of them
+    series: int
+    nights: int = 120
+    runs: int = RUNS
+    cases: int = MEMBERS
+    settings: Settings = NORMAL
+    seed: int = 1
+
+    def filesystems(self, left=(1, 1)):
+        """Of each its Groups, by what they share, and its nights after the bless; from the night
+        WARM_UP on the cases have only these parts of HDF5's and of MPI-IO's bandwidth left."""
+        rng = np.random.default_rng([self.seed, 77])
+        nights = BLESSED + WARM_UP + self.nights
+        weather = Weather(rng, self.model, self.part, self.series, nights)
+        every = [
+            Nights(rng, quantiles(self.model.icc, index), self.model, self.series, nights,
+                   weather=weather)
+            for index in range(CASES)
+        ]  # fmt: skip
+        for case in every:
+            case.y[:, BLESSED + WARM_UP :] += np.log(left[0])
+            case.control[:, BLESSED + WARM_UP :] += np.log(left[1])
+        for series in range(self.series):
+            chosen = rng.choice(CASES, self.cases, replace=False)
+            cases = {}
+            for place, index in enumerate(chosen):
+                y, control = every[index].y[series], every[index].control[series]
+                own = nights_of(control) if place % 4 == 0 else nights_of(y, control)
+                cases[str(index)] = [night[: self.runs] for night in own]
+            baselines = {name: estimate(own[:BLESSED]) for name, own in cases.items()}
+            together = [
+                {name: own[night] for name, own in cases.items()} for night in range(nights)
+            ]
+            groups = {
+                common: Group(common, baselines, together[:BLESSED], self.settings)
+                for common in Common
+            }
+            yield groups, together[BLESSED:]
+
+
+def false_alarms_of_filesystems(trial):
+    """{what is shared: Counter of red nights by rule, re-runs and nights}."""
+    counts = {common: Counter() for common in Common}
+    for groups, nights in trial.filesystems():
+        for common, group in groups.items():
+            state, count = State(), counts[common]
+            for runs in nights:
+                state, verdict = group.judge(state, runs)
+                count["nights"] += 1
+                count["reruns"] += (verdict.runs - 1) * len(group.panel)
+                if verdict.is_red:
+                    count["all"] += 1
+                    count[verdict.rule] += 1
+                state = State() if state.alarm else state
+    return counts
+
+
+def detection_of_filesystems(trial, left):
+    """{what is shared: [the night of the first alarm, 1.., of each filesystem]}, and the same under
+    "word" for the first night on which every case was below half at once; NEVER if none."""
+    found = {common: [] for common in Common} | {"word": []}
+    for groups, nights in trial.filesystems(left):
+        for common, group in groups.items():
+            state, alarm = State(), NEVER
+            for number, runs in enumerate(nights, 1 - WARM_UP):
+                state, _ = group.judge(state, runs)
+                if state.alarm and number >= 1:
+                    alarm = number
+                    break
+                state = State() if state.alarm else state
+            found[common].append(alarm)
+        group = groups[Common.FILESYSTEM]
+        first = [{name: own[:1] for name, own in runs.items()} for runs in nights[WARM_UP:]]
+        words = [n for n, runs in enumerate(first, 1) if group.is_far_below(runs)]
+        found["word"].append(words[0] if words else NEVER)
     return found

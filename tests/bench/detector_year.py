@@ -5,11 +5,21 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 
-from detector_trials import PLAIN
+from detector_trials import NEVER, PLAIN, WARM_UP
 
-from iowatch.detector.backtest import Backtest, PastNight, backtest, persists, read, replay
+from iowatch.detector.backtest import (
+    Backtest,
+    PastNight,
+    bless_case,
+    bless_filesystem,
+    filesystems,
+    persists,
+    read,
+    replay,
+)
 from iowatch.detector.baseline import estimate
-from iowatch.detector.settings import SETTINGS
+from iowatch.detector.rules import Detector, State
+from iowatch.detector.settings import NORMAL, SETTINGS
 
 BLESS = 30
 SEEDS = 5
@@ -17,18 +27,63 @@ SAME = 0.45  # a re-run is like its night: the probability that the study took f
 NEAR = [shift for shift in range(-5, 6) if shift]
 
 
-def with_reruns(nights, rng):
-    """Four re-runs for every night: its own value again, or that of one of the nights around it."""
-    out = []
-    for index, past in enumerate(nights):
-        first = past.samples[0]
-        samples = [first]
-        for number in range(1, 5):
+def drawn(nights, rng):
+    """Which nights stand for the four re-runs of each: itself again, or one of those around it."""
+    for index in range(len(nights)):
+        others = []
+        for _ in range(4):
             other = min(max(index + rng.choice(NEAR), 0), len(nights) - 1)
-            again = first if rng.random() < SAME else nights[other].samples[0]
-            samples.append(replace(again, time=first.time + timedelta(hours=4 * number)))
-        out.append(PastNight(past.night, samples))
-    return out
+            others.append(index if rng.random() < SAME else other)
+        yield others
+
+
+def again(first, others):
+    """A run, and these as its re-runs."""
+    later = [first.time + timedelta(hours=4 * number) for number in range(1, 5)]
+    return [first, *(replace(o, time=at) for o, at in zip(others, later, strict=True))]
+
+
+def with_reruns(nights, rng):
+    """Four re-runs for every night of a case."""
+    for past, others in zip(nights, drawn(nights, rng), strict=True):
+        first = [nights[other].samples[0] for other in others]
+        yield PastNight(past.night, again(past.samples[0], first))
+
+
+def with_reruns_together(nights, rng):
+    """The same for a filesystem: whatever a re-run meets, all of its cases meet."""
+    for past, others in zip(nights, drawn(nights, rng), strict=True):
+        runs = {
+            case: again(own[0], [nights[o].samples.get(case, own)[0] for o in others])
+            for case, own in past.samples.items()
+        }
+        yield PastNight(past.night, runs)
+
+
+def slowed(samples, left):
+    """The runs of a night with this part of their bandwidth."""
+    if isinstance(samples, dict):
+        return {case: slowed(own, left) for case, own in samples.items()}
+    return [replace(sample, best=sample.best * left) for sample in samples]
+
+
+def injected(nights, bless, left):
+    """(nights from a loss to the first alarm of each window of the year, windows with an alarm
+    before it). A window is a bless, nights that warm up, and two weeks with the loss."""
+    found, false, warm = [], 0, BLESS + WARM_UP
+    for start in range(0, len(nights) - warm - 14 + 1, 14):
+        window = [past.samples for past in nights[start : start + warm + 14]]
+        judge, state, alarm = bless(window[:BLESS]), State(), NEVER
+        for number, samples in enumerate(window[BLESS:], 1 - WARM_UP):
+            state, _ = judge.judge(state, slowed(samples, left) if number > 0 else samples)
+            if state.alarm:
+                alarm = number
+                break
+        if alarm > 0:
+            found.append(alarm)
+        else:
+            false += 1
+    return found, false
 
 
 def plain(series, percent):
@@ -37,39 +92,72 @@ def plain(series, percent):
     for nights in series:
         index = BLESS
         while index < len(nights):
-            baseline = estimate([past.samples for past in nights[index - BLESS : index]])
+            judge = Detector(estimate([past.samples for past in nights[index - BLESS : index]]))
             limit = math.log(1 - percent / 100)
             while index < len(nights):
                 judged += 1
-                low = math.log(nights[index].samples[0].best) < baseline.m + limit
+                low = judge.value(nights[index].samples) < limit
                 index += 1
                 if low:
                     alarms += 1
-                    persisted += persists(baseline, nights[index:])
+                    persisted += persists(judge, nights[index:])
                     index += BLESS
                     break
     return judged, alarms, persisted
 
 
 def year_rows(path):
-    series = read(path)
+    read_series = read(path)
+    series = {case: own.nights for case, own in read_series.items()}
+    whole = filesystems(read_series)
     runs = sum(len(past.samples) for nights in series.values() for past in nights)
-    yield f"{len(series)} series, {sum(map(len, series.values()))} nights, {runs} runs. Per 1000:"
+    yield (
+        f"{len(series)} series on {len(whole)} filesystems, {sum(map(len, series.values()))} "
+        f"nights, {runs} runs. Per 1000:"
+    )
     yield ""
     yield "| rules | nights | alarms | persisted | transient | severe nights | runs a night |"
     yield "|---|---|---|---|---|---|---|"
-    for name, settings in SETTINGS.items():
-        yield _row(f"iowatch `{name}`, the re-runs that there are", backtest(path, BLESS, settings))
-        drawn = Backtest()
-        for seed in range(SEEDS):
-            for case, nights in series.items():
-                rng = random.Random(f"{seed} {case}")
-                replay(case, with_reruns(nights, rng), BLESS, settings, drawn)
-        yield _row(f"iowatch `{name}`, re-runs drawn ({SEEDS} times)", drawn)
+    kinds = (("", series, with_reruns, bless_case), (
+        ", filesystems", whole, with_reruns_together, bless_filesystem
+    ))  # fmt: skip
+    for what, every, more, bless in kinds:
+        for name, settings in SETTINGS.items():
+            there, made = Backtest(), Backtest()
+            for case, nights in every.items():
+                replay(case, nights, BLESS, bless(settings), there)
+                for seed in range(SEEDS):
+                    rng = random.Random(f"{seed} {case}")
+                    replay(case, list(more(nights, rng)), BLESS, bless(settings), made)
+            yield _row(f"iowatch `{name}`{what}, the re-runs that there are", there)
+            yield _row(f"iowatch `{name}`{what}, re-runs drawn ({SEEDS} times)", made)
     for percent in PLAIN:
         judged, alarms, persisted = plain(series.values(), percent)
         result = Backtest(judged=judged, runs=judged, alarms=alarms, persisted=persisted)
         yield _row(f"ReFrame -{percent} %", result)
+    yield ""
+    yield f"With a loss on all cases after {BLESS} blessed nights and {WARM_UP} more, in windows of"
+    yield "the year; alarms before the loss, and in % within 1 / 2 / 3 / 7 / 14 nights of it:"
+    yield ""
+    yield "| loss | of | re-runs | windows | alarms before | found |"
+    yield "|---|---|---|---|---|---|"
+    for percent in (30, 50):
+        for what, (_, every, more, bless) in zip(("a case", "a filesystem"), kinds, strict=True):
+            for reruns in ("those that there are", "drawn"):
+                yield _injected_row(percent, what, every, more, bless(NORMAL), reruns)
+
+
+def _injected_row(percent, what, every, more, bless, reruns):
+    found, false = [], 0
+    for name, nights in every.items():
+        if reruns == "drawn":
+            nights = list(more(nights, random.Random(name)))
+        own, before = injected(nights, bless, 1 - percent / 100)
+        found += own
+        false += before
+    within = [100 * sum(n <= limit for n in found) / len(found) for limit in (1, 2, 3, 7, 14)]
+    shown = " / ".join(f"{each:.0f}" for each in within)
+    return f"| -{percent} % | {what} | {reruns} | {len(found) + false} | {false} | {shown} |"
 
 
 def _row(name, result):

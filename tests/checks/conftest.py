@@ -170,7 +170,7 @@ class Site:
                 "*hdf5*) file=hdf5.h5 ;;\n"
                 "*) file=mpiio.dat ;;\n"
                 "esac\n"
-                f"export {variables} FAULT_FILE=$directory/benchio.$run/$file\n"
+                f"export FAULT_FILE=$directory/benchio.$run/$file {variables}\n"
                 f'exec {self.benchio} "$@"\n'
             )
             programs[name].chmod(0o755)

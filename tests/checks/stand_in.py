@@ -29,7 +29,12 @@ if fault == "hangs":
     time.sleep(600)
 local_size = tuple(int(edge) for edge in value["--local-size"].split("x"))
 backends = value["--backend"].split(",")
-SLOWDOWN = {"slow hdf5": {"hdf5": 10.0}, "too fast": {backends[-1]: 1e-9}}
+SLOWDOWN = {
+    "slow hdf5": {"hdf5": 10.0},
+    "slow hdf5, larger size": {"hdf5": 10.0 if local_size[0] > 8 else 1.0},
+    "slow filesystem": dict.fromkeys(backends, 1 / 0.6),
+    "too fast": {backends[-1]: 1e-9},
+}
 result = make_result(
     backends=backends,
     writers=int(os.environ["OMPI_COMM_WORLD_SIZE"]),

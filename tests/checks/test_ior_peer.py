@@ -119,31 +119,44 @@ def test_a_night_that_asks_for_it_is_red_without_ior(peer):
     assert "1 check was skipped or aborted" in done.stdout
 
 
-def test_stripes_of_iors_files(peer, lustre_shim):
-    """Of the stand-in for Lustre, whose stripes benchio sets on a directory and reads without lfs;
-    that is asked of IOR's file only. IOR is found on PATH, too."""
+def test_layout_of_iors_files(peer, lustre_shim):
+    """Of the stand-in for Lustre, where benchio reads layouts without lfs, which is asked of IOR's
+    file only, and says what was recorded of a real one. IOR is found on PATH, too."""
     stand_in(peer, "bin", "1.0")
-    peer.extras.update(type="lustre", osts=4)
-    for name, count in (("two", 2), ("four", 4)):
+    peer.extras.update(type="lustre", osts=[0, 1, 2, 3])
+    recorded = ROOT / "tests/data/lustre"
+    for name, layout in (("two", "c2"), ("four", "c4")):
         state = f"{peer.folder}/state.{name}"
         lfs = peer.folder / "programs" / name / "lfs"
         lfs.parent.mkdir()
         lfs.write_text(
             "#!/bin/sh\n"
             f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
-            f"printf 'lmm_stripe_count:  %s\\nlmm_stripe_size:   %s\\n' {count} 1048576\n"
+            f"sed '1,/^--- stdout/d; /^--- stderr/,$d' {recorded}/getstripe-file-{layout}.txt\n"
         )
         lfs.chmod(0o755)
         peer.injected[name] = f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={state}"
         path = f"{lfs.parent}:{peer.folder}/programs/bin:{peer.environment['PATH']}"
         peer.environs[name] = {"env_vars": [["PATH", path]]}
-    peer.write.update(stripe_count=[2], stripe_size=[1])
+    peer.sweep = {
+        "IorPeer": [
+            {**peer.write, "stripe_count": [2], "stripe_size": [1]},
+            {**peer.write, "layout": ["default"]},
+        ]
+    }
     done = peer.reframe("-r", "-S", "repeats=2")
-    found = {test["environ"]: test for test in peer.report()}
-    verdicts = {name: test["verdict"] for name, test in found.items()}
-    assert verdicts == {"two": "ok", "four": "invalid"}, done.stdout
-    said = "IOR: (count, size) of (4, 1048576), where (2, 1048576) of 1 was asked for"
-    assert found["four"]["sentence"] == f"{found['four']['case_id']}: {said}"
+    found = {(test["environ"], "default" in test["case_id"]): test for test in peer.report()}
+    verdicts = {of: test["verdict"] for of, test in found.items()}
+    assert verdicts == {
+        ("two", False): "ok", ("four", False): "invalid", ("two", True): "ok", ("four", True): "ok",
+    }, done.stdout  # fmt: skip
+    said = "IOR: stripe count of IOR's files: 4, where 2 was asked for"
+    four = found["four", False]
+    assert four["sentence"] == f"{four['case_id']}: {said}"
+    # The directory that IOR writes to has the layout of the case, or nobody has set one.
+    asked = (peer.folder / "state.two.log").read_text().splitlines()
+    (own,) = [call for call in asked if "benchio." not in call]
+    assert own.startswith(f"setstripe -c 2 -S 1048576 {peer.scratch}/iowatch.")
 
 
 @pytest.mark.skipif(shutil.which("ior") is None, reason="there is no ior on PATH")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.checks import OST
+from iowatch.checks import OST, is_of_ost
 
 ROOT = Path(__file__).parents[2]
 BOUNDS = """
@@ -25,7 +25,7 @@ EACH = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
 def lustre(site, lustre_shim):
     """A site whose filesystems seem to be Lustre with four OSTs; has(place, sweep, variables) makes
     one, with an environment and a state of its own."""
-    site.extras.update(type="lustre", osts=4)
+    site.extras.update(type="lustre", osts=[0, 1, 2, 3])
     site.references = BOUNDS
 
     def has(place, sweep, variables=""):
@@ -44,12 +44,23 @@ def calls(site, place):
     return (site.folder / f"{place}.log").read_text().splitlines()
 
 
-def test_stripes_and_single_osts(lustre):
-    striped = {**lustre.write, "stripe_count": [1, 4, -1], "stripe_size": [1, 8]}
+def test_stripes_and_single_osts(lustre, lustre_shim, shim):
+    plain = {**lustre.write, "stripe_size": [1, 8]}
+    striped = [
+        {**plain, "stripe_count": [1, 4, -1]},
+        {**plain, "stripe_count": [2], "stripe_size": [1], "pool": ["fast"]},
+        {**lustre.write, "layout": ["default", "progressive"]},
+    ]
     one = {**lustre.write, "stripe_count": [4], "stripe_size": [1]}
+    lustre.extras["pools"] = {"fast": [1, 2]}
+    lustre.extras["layouts"] = {"progressive": "-E 1M -c 1 -E 16M -c 2 -S 2M -E -1 -c -1 -S 4M"}
     lustre.has("striped", {"SharedFileWrite": striped})
     lustre.has("other", {"SharedFileWrite": one}, "LUSTRE_STRIPING='2 1048576 0'")
     lustre.has("slow", EACH, "LUSTRE_SLOW=2")
+    lustre.has("exchanged", EACH, "LUSTRE_INACTIVE=3")
+    hung = "FAULT=sleep FAULT_RANK=0 FAULT_THROUGH=0"
+    hung += " FAULT_FILE=$directory/benchio.$run/target.1/$file"
+    lustre.has("hung", EACH, f"LD_PRELOAD={lustre_shim}:{shim} {hung}")
     lustre.has("failing", EACH, "LUSTRE_FAIL='error: no such OST'")
     done = lustre.iowatch("--quiet")
     assert done.returncode == 1, done.stdout
@@ -58,45 +69,73 @@ def test_stripes_and_single_osts(lustre):
         tests.setdefault(test["partition"], []).append(test)
     assert not list(lustre.scratch.iterdir())
 
-    # Every stripe setting has a directory of its own, set and observed.
-    settings = [(count, size) for count in (1, 4, -1) for size in (1, 8)]
-    found = {re.search("stripe_count=(.*)/stripe_size=([^/]*)", test["case_id"]).groups()
+    def said(place):
+        (test,) = tests[place]
+        return test["sentence"].removeprefix(f"{test['case_id']}: ")
+
+    # Every layout has a directory of its own, set and observed; the default is nobody's to set.
+    found = {re.search("backend=mpiio/(.*)/local", test["case_id"])[1]: test
              for test in tests["striped"]}  # fmt: skip
-    assert found == {(str(count), str(size)) for count, size in settings}
-    assert {test["verdict"] for test in tests["striped"]} == {"ok"}
-    said = calls(lustre, "striped")
-    directories = {call.split()[-1] for call in said}
-    assert sorted(call.rsplit(" ", 1)[0] for call in said) == sorted(
-        f"setstripe -c {count} -S {mib * 2**20}" for count, mib in settings
-    )
-    assert len(directories) == 6
+    settings = [(count, size) for count in (1, 4, -1) for size in (1, 8)]
+    named = {f"stripe_count={count}/stripe_size={size}" for count, size in settings}
+    assert set(found) == named | {
+        "stripe_count=2/stripe_size=1/pool=fast", "layout=default", "layout=progressive",
+    }  # fmt: skip
+    assert {test["verdict"] for test in found.values()} == {"ok"}, done.stdout
+    calls_of_lfs = calls(lustre, "striped")
+    directories = {call.split()[-1] for call in calls_of_lfs}
+    assert sorted(call.rsplit(" ", 1)[0] for call in calls_of_lfs) == sorted([
+        *(f"setstripe -c {count} -S {mib * 2**20}" for count, mib in settings),
+        "setstripe -c 2 -S 1048576 -p fast",
+        f"setstripe {lustre.extras['layouts']['progressive']}",
+    ])  # fmt: skip
+    assert len(directories) == 8
     assert all(path.startswith(f"{lustre.scratch}/iowatch.") for path in directories)
+    layouts = {name: test["conditions"]["layout"] for name, test in found.items()}
+    assert layouts["stripe_count=-1/stripe_size=8"] == "stripes 4 x 8MiB"
+    assert layouts["stripe_count=2/stripe_size=1/pool=fast"] == "stripes 2 x 1MiB, pool fast"
+    assert layouts["layout=default"] == "stripes 1 x 4MiB"
+    assert layouts["layout=progressive"] == (
+        "stripes 1 x 1MiB to 1MiB; stripes 2 x 2MiB to 16MiB; stripes all x 4MiB to the end"
+    )
+    assert {test["conditions"]["MDT"] for test in found.values()} == {"0"}
 
     # Other stripes than those asked for are no measurement.
-    (test,) = tests["other"]
-    assert test["verdict"] == "invalid"
-    assert "count 2" in test["sentence"]
+    assert [test["verdict"] for test in tests["other"]] == ["invalid"]
+    assert "the file has stripe count 2, asked for: stripe count 4, " in said("other")
 
-    # A slow OST is named.
+    # A slow OST is named, and one that another took the place of.
     (test,) = tests["slow"]
-    assert test["case_id"].endswith("/SlowOst/stripe_size=1/local_size=8x8x8/writers=2")
-    assert [name for name in test["metrics"] if re.fullmatch(r"ost_\d+", name)] == [
-        "ost_0", "ost_1", "ost_2", "ost_3",
-    ]  # fmt: skip
-    offsets = re.findall(r"setstripe -c 1 -S 1048576 -i (\d) ", "\n".join(calls(lustre, "slow")))
-    assert offsets == list("0123" * 3), "rounds over all OSTs, none of them twice in a row"
-    (sentence,) = re.findall(r"^ +(small:slow/.*)", done.stdout, re.MULTILINE)
-    assert re.search(r"ost_ratio is 0\.0\d*, below its bound of 0.1 in ", sentence)
-    assert re.search(r"; slow: OST 2 \(\d+ MiB/s, 0\.0\d of its peers\)$", sentence)
-    kept = {file.name for file in Path(test["kept"]).iterdir()}
-    assert {f"result.{r}.{ost}.json" for r in (1, 2, 3) for ost in range(4)} < kept
+    assert test["case_id"].endswith("/SlowOst/stripe_size=1/local_size=8x8x8/writers=4")
+    offsets = re.findall(r"setstripe -c 1 -i (\d) -S 1048576 ", "\n".join(calls(lustre, "slow")))
+    assert offsets == list("0123"), "one start, and a directory for each"
+    assert re.search(r"ost_ratio is 0\.0\d*, below its bound of 0.1 in ", said("slow"))
+    assert re.search(
+        r"; slow to write: OST 2 \([\d.]+ MiB/s, 0\.\d\d of its peers\)$", said("slow")
+    )
+    assert re.search(
+        r"; OST 3 was not measured: rank 0: .* on OST 0 instead of OST 3, ", said("exchanged")
+    )
 
-    # A failure on one OST ends the job, without a metric.
+    # A real hang: the start that it ends is followed by one without that OST.
+    assert re.search(
+        r"; OST 1 was not measured: rank 0: write: \S+/target\.1/mpiio\.dat: no end after 12 s ",
+        said("hung"),
+    ), said("hung")
+    osts = {
+        place: {name for name, entry in test["metrics"].items() if entry[0] and is_of_ost(name)}
+        for place, (test, *_) in tests.items()
+    }
+    every = {f"{prefix}{ost}" for prefix in OST.values() for ost in range(4)}
+    assert osts["slow"] == every
+    assert osts["exchanged"] == every - {"ost_3", "ost_read_3"}
+    assert osts["hung"] == every - {"ost_1", "ost_read_1"}
+
+    # If none can be measured, the job says why.
     (test,) = tests["failing"]
     assert test["verdict"] == "invalid"
     assert not any(value for value, *_ in test["metrics"].values())
     assert "error: no such OST" in test["sentence"]
-    assert len(calls(lustre, "failing")) == 1
 
 
 FAULTS = {

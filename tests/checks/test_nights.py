@@ -321,3 +321,50 @@ def test_baseline_that_the_record_contradicts_is_refused(site):
     (test,) = site.report()
     assert refused in test["fail_reason"]
     assert test["perfvalues"], "what was measured is on record"
+
+
+@pytest.mark.slow
+def test_what_is_slow_as_a_whole_is_one_alarm(site):
+    """One case, then a library on two filesystems, then one of these filesystems; then those of its
+    cases that tell of it run again."""
+    names = {"fs2": "even", "fs3": "odd"}  # each filesystem with an environment of its own
+    site.partitions = {name: {"environs": [environ]} for name, environ in names.items()}
+    site.faults = dict.fromkeys(names.values(), "none")
+    site.write |= {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [8, 16]}
+    assert site.reframe("-r", "--mode=record").returncode == 0
+    bless_a_month(site)
+
+    site.faults = {"even": "none", "odd": "slow hdf5, larger size"}
+    done = site.iowatch("--quiet")
+    assert done.returncode == 0, done.stdout
+    assert "slow tonight" not in done.stdout, "one case is not its filesystem, nor its library"
+    assert re.search("^note: 1 case.s. are suspect, and re-runs are due", done.stdout, re.M)
+
+    site.faults = dict.fromkeys(names.values(), "slow hdf5")
+    done = site.iowatch("--quiet")
+    (said,) = re.findall("^suspect: .*(?:\n    .*)+", done.stdout, re.M)
+    sentence, *cases = said.split("\n    ")
+    assert sentence == (
+        "suspect: hdf5: every one of its 4 cases is below 50% of its usual ratio to MPI-IO "
+        "tonight; together they are 90% below; 4 of them are run again to tell whether it lasts"
+    )
+    assert len(cases) == 4
+    assert all(case.startswith("hdf5 on fs") for case in cases)
+    replay.move(site.database, replay.sessions(site.database)[-1], -12 * HOUR)
+
+    site.faults = {"even": "none", "odd": "slow filesystem"}
+    done = site.iowatch("--quiet", "--time-limit", "5m")
+    (sentence,) = re.findall("^suspect: .*", done.stdout, re.M)
+    assert sentence == (
+        "suspect: fs3: 6 of 6 cases are slow tonight; together they are 40% below their "
+        "baselines; 5 of them are run again to tell whether it lasts"
+    )
+    assert (
+        len(re.findall("^    .*: suspect, 4[01]% below what is expected$", done.stdout, re.M)) == 6
+    )
+    text = site._run("iowatch", "report", "--system", "small", "--format", "md").stdout
+    assert sentence.removeprefix("suspect: ") in text
+    replay.move(site.database, replay.sessions(site.database)[-1], -5 * HOUR)
+    done = site.iowatch("--again", "--quiet")
+    assert [test["environ"] for test in site.report()] == ["odd"] * 5, done.stdout
+    assert "suspect: fs3: 6 of 6 cases are slow tonight;" in done.stdout

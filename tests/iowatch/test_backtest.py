@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from iowatch.cli import app
-from iowatch.detector.backtest import backtest, read
+from iowatch.detector import backtest as replayed
+from iowatch.detector.backtest import read
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError
 
@@ -43,6 +44,11 @@ def faulty(case, nights, part, ratio=0.9, finish=0.03, runs=5):
         for night in nights
         for run in range(runs)
     ]
+
+
+def backtest(*arguments, **options):
+    """Of the cases."""
+    return replayed.backtest(*arguments, **options)[0]
 
 
 def verdicts(result, case="a"):
@@ -157,7 +163,7 @@ def test_empty_cells(table):
         "a,2,1,,,",
         "a,2,2, 900 ,nan,0.2",
     ]
-    nights = read(table(lines))["a"]
+    nights = read(table(lines))["a"].nights
     assert [(past.night, len(past.samples)) for past in nights] == [(0, 1), (2, 2)]
     assert [(run.best, run.ratio, run.finish_fraction) for run in nights[1].samples] == [
         (1000, pytest.approx(10 / 11), None),
@@ -168,7 +174,7 @@ def test_empty_cells(table):
 
 def test_control_and_finish_columns_may_be_missing_and_others_there(table):
     path = table(["a,0,0,1000,x"], header="case,night,run,max_mib_s,comment")
-    assert read(path)["a"][0].samples[0].best == 1000
+    assert read(path)["a"].nights[0].samples[0].best == 1000
 
 
 def test_runs_of_one_day_are_its_reruns(table):
@@ -181,7 +187,7 @@ def test_runs_of_one_day_are_its_reruns(table):
     ]
     series = read(table(runs, header))
     assert sorted(series) == ["cori/hacc", "cori/ior"]
-    nights = series["cori/ior"]
+    nights = series["cori/ior"].nights
     assert [past.night for past in nights] == ["2017-02-18", "2017-02-19"]
     assert [run.best for run in nights[1].samples] == [500, 700]
     assert f"{nights[1].samples[1].time:%Y-%m-%d %H:%M}" == "2017-02-19 21:00"
@@ -270,3 +276,29 @@ def test_command_prints_a_line_for_each_night_and_the_sum(tmp_path):
         2,
         "iowatch: error: --rules loud: there are normal, sensitive, quiet\n",
     )
+
+
+def test_a_filesystem_is_replayed_like_one_more_case(table):
+    """Four noisy cases that are 30 % slow together: their filesystem says so first."""
+    rng, names = random.Random(5), ["a", "b", "c", "d"]
+    lines = []
+    for night in range(60):
+        shared = rng.gauss(0, 0.05)
+        for name in names:
+            for run in range(5):
+                best = 1000 * math.exp(shared + rng.gauss(0, 0.12)) * (0.7 if night >= 50 else 1)
+                lines.append(f"{name},{night},{run},{best},,,fs3")
+    cases, whole = replayed.backtest(table(lines, header=f"{HEADER},filesystem"))
+    assert (cases.cases, whole.cases, whole.judged) == (4, 1, 24)
+    alarm = next(row for row in whole.rows if row.rule)
+    assert (alarm.case, alarm.rule, alarm.night) == ("fs3", "R1", 53)
+    first = [row.night for row in cases.rows if row.rule]
+    assert sum(night <= 53 for night in first) < 2, "most of its cases say so later"
+    assert whole.summary.startswith("1 filesystem, 24 nights judged: 1 alarm")
+    for few in (lines, [line for line in lines if line[0] != "d"]):
+        header = HEADER if few is lines else f"{HEADER},filesystem"
+        few = [line.removesuffix(",fs3") for line in few] if few is lines else few
+        assert replayed.backtest(table(few, header=header))[1].cases == 0
+    runs = ["cori,scratch,ior,2017-02-19T21:00:00Z,700", "cori,home,ior,2017-02-19T21:00:00Z,7"]
+    series = read(table(runs, "system,filesystem,application,start_utc,mib_s"))
+    assert [own.filesystem for own in series.values()] == ["cori/home", "cori/scratch"]

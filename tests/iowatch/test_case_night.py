@@ -278,9 +278,13 @@ def test_slow_filesystem_is_one_alarm_after_two_nights_of_reruns():
     ]
     baseline = replace(BLESSED, ratio=None, ratio_spread=None)
     night = tonight(*runs, blessed=dict.fromkeys(cases, baseline))
-    (note,) = night.notes
-    assert note.startswith("fs3: 4 of 4 cases are slow, by 81% (median) since 2026-11-17")
-    assert (night.why, night.merged) == (note, frozenset(cases))
+    (alarm,) = night.alarms
+    assert alarm.sentence == (
+        "fs3: every one of its 4 cases is below 50% of its baseline tonight; together they have "
+        "been 81% below their baselines since 2026-11-17 (alarm of 2026-11-19): the filesystem, "
+        "not one of its I/O paths"
+    )
+    assert (night.why, {*night.merged}) == (alarm.sentence, {*cases})
 
 
 def test_slowest_osts_come_first():

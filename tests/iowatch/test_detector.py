@@ -28,7 +28,7 @@ from iowatch.detector.baseline import (
     estimate,
     visible_drops,
 )
-from iowatch.detector.filesystem import common_mode
+from iowatch.detector.common import Common, Group, have_alarms
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import SETTINGS
 
@@ -405,7 +405,7 @@ def test_gross_transients_are_no_change():
     assert baseline_of(nights).m == pytest.approx(math.log(1000), abs=0.05)
 
 
-# A filesystem
+# A filesystem, a library
 
 
 def alarm_of(rule, raised=0, kind="regression", drop=0.5):
@@ -414,22 +414,138 @@ def alarm_of(rule, raised=0, kind="regression", drop=0.5):
     return replace(verdict, kind=kind, rule=rule, drop=drop, since=time, raised=time)
 
 
-def test_half_of_the_cases_of_a_filesystem_are_one_alarm():
+def test_alarms_of_half_of_the_cases_are_one():
     fine = judged([well(0)])[0][0]
     tonight = START + timedelta(days=2)
     cases = {"a": alarm_of("R1"), "b": alarm_of("R4", 2, "severe", 0.8), "c": fine, "d": fine}
-    alarm = common_mode(cases, tonight)
-    assert alarm.cases == ("a", "b")
-    assert alarm.drop == pytest.approx(0.65)
-    assert alarm.sentence == (
-        "2 of 4 cases are slow, by 65% (median) since 2026-03-01: the filesystem, not one of its "
-        "I/O paths"
-    )
-    assert common_mode({**cases, "e": fine}, tonight) is None  # less than half
-    assert common_mode(cases, tonight + timedelta(days=1)) is None  # four nights
-    assert common_mode({**cases, "b": alarm_of("R2", 2)}, tonight) is None  # the library's
-    assert common_mode({**cases, "b": alarm_of("R1", 2, "transient")}, tonight) is None
-    assert common_mode({"a": alarm_of("R1")}, tonight) is None  # one case is no filesystem
+
+    def slow(common=Common.FILESYSTEM, night=tonight, **more):
+        return have_alarms(common, {**cases, **more}, night)
+
+    assert slow() == ["a", "b"]
+    assert slow(e=fine) == []  # less than half
+    assert slow(night=tonight + timedelta(days=1)) == []  # four nights
+    assert slow(b=alarm_of("R2", 2)) == []  # the library's
+    assert slow(b=alarm_of("R1", 2, "transient")) == []
+    assert have_alarms(Common.FILESYSTEM, {"a": alarm_of("R1")}, tonight) == []
+    library = {"a": alarm_of("R2"), "b": alarm_of("R3", 2, "defect")}
+    assert slow(Common.LIBRARY, **library) == ["a", "b"]
+
+
+NOISY = replace(BASELINE, s=0.2, s_r=0.1)  # -30 % is 1.8 of its spreads
+NAMES = [f"case {number}" for number in range(8)]
+
+
+def nights_together(count, left=1.0, of_control=1.0, first=0, runs=1, seed=3, slow=NAMES):
+    """Nights of eight cases that share a third of their variance, and so much of their bandwidth,
+    and of MPI-IO's beside them, is left of those that are slow."""
+    rng = random.Random(seed)
+    for number in range(first, first + count):
+        shared, together = rng.gauss(0, 0.115), {}
+        for name in NAMES:
+            own = [math.exp(shared + rng.gauss(0, 0.163)) for _ in range(runs)]
+            part, control = (left, of_control) if name in slow else (1.0, 1.0)
+            together[name] = [
+                sample(number, 1000 * value * part, 0.9 * part / control, hours=4 * i)
+                for i, value in enumerate(own)
+            ]
+        yield together
+
+
+def group_of(common=Common.FILESYSTEM, baseline=NOISY, names=NAMES, blessed=30):
+    nights = list(nights_together(blessed, first=-40))
+    return Group(common, dict.fromkeys(names, baseline), nights)
+
+
+def judged_together(group, nights):
+    state, verdicts = State(), []
+    for runs in nights:
+        state, verdict = group.judge(state, runs)
+        verdicts.append(verdict)
+    return verdicts
+
+
+def test_a_filesystem_shows_what_none_of_its_cases_can():
+    group = group_of()
+    assert group.baseline.s < 0.8 * NOISY.s
+    nights = list(nights_together(6, 0.7, 0.7, runs=5))
+    verdicts = judged_together(group, nights)
+    assert verdicts[-1].kind == "regression"
+    assert 0.1 < verdicts[-1].drop < 0.35, "the best of five runs is less low"
+    assert verdicts[-1].since == nights[0][group.panel[0]][0].time
+    for name in NAMES:
+        own = judged([runs[name] for runs in nights], replace(NOISY, m_r=None, s_r=None))[0]
+        assert not any(verdict.is_red for verdict in own)
+    healthy = judged_together(group, nights_together(200, runs=5, seed=4))
+    assert not any(verdict.is_red for verdict in healthy)
+
+
+def test_what_a_library_alone_has_lost_is_not_the_filesystems():
+    filesystem, library = group_of(), group_of(Common.LIBRARY)
+    for left, control, names in ((0.5, 1.0, NAMES), (0.5, 0.5, [])):
+        nights = list(nights_together(4, left, control, runs=5))
+        assert any(v.is_red for v in judged_together(filesystem, nights)) == (not names)
+        assert any(v.is_red for v in judged_together(library, nights)) == bool(names)
+        assert filesystem.slow(nights[-1]) == (NAMES if not names else []) or names
+        assert library.slow(nights[-1]) == names
+    assert group_of(Common.LIBRARY, baseline=MPIIO).baseline is None, "MPI-IO has no ratio"
+
+
+def test_a_filesystem_is_slow_if_most_of_its_cases_are():
+    nights = [list(nights_together(8, 0.4, 0.4, runs=5, slow=NAMES[:count])) for count in (2, 6)]
+    few, many = (judged_together(group_of(), each) for each in nights)
+    assert not any(verdict.is_red for verdict in few)
+    assert many[-1].kind == "regression"
+
+
+def test_the_quietest_cases_run_again_and_most_of_them_must_have():
+    quiet = dict.fromkeys(NAMES[3:], QUIET) | dict.fromkeys(NAMES[:3], NOISY)
+    group = Group(Common.FILESYSTEM, quiet, [])
+    assert group.panel == NAMES[3:]
+    assert group.baseline.s == QUIET.s, "as wide as one case"
+    (night,) = nights_together(1, 0.5, 0.5, runs=5)
+    for again, runs in ((2, 1), (3, 5), (5, 5)):
+        names = NAMES[3 : 3 + again]
+        part = {name: own if name in names else own[:1] for name, own in night.items()}
+        verdict = group.judge(State(), part, final=False)[1]
+        assert (verdict.kind, verdict.runs) == ("suspect", runs), again
+        assert (verdict.rerun_at is None) == (runs == 5)
+    others = {name: own if name in NAMES[:3] else own[:1] for name, own in night.items()}
+    assert group.judge(State(), others, final=False)[1].runs == 1
+    cleared = {name: [own[0], sample(0, 1000, hours=4)] for name, own in night.items()}
+    assert group.judge(State(), cleared, final=False)[1].kind == "ok"
+
+
+def test_every_case_below_half_is_seen_the_same_night():
+    group = group_of()
+    (night,) = nights_together(1, 0.2, 0.2, runs=5)
+    first = {name: own[:1] for name, own in night.items()}
+    assert group.is_far_below(first)
+    assert group.judge(State(), first, final=False)[1].kind == "suspect"
+    verdict = group.judge(State(), night)[1]
+    assert (verdict.kind, verdict.rule) == ("severe", "R4")
+    assert verdict.drop == pytest.approx(0.75, abs=0.1)
+    assert not group.is_far_below({**night, NAMES[0]: [sample(0, 600)]})
+    assert not group.is_far_below({name: night[name] for name in NAMES[:3]}), "half must say so"
+
+
+def test_a_case_that_is_slower_than_its_filesystem_says_more():
+    group = group_of()
+    alike = {name: [sample(0, 700)] for name in NAMES}
+    assert group.says_no_more(NAMES[0], alike)
+    assert not group.says_no_more(NAMES[0], {**alike, NAMES[0]: [sample(0, 350)]})
+    ratio = {**alike, NAMES[0]: [sample(0, 690, 0.6)]}
+    assert not group.says_no_more(NAMES[0], ratio), "its library is slow as well"
+
+
+def test_a_group_needs_cases_and_half_of_them_each_night():
+    assert group_of(names=NAMES[:3]).baseline is None
+    assert group_of(names=NAMES[:3]).judge(State(), {})[1].kind == "no_baseline"
+    group = group_of()
+    (night,) = nights_together(1, 0.2, 0.2, runs=5)
+    some = {name: night[name] for name in NAMES[:3]}
+    assert group.judge(State(), some)[1].kind == "no_baseline"
+    assert group.judge(State(), {**night, NAMES[0]: []})[1].kind == "severe", "one has failed"
 
 
 # What holds on any nights

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import cycle
 
 import pytest
 from cases import case, changed
@@ -37,7 +36,7 @@ from iowatch.night.gate import (
     night_of,
     problems_of,
 )
-from iowatch.references import ExpectedFailure
+from iowatch.references import ExpectedFailure, Reference
 from iowatch.run import Promise
 
 OTHER = changed(HDF5, backend="mpiio")
@@ -223,45 +222,161 @@ MONTH = [*well(nights=40), ran()]
 
 def test_usual_night_needs_no_note():
     night = tonight(*MONTH, blessed={CASE: BLESSED}, again="iowatch AGAIN")
-    assert (night.notes, night.merged) == ([], frozenset())
+    assert (night.notes, night.alarms) == ([], [])
 
 
-def common(low, healthy=(), filesystems=("fs3",), **changes):
-    """The last of two weeks in which these cases were slow, among others that were not.
+def together(parts, nights=1, reruns=0, spread=0.1, more=(), expected=()):
+    """Suspicious nights, with as many re-runs, in which these parts of HDF5's and of MPI-IO's
+    bandwidth were left: {case: parts}. None of them is slow enough for an alarm of its own."""
+    entry = replace(BLESSED, first=night_id(44), last=night_id(10), nights=34, spread=spread)
+    blessed, runs = {}, []
+    for one, (own, control) in parts.items():
+        alone = {"ratio": None, "ratio_spread": None} if one.backend == "mpiio" else {}
+        blessed[one] = replace(entry, **alone)
+        runs += [ran(one, ago) for ago in range(44, nights - 1, -1)]
+        is_low = {"kind": "suspect"} if own < 1 else {}
+        values = {"rate": own * USUAL, "control": control * USUAL, **is_low}
+        runs += [
+            ran(one, ago, 1 + 4.1 * number, **values)
+            for ago in range(nights - 1, -1, -1)
+            for number in range(1 + reruns if is_low else 1)
+        ]
+    runs = [run for run in runs if not any((run.case, run.time) == (m.case, m.time) for m in more)]
+    options = {"again": "iowatch AGAIN", "now": at(2), "expected": expected}
+    return tonight(*runs, *more, blessed=blessed, **options)
 
-    Without re-runs it takes so long; the alarm itself is two nights old.
-    """
-    cases = (*low, *healthy)
-    blessed = {one: replace(BLESSED, last=night_id(14), ratio=None) for one in cases}
-    runs = [ran(one, ago) for one in cases for ago in range(27, 13, -1)]
-    for one, name in zip(cases, cycle(filesystems), strict=False):
-        for ago in range(13, -1, -1):
-            told = {"rate": SLOW, **changes} if one in low else {}
-            runs.append((red if told else ran)(one, ago, filesystem=name, **told))
-    night = tonight(*runs, blessed=blessed)
-    return night, [note for note in night.notes if "the filesystem" in note]
+
+PAIRS = [changed(one, writers=writers) for one in CASES for writers in (48, 96)]
 
 
-def test_alarm_of_a_filesystem_is_one():
-    night, (note,) = common(CASES[:2], CASES[2:])
-    assert night.merged == frozenset(CASES[:2])
-    assert re.fullmatch(
-        r"fs3: 2 of 4 cases are slow, by 61% \(median\) since 2026-11-\d\d: the filesystem, not "
-        r"one of its I/O paths",
-        note,
+def test_filesystem_that_is_slow_tonight_is_one_suspicion_and_a_few_cases_tell():
+    night = together(dict.fromkeys(PAIRS, (0.6, 0.6)))
+    (alarm,) = night.alarms
+    assert alarm.sentence == (
+        "fs3: 8 of 8 cases are slow tonight; together they are 40% below their baselines; 5 of "
+        "them are run again to tell whether it lasts"
     )
-    assert night.why == note
-    assert common(CASES[:1], CASES[1:])[1] == [], "one slow case is its own alarm"
+    assert (alarm.kind, {row.case for row in alarm.rows}) == ("suspect", {*PAIRS})
+    assert (night.brief, night.why) == (
+        "Green: fs3 is slow tonight, 8 cases", f"suspect: {alarm.sentence}"
+    )  # fmt: skip
+    assert len(night.reruns) == 5
+    assert alarm.held == {*PAIRS} - {*night.reruns}
+    due = "5 cases are suspect, and re-runs are due from 2026-11-20 05:00 UTC: iowatch AGAIN"
+    assert night.notes == [due], "the others wait for what these five say"
+    much = together({**dict.fromkeys(PAIRS, (0.6, 0.6)), PAIRS[-1]: (0.2, 0.2)})
+    assert PAIRS[-1] in much.reruns, "it is slower than its filesystem"
+    (word,) = together(dict.fromkeys(PAIRS, (0.4, 0.4))).alarms
+    assert word.said.startswith("every one of its 8 cases is below 50% of its baseline tonight;")
+
+
+def test_filesystem_that_stays_slow_is_one_red_alarm():
+    night = together(dict.fromkeys(PAIRS, (0.7, 0.7)), 4, 4, spread=0.2)
+    (alarm,) = night.alarms
+    assert alarm.sentence == (
+        "fs3: 8 of 8 cases are slow tonight; together they have been 30% below their baselines "
+        "since 2026-11-17 (alarm of 2026-11-19): the filesystem, not one of its I/O paths"
+    )
+    assert night.is_red
+    assert not night.red
+    assert (night.brief, night.why) == ("Red: fs3 is slow, 8 cases", alarm.sentence)
+    fault = ExpectedFailure(re.compile(".*writers=(48|96)"), NIGHT, "ticket 4711")
+    known = together(dict.fromkeys(PAIRS, (0.7, 0.7)), 4, 4, spread=0.2, expected=[fault])
+    assert not known.is_red
+    assert known.alarms[0].sentence == f"{alarm.sentence} (expected until 2026-11-20: ticket 4711)"
+    severe = together(dict.fromkeys(PAIRS, (0.4, 0.4)), 1, 4)
+    assert [str(alarm.kind) for alarm in severe.alarms] == ["severe"]
+    assert severe.is_red
+
+
+def test_alarm_of_a_case_is_not_hidden_by_a_suspicion_of_its_filesystem():
+    before = [slow(PAIRS[0], ago, 1 + 4.1 * number) for ago in (3, 2, 1) for number in range(5)]
+    now = red(PAIRS[0], rate=SLOW, sentence=f"{PAIRS[0]}: has been slow for long")
+    night = together(dict.fromkeys(PAIRS, (0.6, 0.6)), more=[*before, now])
+    assert [(str(alarm.kind), alarm.merged) for alarm in night.alarms] == [("suspect", frozenset())]
+    assert "mpiio" in night.why, "the red case comes first"
+    assert night.is_red
+
+
+def test_one_slow_case_is_its_own_alarm():
+    night = together({**dict.fromkeys(PAIRS, (1, 1)), PAIRS[0]: (0.5, 0.5)}, 6, 4)
+    assert (night.alarms, night.merged) == ([], {})
+
+
+def test_library_that_is_slow_is_named_with_where_it_is():
+    at_fs2 = [changed(one, place="archer:fs2/cray") for one in PAIRS]
+    parts = {one: (0.6, 1) if one.backend == "hdf5" else (1, 1) for one in (*PAIRS, *at_fs2)}
+    night = together(parts, 3, 4)
+    (alarm,) = night.alarms
+    assert (alarm.what, len(alarm.rows)) == ("hdf5", 4)
+    assert alarm.said.startswith(
+        "4 of 4 cases are slow tonight; together they have been 40% below their usual ratios to "
+        "MPI-IO since 2026-11-18 (alarm of 2026-11-19): the library, not the filesystem; the "
+        "worst: hdf5 on fs2, 48 writers: the stable rate is 4620 of the expected 7700 MiB/s"
+    )
+    sizes = [changed(one, writers=writers) for one in CASES for writers in (48, 96, 144, 192)]
+    at_fs2 = [changed(one, place="archer:fs2/cray") for one in sizes]
+    parts = dict.fromkeys((*sizes, *at_fs2), (1, 1))
+    parts |= {one: (0.6, 1) for one in sizes if one.backend == "hdf5"}
+    (alarm,) = together(parts, 3, 4).alarms
+    assert alarm.what == "hdf5 on fs3"
+    assert ": the library's path there, not the filesystem; the worst: hdf5 on fs3" in alarm.said
+
+
+def test_nodes_on_which_every_case_is_slow():
+    def on(host, cases, **told):
+        return [ran(one, conditions={"hosts": f"n1 {host}"}, **told) for one in cases]
+
+    slow_there = on("n7", PAIRS[:2], kind="suspect", rate=SLOW)
+    (alarm,) = tonight(*slow_there, *on("n8", PAIRS[2:])).alarms
+    assert alarm.sentence == (
+        "node n7: the 2 cases that ran there are slow tonight, and none of the 6 that ran "
+        "elsewhere on the same filesystem: the node, not the filesystem"
+    )
+    assert (alarm.kind, alarm.merged) == ("suspect", frozenset())
+    assert tonight(*slow_there, *on("n7", PAIRS[2:])).alarms == [], "others were well there"
+    assert tonight(*slow_there).alarms == [], "nothing ran elsewhere"
+
+
+def test_slow_ost_and_the_cases_over_all_of_them():
+    osts = changed(MPIIO, "SlowOst")
+    metrics = {"total_max": 700, "ost_ratio": 0.3, "ost_0": 600, "ost_1": 200, "ost_2": 700}
+    bound = {"ost_ratio": Reference(1.0, -0.5, None)}
+    of_osts = red(osts, metrics=metrics, kind="defect", references=bound)
+    one = PAIRS[0]
+    night = tonight(of_osts, ran(PAIRS[1]), slow(one))
+    (alarm,) = night.alarms
+    assert alarm.sentence == (
+        "OSTs of fs3: slower than its peers: OST 1 (200 MiB/s, 0.31 of its peers); every case "
+        "that is slow writes to all OSTs (1)"
+    )
+    assert [row.case for row in alarm.rows] == [osts, one]
+
+
+def test_alarms_of_half_of_the_cases_are_one_without_a_chart():
+    def alarms(cases, healthy=(), **changes):
+        """The last of two weeks. Without re-runs an alarm takes so long; it is two nights old."""
+        entry = replace(BLESSED, last=night_id(14), ratio=None, ratio_spread=None)
+        runs = [ran(one, ago) for one in (*cases, *healthy) for ago in range(27, 13, -1)]
+        for one in (*cases, *healthy):
+            told = {"rate": SLOW, **changes} if one in cases else {}
+            runs += [(red if told else ran)(one, ago, **told) for ago in range(13, -1, -1)]
+        return tonight(*runs, blessed=dict.fromkeys((*cases, *healthy), entry))
+
+    night = alarms(CASES[:2], CASES[2:3])
+    (alarm,) = night.alarms
+    assert {*night.merged} == {*CASES[:2]}
+    assert re.fullmatch(
+        r"fs3: 2 of 3 cases are slow, 61% \(median\) below their baselines since 2026-11-\d\d: "
+        r"the filesystem, not one of its I/O paths",
+        alarm.sentence,
+    )
+    assert night.why == alarm.sentence
     partitions = [CASES[0], changed(CASES[0], place="archer:fs3-big/cray")]
-    assert common(partitions)[0].merged == frozenset(partitions)
-    assert common(partitions, filesystems=["fs3", "another"])[1] == []
-
-
-def test_row_that_is_red_for_another_reason_keeps_its_sentence():
-    assert common(CASES[:2])[0].merged == frozenset(CASES[:2])
-    assert common(CASES[:2], kind="defect")[0].merged == frozenset()
-    night, notes = common(CASES[:2], result="xfail")
-    assert (night.merged, len(notes)) == (frozenset(), 1)
+    assert {*alarms(partitions, filesystem="fs3").merged} == {*partitions}
+    assert alarms(CASES[:2], kind="defect").merged == {}, "it is red for another reason"
+    (known,) = alarms(CASES[:2], result="xfail").alarms
+    assert (known.is_red, known.label, known.merged) == (False, "regression (known)", frozenset())
 
 
 def test_suspects_and_when_they_are_due():

@@ -204,14 +204,14 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
     table = tmp_path / "past.csv"
     table.write_text(out)
     replayed = backtest.read(table)
-    assert [night.night for night in replayed[str(HDF5)]] == [0, 2, 8]
-    assert [night.night for night in replayed[str(mpiio)]] == [1, 2, 7]
+    assert [night.night for night in replayed[str(HDF5)].nights] == [0, 2, 8]
+    assert [night.night for night in replayed[str(mpiio)].nights] == [1, 2, 7]
 
     def measured(nights):
         return [runs for runs in nights.values() if samples_of(runs)]
 
     for one, nights in nights_by_case(read([file])).items():
-        for past, runs in zip(replayed[str(one)], measured(nights), strict=True):
+        for past, runs in zip(replayed[str(one)].nights, measured(nights), strict=True):
             expected = samples_of(runs)
             assert [sample.best for sample in past.samples] == [sample.best for sample in expected]
             assert [sample.finish_fraction for sample in past.samples] == [
@@ -220,7 +220,7 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
             assert [sample.ratio for sample in past.samples] == pytest.approx(
                 [sample.ratio for sample in expected]
             )
-    assert len(replayed[str(HDF5)][0].samples) == 2
+    assert len(replayed[str(HDF5)].nights[0].samples) == 2
     only = iowatch("history", "--csv", "--db", file, "--case", "=mpiio/")[1]
     assert [line.split(",")[1] for line in only.splitlines()[1:]] == ["0", "1", "6"]
 

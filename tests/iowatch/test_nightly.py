@@ -26,6 +26,7 @@ from iowatch import bless
 from iowatch.cli import app
 from iowatch.files import UserError, counted
 from iowatch.night import nightly, notices
+from iowatch.night.alarms import Alarm
 from iowatch.night.gate import Night, night_of
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
 from iowatch.night.notices import NotSent, Outbox
@@ -34,6 +35,7 @@ from iowatch.night.session import Interrupted, Session, ignore_signals, interrup
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import SWEEPS, Filesystem, Site
 from iowatch.tables import as_text, in_brief, show_night
+from iowatch.verdict import Kind
 
 HERE = Path(__file__).parent
 NOW = datetime.now(UTC)
@@ -846,10 +848,16 @@ def test_columns_never_run_together_and_sentences_are_one_line():
 
 
 def test_one_alarm_takes_the_place_of_many_sentences():
-    note = "fs3: 1 of 2 cases are slow"
-    text = as_text(red_night(merged=frozenset({HDF5}), notes=[note], problems=["[red]no[/red]"]))
+    night = red_night(problems=["[red]no[/red]"])
+    said, rows, merged = "1 of 2 cases are [b]slow[/b]", night.red, frozenset({HDF5})
+    alarm = Alarm("fs3", Kind.REGRESSION, said, rows, merged)
+    text = as_text(replace(night, alarms=[alarm]))
     assert "ratio is 0.1" not in text
-    assert f"\nnote: {note}\n" in text
+    assert f"\nregression: fs3: {said}\n    hdf5 on tmpfs: regression\n" in text, text
+    assert "1 with a red verdict, 1 red alarm of several cases, 1 problem" in text
+    assert in_brief(replace(night, alarms=[alarm])).startswith("red, fs3 is slow, 1 of 2 cases")
+    known = replace(alarm, known="expected until then")
+    assert "regression (known): fs3: " in as_text(replace(night, alarms=[known]))
     assert " regression\n" in text
     assert "\nproblem: [red]no[/red]\n" in text, "no markup"
     assert text.replace("\n", "").isprintable()

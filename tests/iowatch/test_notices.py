@@ -84,5 +84,5 @@ def test_long_message_is_cut_off_between_lines_and_says_so(monkeypatch):
         notices.hook(server.url).send(notices.Notice("title", "", lines))
     (text,) = (document["text"] for document in server.got)
     assert text.startswith("title\n  0 xxx")
-    assert text.endswith("x\n... and 61 more line(s)")
+    assert text.endswith("x\n... and 61 lines more")
     assert text.count("\n") == 40

@@ -122,13 +122,21 @@ def test_filesystem_without_stripes_lies_beside_any():
     assert own(figure(10), [plain]) == [], "another library"
 
 
+def test_a_layout_is_none_of_the_stripes_that_a_row_states():
+    default = run(stripe_count=None, stripe_size=None, layout="default")
+    assert own(figure(5), [default]) == []
+    (series,) = own(figure(18), [default])
+    assert series.shared == "fs3, gnu, MPI-IO, default layout, 128x128x128"
+
+
 def test_labels_say_what_tells_own_series_apart():
     runs = [
-        run(place=f"archer:{partition}/gnu", backend=backend, stripe_size=size)
-        for partition, backend, size in (
-            ("fs2", "hdf5", 1),
-            ("fs3", "hdf5", 1),
-            ("fs3", "mpiio", 4),
+        run(place=f"archer:{partition}/gnu", backend=backend, stripe_size=size, pool=pool)
+        for partition, backend, size, pool in (
+            ("fs2", "hdf5", 1, None),
+            ("fs3", "hdf5", 1, None),
+            ("fs3", "mpiio", 4, None),
+            ("fs3", "mpiio", 4, "flash"),
         )
     ]
     series = own(figure(18), runs)
@@ -136,6 +144,7 @@ def test_labels_say_what_tells_own_series_apart():
         "archer: fs2, HDF5, stripe size 1 MiB",
         "archer: fs3, HDF5, stripe size 1 MiB",
         "archer: fs3, MPI-IO, stripe size 4 MiB",
+        "archer: fs3, MPI-IO, stripe size 4 MiB, pool flash",
     ]
     assert {one.shared for one in series} == {"gnu, all stripes, 128x128x128"}
 

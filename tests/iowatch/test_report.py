@@ -22,11 +22,13 @@ from typer.testing import CliRunner
 from iowatch import history
 from iowatch.cli import app
 from iowatch.files import UserError
+from iowatch.night.alarms import Alarm
 from iowatch.night.comparison import comparisons
 from iowatch.references import ExpectedFailure
 from iowatch.report import html, junit, markdown, write, write_page
 from iowatch.run import night_id
 from iowatch.tables import as_text
+from iowatch.verdict import Kind
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 
@@ -50,6 +52,33 @@ def test_junit_fails_what_is_red():
     (skipped,) = suite.findall("testcase/skipped")
     told = "regression, expected until 2026-11-20: ticket 4711"
     assert (skipped.get("message"), len(suite.findall("testcase/failure"))) == (told, 0)
+
+
+def test_alarm_of_several_cases_comes_first_with_the_cases_under_it():
+    rows = [red(), red(MPIIO), ran(FS2)]
+    night = tonight(*well(), *well(MPIIO), *well(FS2), *rows)
+    said = "2 of 2 cases are slow"
+    alarm = Alarm("fs3", Kind.REGRESSION, said, night.red, frozenset({HDF5, MPIIO}))
+    night = replace(night, alarms=[alarm])
+    suite = ET.fromstring(junit(night))
+    (failure,) = suite.findall("testcase/failure")
+    assert failure.get("message") == f"fs3: {said}"
+    assert len(failure.text.splitlines()) == 2
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "1")
+    skipped = {test.get("message") for test in suite.findall("testcase/skipped")}
+    assert skipped == {"regression, see fs3"}
+    text = markdown(night)
+    lines = text.splitlines()
+    assert lines[0] == "# iowatch archer 2026-11-20: Red: fs3 is slow, 2 of 3 cases"
+    assert lines[2] == f"fs3: {said}"
+    place = lines.index(f"**regression**: fs3: {said}")
+    assert lines[place + 2 : place + 4] == [
+        "- hdf5 on fs3: regression, 0% below what is expected",
+        "- mpiio on fs3: regression, 0% below what is expected",
+    ]
+    page = html(night)
+    assert page.count(f"fs3: {said}") == 2, "as the reason, and above its cases"
+    assert '<li><a href="#case-1">hdf5 on fs3: regression, ' in page
 
 
 def test_markdown_is_short_and_has_no_markup_of_others():

@@ -25,13 +25,13 @@ PUBLISHED = ROOT / "reference_values" / "published"
 
 #: Cases of the two sweeps; the versions of libraries are one in each partition.
 CASES = {
-    "archer": (36, 1752), "cirrus": (11, 386), "cosma5": (8, 65), "cosma6": (10, 566),
-    "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (25, 112), "ulysses": (8, 122),
-    "archer2": (60, 1160), "slurm": (21, 173), "local": (38, 154), "cephfs": (0, 0),
+    "archer": (39, 1761), "cirrus": (12, 389), "cosma5": (8, 65), "cosma6": (11, 569),
+    "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (26, 115), "ulysses": (9, 125),
+    "archer2": (65, 1175), "slurm": (22, 174), "local": (38, 154), "cephfs": (16, 77),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
-SMALL = ("rdf-dac", "jasmin", "slurm", "local")
+SMALL = ("rdf-dac", "jasmin", "slurm", "cephfs", "local")
 
 COUNTS = (NODES, WRITERS_PER_NODE)
 

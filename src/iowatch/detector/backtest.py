@@ -2,7 +2,8 @@
 
 The first nights of every case are blessed without asking. An alarm that has gone leaves the
 baseline as it is; otherwise as many nights after it are blessed anew, as a site would that found
-the cause, or accepts the change. Nights in between have the verdict no_baseline.
+the cause, or accepts the change. Nights in between have the verdict no_baseline. If the table says
+what filesystem each case is on, each filesystem is replayed as well, like one more case.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from iowatch.detector.baseline import Baseline, Sample, estimate
+from iowatch.detector.common import Common, Group, Runs
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import UserError, counted
-from iowatch.verdict import Kind
+from iowatch.verdict import Kind, Verdict
 
 
 def _name(text: str) -> str:
@@ -46,6 +48,7 @@ def _time(text: str) -> datetime:
 
 
 Column = Callable[[str], Any]  # what a cell says; ValueError
+FILESYSTEM = "filesystem"  # the column that says which one a case is on
 
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
 NIGHTS: Mapping[str, Column] = {
@@ -55,11 +58,13 @@ NIGHTS: Mapping[str, Column] = {
     "max_mib_s": _number,
     "control_max_mib_s": _number,  # MPI-IO's in the same job
     "finish_fraction": _number,
+    FILESYSTEM: _name,
 }
 #: A table of runs, as published of "A Year in the Life of a Parallel File System": the runs of one
-#: day are that day's re-runs, and every other column is a part of the case's name.
+#: day are that day's re-runs, and every other column is a part of the case's name; those up to
+#: `filesystem` are the name of that.
 RUNS: Mapping[str, Column] = {"start_utc": _time, "mib_s": _number}
-OPTIONAL = ("control_max_mib_s", "finish_fraction")
+OPTIONAL = ("control_max_mib_s", "finish_fraction", FILESYSTEM)
 _BANDWIDTH = (1e-9, 1e15)
 BOUNDS = {
     "run": (0, 1000),
@@ -76,7 +81,7 @@ _EPOCH = datetime(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class JudgedNight:
-    """The verdict on one case-night."""
+    """The verdict on one case-night, or on that of a filesystem."""
 
     case: str
     night: int | str
@@ -95,6 +100,7 @@ class JudgedNight:
 class Backtest:
     """All verdicts, and what they amount to. Nights with no_baseline are not judged."""
 
+    what: str = "case"  # that each is a verdict on
     rows: list[JudgedNight] = field(default_factory=list)
     cases: int = 0
     short: int = 0  # cases with too few nights to bless
@@ -112,87 +118,168 @@ class Backtest:
     def summary(self) -> str:
         nights = max(self.judged, 1)
         text = (
-            f"{counted(self.cases, 'case')}, {counted(self.judged, 'night')} judged:"
+            f"{counted(self.cases, self.what)}, {counted(self.judged, 'night')} judged:"
             f" {counted(self.alarms, 'alarm')}"
             f" ({1000 * self.alarms / nights:.2f} per 1000), {self.persisted} persisted,"
             f" {self.transients} transient ({1000 * self.transients / nights:.2f} per 1000);"
             f" {counted(self.severe, 'severe night')}; {counted(self.runs, 'run')} used"
             f" ({self.runs / nights:.2f} a night)"
         )
-        return text + (f"; {counted(self.short, 'case')} with too few nights" if self.short else "")
+        return text + (
+            f"; {counted(self.short, self.what)} with too few nights" if self.short else ""
+        )
+
+
+#: The runs of a night: of a case, or of several by case.
+R = TypeVar("R")
+R_contra = TypeVar("R_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PastNight:
+class PastNight(Generic[R]):
     """A night of the table: its name there and its runs."""
 
     night: int | str
-    samples: list[Sample]
+    samples: R
 
 
-def backtest(path: Path, bless_nights: int = 30, settings: Settings = NORMAL) -> Backtest:
-    """Replay the table; UserError if it, or the number of nights to bless, will not do."""
+class Judge(Protocol[R_contra]):
+    """What judges a case, or cases that share something, after it was blessed."""
+
+    baseline: Baseline | None
+
+    def judge(self, state: State, night: R_contra, /) -> tuple[State, Verdict]: ...
+
+    def value(self, night: R_contra, /) -> float:
+        """Its first run relative to the baseline, as a logarithm."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The nights of a case, and the filesystem that it is on, if the table says so."""
+
+    nights: list[PastNight[list[Sample]]] = field(default_factory=list)
+    filesystem: str = ""
+
+
+def backtest(
+    path: Path, bless_nights: int = 30, settings: Settings = NORMAL
+) -> tuple[Backtest, Backtest]:
+    """Replay the table, by case and by filesystem; UserError if it, or the number of nights to
+    bless, will not do."""
     if bless_nights < settings.min_nights:
         raise UserError(
             f"{bless_nights} nights to bless: a baseline needs at least {settings.min_nights}"
         )
-    result = Backtest()
-    for case, nights in read(path).items():
-        replay(case, nights, bless_nights, settings, result)
-    return result
+    series = read(path)
+    result, whole = Backtest(), Backtest("filesystem")
+    for case, own in series.items():
+        replay(case, own.nights, bless_nights, bless_case(settings), result)
+    for name, nights in filesystems(series, settings).items():
+        replay(name, nights, bless_nights, bless_filesystem(settings), whole)
+    return result, whole
+
+
+def bless_case(settings: Settings) -> Callable[[list[list[Sample]]], Judge[list[Sample]]]:
+    def bless(nights: list[list[Sample]]) -> Judge[list[Sample]]:
+        return Detector(estimate(nights, settings) if nights else None, settings)
+
+    return bless
+
+
+def bless_filesystem(settings: Settings) -> Callable[[list[Runs]], Judge[Runs]]:
+    def bless(nights: list[Runs]) -> Judge[Runs]:
+        cases: dict[str, list[Sequence[Sample]]] = {}
+        for runs in nights:
+            for case, own in runs.items():
+                cases.setdefault(case, []).append(own)
+        enough = {case: own for case, own in cases.items() if len(own) >= settings.min_nights}
+        baselines = {case: estimate(own, settings) for case, own in enough.items()}
+        return Group(Common.FILESYSTEM, baselines, nights, settings)
+
+    return bless
+
+
+def filesystems(
+    series: Mapping[str, Series], settings: Settings = NORMAL
+) -> dict[str, list[PastNight[Runs]]]:
+    """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
+    run."""
+    members: dict[str, dict[str, Series]] = {}
+    for case, own in series.items():
+        if own.filesystem:
+            members.setdefault(own.filesystem, {})[case] = own
+    found: dict[str, list[PastNight[Runs]]] = {}
+    for name, cases in members.items():
+        nights: dict[Any, dict[str, list[Sample]]] = {}
+        for case, own in cases.items():
+            for past in own.nights:
+                nights.setdefault(past.night, {})[case] = past.samples
+        if len(cases) >= settings.common_cases:
+            least = max(settings.common_cases, len(cases) / 2)
+            found[name] = [
+                PastNight(night, nights[night]) for night in sorted(nights)
+                if len(nights[night]) >= least
+            ]  # fmt: skip
+    return found
 
 
 def replay(
-    case: str, nights: Sequence[PastNight], bless_nights: int, settings: Settings, result: Backtest
+    name: str,
+    nights: Sequence[PastNight[R]],
+    bless_nights: int,
+    bless: Callable[[list[R]], Judge[R]],
+    result: Backtest,
 ) -> None:
-    """Add the verdicts on one case to the result."""
+    """Add the verdicts on one case, or on one filesystem, to the result."""
     result.cases += 1
     result.short += len(nights) < bless_nights
-    detector, state = Detector(None, settings), State()
-    blessing: list[list[Sample]] | None = []  # collected for the next bless; None: there is no need
+    judge, state = bless([]), State()
+    blessing: list[R] | None = []  # collected for the next bless; None: there is no need
     for index, past in enumerate(nights):
         if blessing is not None and len(blessing) == bless_nights:
-            detector, state = Detector(estimate(blessing, settings), settings), State()
+            judge, state = bless(blessing), State()
             blessing = None
         open_alarm = state.alarm is not None
-        state, verdict = detector.judge(state, past.samples)
-        if detector.baseline and not open_alarm:
+        state, verdict = judge.judge(state, past.samples)
+        if judge.baseline and not open_alarm:
             result.judged += 1
             result.runs += verdict.runs
             result.severe += verdict.kind is Kind.SEVERE
         if blessing is not None:
             blessing.append(past.samples)
         if state.alarm and not open_alarm:
-            baseline, later = detector.baseline, nights[index + 1 :]
             result.alarms += 1
-            if baseline is None or verdict.kind is Kind.DEFECT or persists(baseline, later):
+            if not judge.baseline or verdict.kind is Kind.DEFECT:
                 result.persisted += 1  # a defect has never been well
-            blessing = [] if baseline else blessing
-        elif verdict.kind is Kind.TRANSIENT and detector.baseline:
+            else:
+                result.persisted += persists(judge, nights[index + 1 :])
+            blessing = [] if judge.baseline else blessing
+        elif verdict.kind is Kind.TRANSIENT and judge.baseline:
             blessing = None
         row = JudgedNight(
-            case, past.night, str(verdict.kind), verdict.rule, verdict.runs, verdict.drop
+            name, past.night, str(verdict.kind), verdict.rule, verdict.runs, verdict.drop
         )
         if state.alarm and open_alarm:  # an alarm is told once
-            row = JudgedNight(case, past.night, str(Kind.NO_BASELINE), None, verdict.runs, None)
+            row = JudgedNight(name, past.night, str(Kind.NO_BASELINE), None, verdict.runs, None)
         if row.verdict != Kind.NO_BASELINE or index >= bless_nights:
             result.rows.append(row)
 
 
-def persists(baseline: Baseline, later: Sequence[PastNight]) -> bool:
+def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
     """Is the case of an alarm still slow two weeks later?"""
     week = later[PERSISTED_AFTER - 4 : PERSISTED_AFTER + 3] or later[-7:]
-    values = [math.log(night.samples[0].best) for night in week]
-    return bool(values) and median(values) < baseline.m + math.log(1 - PERSISTED_DROP)
+    values = [judge.value(night.samples) for night in week]
+    return bool(values) and median(values) < math.log(1 - PERSISTED_DROP)
 
 
-def read(path: Path) -> dict[str, list[PastNight]]:
+def read(path: Path) -> dict[str, Series]:
     """The nights of every case in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     rows = (_from_runs if "start_utc" in header else _from_nights)(path, header, lines)
-    nights: dict[str, list[PastNight]] = {}
-    for case, night, run, time, best, control, finish in rows:
-        past = nights.setdefault(case, [])
+    series: dict[str, Series] = {}
+    for case, night, run, time, best, control, finish, filesystem in rows:
+        past = series.setdefault(case, Series([], filesystem)).nights
         if run == 0:
             past.append(PastNight(night, []))
         elif not past or past[-1].night != night:
@@ -200,11 +287,11 @@ def read(path: Path) -> dict[str, list[PastNight]]:
         if time is None:  # gaps between nights do not matter
             time = _EPOCH + timedelta(days=len(past), hours=4 * run)
         past[-1].samples.append(Sample(time, best, best / control if control else None, finish))
-    return nights
+    return series
 
 
-#: Case, night, run, time, bandwidth, its control's, and finish_fraction.
-Row = tuple[str, Any, int, datetime | None, float, float | None, float | None]
+#: Case, night, run, time, bandwidth, its control's, finish_fraction, and filesystem.
+Row = tuple[str, Any, int, datetime | None, float, float | None, float | None, str]
 Lines = Sequence[tuple[int, dict[str, str]]]  # the number of each line, and its cells
 
 
@@ -237,9 +324,9 @@ def _from_nights(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Ro
             case, night, run = key
             raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
         rows[key] = [values[name] for name in list(NIGHTS)[3:]]
-    for key, (best, control, finish) in sorted(rows.items(), key=lambda item: item[0]):
+    for key, (best, control, finish, where) in sorted(rows.items(), key=lambda item: item[0]):
         if best is not None:  # else the job has failed
-            yield (*key, None, best, control, finish)
+            yield (*key, None, best, control, finish, where or "")
 
 
 def _from_runs(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]:
@@ -247,14 +334,16 @@ def _from_runs(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]
     measured = []
     for values, (_, cells) in zip(_typed(path, header, lines, RUNS), lines, strict=True):
         case = "/".join(cells[name] for name in parts if cells[name]) if parts else "case"
+        to = parts.index(FILESYSTEM) + 1 if FILESYSTEM in parts else 0
+        where = "/".join(cells[name] for name in parts[:to])
         if values["mib_s"] is not None:
-            measured.append((case, values["start_utc"], values["mib_s"]))
+            measured.append((case, values["start_utc"], values["mib_s"], where))
     before, run = None, 0
-    for case, time, best in sorted(measured, key=lambda row: row[:2]):
+    for case, time, best, where in sorted(measured, key=lambda row: row[:2]):
         night = f"{time:%Y-%m-%d}"
         run = run + 1 if before == (case, night) else 0
         before = case, night
-        yield case, night, run, time, best, None, None
+        yield case, night, run, time, best, None, None, where
 
 
 def _typed(
@@ -271,7 +360,7 @@ def _typed(
             text = cells.get(name, "").strip()
             if text not in ("", "nan", "NaN"):
                 values[name] = _cell(path, number, name, column, text)
-            elif column is _number:
+            elif column is _number or name in OPTIONAL:
                 values[name] = None
             else:
                 raise UserError(f"{path}, line {number}: {name} is empty")

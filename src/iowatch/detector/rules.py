@@ -190,6 +190,10 @@ class Detector:
             return State(nights=after.nights, suspicious=after.suspicious, alarm=alarm), alarm
         return after, self._no_alarm(after, tonight, time)
 
+    def value(self, night: Sequence[Sample]) -> float:
+        """The bandwidth of the night's first run relative to the baseline, as a logarithm."""
+        return self._speed.value(night[0].best) if self._speed else 0.0
+
     def drift(self, state: State) -> float | None:
         """How near the nights so far are to an alarm on bandwidth or ratio: 0 to 1, an alarm."""
         if not self.baseline:

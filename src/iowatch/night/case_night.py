@@ -250,6 +250,14 @@ class CaseNight:
         return 1 - self.rate / self.expected.value
 
     @property
+    def in_brief(self) -> str:
+        """`hdf5 on fs3, stripes -1: regression, 34 % below what is expected`."""
+        if self.drop is None:
+            return f"{self.name}: {self.label}"
+        side = "below" if self.drop >= 0 else "above"
+        return f"{self.name}: {self.label}, {abs(self.drop):.0%} {side} what is expected"
+
+    @property
     def phases(self) -> list[Phase]:
         """Each phase with its seconds tonight and usually, in the order of time."""
         return [

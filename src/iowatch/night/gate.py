@@ -14,14 +14,14 @@ from typing import Any
 from iowatch.bless import Blessed, settings_hash
 from iowatch.case import Case, short_names
 from iowatch.checks import DRIFT
-from iowatch.detector.filesystem import common_mode
 from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError, counted
 from iowatch.history import reason, tests_of
+from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight, fastest
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import NOTE, Promise, Run, by_case, day_of, night_id, nights_of
-from iowatch.verdict import Kind, Verdict
+from iowatch.verdict import Kind
 
 NAMED = 12  # cases that a sentence names at most
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
@@ -37,7 +37,7 @@ class Night:
     cases: Sequence[CaseNight] = ()
     problems: Sequence[str] = ()  # with the night as a whole: they make it red
     notes: Sequence[str] = ()  # to be known, but not wrong
-    merged: frozenset[Case] = frozenset()  # a note says it for all of these
+    alarms: Sequence[Alarm] = ()  # on what is slow as a whole, the worst first
     is_gated: bool = True  # whoever ran the night has said its problems; else the record speaks
     signal: int = 0  # that ended it early
     page: Path | None = None  # its report
@@ -66,7 +66,33 @@ class Night:
 
     @property
     def is_red(self) -> bool:
-        return bool(self.problems or self.red)
+        return bool(self.problems or self.red or self.red_alarms)
+
+    @property
+    def red_alarms(self) -> list[Alarm]:
+        return [alarm for alarm in self.alarms if alarm.is_red]
+
+    @property
+    def merged(self) -> Mapping[Case, Alarm]:
+        """The red cases of which an alarm says why."""
+        return {case: alarm for alarm in self.alarms for case in alarm.merged}
+
+    @property
+    def slow(self) -> str:
+        """What is slow as a whole, in a few words; empty: nothing is."""
+        lasting = [alarm.what for alarm in self.red_alarms]
+        names = lasting or [alarm.what for alarm in self.alarms if alarm.kind is Kind.SUSPECT]
+        if not names:
+            return ""
+        verb = "is" if len(names) == 1 else "are"
+        return f"{' and '.join(names)} {verb} slow{'' if lasting else ' tonight'}"
+
+    @property
+    def reruns(self) -> Mapping[Case, datetime]:
+        """When cases are to be run again."""
+        held = {case for alarm in self.alarms for case in alarm.held}
+        own = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
+        return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | own
 
     @property
     def worst_first(self) -> list[CaseNight]:
@@ -79,17 +105,18 @@ class Night:
         every, problems = counted(len(self.cases), "case"), len(self.problems)
         count = f"{red} of {every}" if red else every
         of_night = f", {counted(problems, 'problem')} with the night" if problems else ""
+        slow = f"{self.slow}, " if self.slow else ""
         well = "Green" if self.is_gated else "Green, as far as it is on record"
-        return f"{'Red' if self.is_red else well}: {count}{of_night}"
+        return f"{'Red' if self.is_red else well}: {slow}{count}{of_night}"
 
     @property
     def why(self) -> str:
         """The sentence that comes first."""
-        if self.merged and self.notes:
-            return self.notes[0]
         rows = self.worst_first
-        worst = [*(row.sentence for row in rows if row.is_red), *self.problems]
-        loud = [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
+        worst = [alarm.sentence for alarm in self.red_alarms]
+        worst += [*(row.sentence for row in rows if row.is_red), *self.problems]
+        loud = [f"{alarm.label}: {alarm.sentence}" for alarm in self.alarms]
+        loud += [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
         well = "Every case is as it should be."
         if not self.is_gated:
             well = "Every case on record is as it should be; what never ran is not on record."
@@ -132,10 +159,9 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         _case_night(case, names[case], night, nights, known) for case, nights in tonight.items()
     ]
     cases.sort(key=lambda row: row.case.order)
-    merged, common = _merge(cases, now)
+    found = Night(system, night, cases, alarms=alarms_of(cases, known.expected, now))
     notes = [
-        *common,
-        *(_reruns(cases, now, known.rerun_command) if known.rerun_command else ()),
+        *(_reruns(found, now, known.rerun_command) if known.rerun_command else ()),
         *_noisy(cases),
         *_baselines(cases),
         *_well(cases, known.expected),
@@ -144,7 +170,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_future((run for run in runs if run.night != night), now),
     ]
     problems = list(_lost_nights(cases, known.archived))
-    return Night(system, night, cases, problems, notes, merged)
+    return replace(found, problems=problems, notes=notes)
 
 
 def _case_night(
@@ -255,35 +281,17 @@ def shown(cases: Iterable[Case | str]) -> str:
 # Notes
 
 
-def _merge(cases: Sequence[CaseNight], now: datetime) -> tuple[frozenset[Case], list[str]]:
-    """The cases that share one alarm, of their filesystem, and its sentence."""
-    filesystems: dict[str, dict[str, CaseNight]] = {}
-    for row in cases:
-        if any(run.is_measured for run in row.runs):
-            filesystems.setdefault(row.last.filesystem, {})[str(row.case)] = row
-    merged, sentences = set(), []
-    for name, rows in sorted(filesystems.items()):
-        verdicts = {text: _verdict(row) for text, row in rows.items()}
-        if alarm := common_mode(verdicts, now):
-            sentences.append(f"{name}: {alarm.sentence}")
-            slow = (rows[text] for text in alarm.cases)
-            merged |= {row.case for row in slow if row.is_red and row.kind is _verdict(row).kind}
-    return frozenset(merged), sentences
-
-
-def _verdict(row: CaseNight) -> Verdict:
-    """The detector's: of a case that is well it need not be asked."""
-    past = row.past if row.is_red or row.known else None
-    return past.verdict if past else Verdict(row.kind, row.said)
-
-
-def _reruns(cases: Sequence[CaseNight], now: datetime, again: str) -> Iterator[str]:
-    suspects = [case for case in cases if case.is_suspect]
-    times = sorted(case.rerun_at for case in suspects if case.rerun_at)
-    if times:
-        when = "now" if times[0] <= now else f"from {times[0]:%Y-%m-%d %H:%M} UTC"
-        yield f"{counted(len(times), 'case', 'are')} suspect, and re-runs are due {when}: {again}"
-    if rest := len(suspects) - len(times):
+def _reruns(night: Night, now: datetime, again: str) -> Iterator[str]:
+    suspects = {row.case for row in night.cases if row.is_suspect}
+    if due := night.reruns:
+        first = min(due.values())
+        when = "now" if first <= now else f"from {first:%Y-%m-%d %H:%M} UTC"
+        own = len(suspects & {*due})
+        more = len(due) - own
+        also = f", and {more} more tell of what they share" if more else ""
+        yield f"{counted(own, 'case', 'are')} suspect{also}, and re-runs are due {when}: {again}"
+    waiting = {case for alarm in night.alarms if alarm.due for case in alarm.held}
+    if rest := len(suspects - {*due} - waiting):
         yield f"{counted(rest, 'case', 'are')} suspect, and will not run again tonight"
 
 

@@ -233,12 +233,11 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Par
             f"{wanted.system}: no re-run is due: the last night, {night}, ended on "
             f"{last:%Y-%m-%d %H:%M} UTC, more than {OVER.days} days ago"
         )
-    cases = night_of(site.system, night, runs, known, now).cases if night else ()
-    suspects = [case for case in cases if case.case in asked and case.rerun_at]
-    due = [case for case in suspects if case.rerun_at and case.rerun_at <= now]
+    found = night_of(site.system, night, runs, known, now) if night else Night(site.system, night)
+    times = {case: at for case, at in found.reruns.items() if case in asked}
+    due = [row for row in found.cases if row.case in times and times[row.case] <= now]
     if not due:
-        times = sorted(case.rerun_at for case in suspects if case.rerun_at)
-        next_ = f": the next from {times[0]:%Y-%m-%d %H:%M} UTC" if times else ""
+        next_ = f": the next from {min(times.values()):%Y-%m-%d %H:%M} UTC" if times else ""
         raise NothingDue(f"{wanted.system}: no re-run is due{next_}")
     return night, list(_again(due))
 

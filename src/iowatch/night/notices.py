@@ -16,7 +16,7 @@ from email.message import EmailMessage
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from iowatch.files import UserError, one_line
+from iowatch.files import UserError, counted, one_line
 
 TIMEOUT_S = 60
 WEBHOOK_TIMEOUT_S = 15
@@ -116,7 +116,7 @@ class Hook:
         text, kept = "", 0
         for line in lines:
             if len(text) + len(line) > LONGEST:
-                text += f"... and {len(lines) - kept} more line(s)"
+                text += f"... and {counted(len(lines) - kept, 'line')} more"
                 break
             text, kept = text + line, kept + 1
         # In a message, <...> and &...; are markup. All chats know these three.

@@ -171,8 +171,11 @@ def _is_alike(case: Case, row: Row) -> bool:
         "local_size": format_size(case.local_size),
         "instances": case.instances or 1,
     }
-    if case.stripe_count is not None:
-        stated |= {"stripe_count": case.stripe_count, "stripe_size_mib": case.stripe_size}
+    if case.stripes:  # a layout is none of the papers' stripes
+        stated |= {
+            "stripe_count": case.layout or case.stripe_count,
+            "stripe_size_mib": case.layout or case.stripe_size,
+        }
     if case.check.name not in KINDS_OF_TABLES or case.way:
         return False
     return all(row[name] in (None, value) for name, value in stated.items())
@@ -181,12 +184,14 @@ def _is_alike(case: Case, row: Row) -> bool:
 def _parts(case: Case) -> tuple[str, ...]:
     """What may tell the series of a system apart."""
     is_striped = case.stripe_count is not None
+    unstriped = case.stripes or "not striped"
     return (
         case.partition,
         case.environ,
         NAMES.get(case.backend, case.backend),
-        _stripes(case.stripe_count) if is_striped else "not striped",
+        _stripes(case.stripe_count) if is_striped else unstriped,
         f"stripe size {case.stripe_size} MiB" if is_striped else "",
+        f"pool {case.pool}" if case.pool else "",
         _instances(case.instances) if case.instances else "",
         format_size(case.local_size),
     )

@@ -1,0 +1,226 @@
+"""What cases have in common, a filesystem or a library, judged like one case.
+
+    group, state = Group(Common.FILESYSTEM, baselines, blessed), State()
+    for runs in nights:
+        state, verdict = group.judge(state, runs)
+
+Each case says which part of its own baseline it reached, and the group's value is what two thirds
+of these parts do not exceed: a few cases that are slow for reasons of their own leave it as it is.
+Quiet cases weigh more. This value has a baseline of its own, for cases share some of their
+contention, but not all, and so it varies less than any of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from statistics import median
+
+from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, estimate
+from iowatch.detector.rules import R1, R2, R3, R4, Detector, State
+from iowatch.detector.settings import NORMAL, Settings
+from iowatch.verdict import EXCUSABLE, Kind, Verdict
+
+Runs = Mapping[str, Sequence[Sample]]  # of one night: by case, each in the order of time
+
+
+class Common(Enum):
+    """What cases may share, and so which of their figures tell of it."""
+
+    FILESYSTEM = auto()  # the bandwidth, but not what a library alone has lost
+    LIBRARY = auto()  # the ratio to MPI-IO in the same job
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Of the alarms of single cases that tell of it."""
+        return (R1, R4) if self is Common.FILESYSTEM else (R2, R3)
+
+    def spread(self, baseline: Baseline) -> float | None:
+        """Of a case's figure; None: it has none."""
+        return baseline.s if self is Common.FILESYSTEM else baseline.s_r
+
+    def part(self, baseline: Baseline, run: Sample) -> float | None:
+        """The logarithm of the part of its baseline that a run has reached; None: it cannot say."""
+        ratio = None
+        if baseline.m_r is not None and run.ratio is not None:
+            ratio = math.log(run.ratio) - baseline.m_r
+        if self is Common.LIBRARY:
+            return ratio
+        return math.log(run.best) - baseline.m - min(ratio or 0.0, 0.0)
+
+
+class Group:
+    """The rules for cases that share something. It remembers nothing: that is the State.
+
+    `blessed` are the nights that its own spread comes from; if they are too few, the group is taken
+    to vary as much as if all its cases were one. Cases without the figure in question are left out.
+    """
+
+    def __init__(
+        self,
+        common: Common,
+        baselines: Mapping[str, Baseline],
+        blessed: Iterable[Runs],
+        settings: Settings = NORMAL,
+    ) -> None:
+        self.common = common
+        self.settings = settings
+        spreads = {name: common.spread(baseline) for name, baseline in baselines.items()}
+        self._spreads = {name: spread for name, spread in spreads.items() if spread is not None}
+        self._baselines = baselines
+        weights = {name: 1 / spread for name, spread in self._spreads.items()}
+        most = settings.common_weight * median(weights.values()) if weights else 0.0
+        self._weights = {name: min(weight, most) for name, weight in weights.items()}
+        #: The cases that are run again if the group is suspicious: the quietest, whatever tonight's
+        #: values are, since the slowest of many are mostly those that were unlucky.
+        self.panel = sorted(self._spreads, key=lambda name: (self._spreads[name], name))
+        self.panel = self.panel[: settings.common_panel]
+        self.baseline: Baseline | None = None
+        if len(self._spreads) < settings.common_cases:
+            return
+        if common is Common.LIBRARY:
+            settings = replace(settings, slow_limit=settings.ratio_limit)
+        nights = [runs for runs in blessed if self._is_measured(runs)]
+        self.baseline = self._own(nights, list(self._spreads))
+        self._of_panel = self._own(nights, self.panel)
+        self._detector = Detector(self.baseline, settings)
+
+    def judge(self, state: State, runs: Runs, final: bool = True) -> tuple[State, Verdict]:
+        """As of one case: the state after this night, and the verdict on it.
+
+        The verdict's sentence is not for a reader, who is told what the cases have in common.
+        """
+        if not self.baseline:
+            return state, Verdict(Kind.NO_BASELINE, "too few of the cases have a baseline")
+        if not self._is_measured(runs):
+            return state, Verdict(Kind.NO_BASELINE, "fewer than half of the cases were measured")
+        night = self._as_one(runs)
+        after, verdict = self._detector.judge(state, night, final)
+        if len(night) <= self.settings.max_reruns or verdict.is_red or not self.is_far_below(runs):
+            return after, verdict
+        drop, time = 1 - self.reached(runs), night[0].time
+        sentence = "every case is far below its baseline"
+        return after, Verdict(
+            Kind.SEVERE, sentence, (), verdict.runs, R4, drop, since=time, raised=time
+        )
+
+    def is_far_below(self, runs: Runs) -> bool:
+        """Is every case below the part of its baseline that is worth a word the same night?"""
+        bests = self._bests(runs, list(self._spreads), None)
+        return self._is_measured(runs) and max(bests) < math.log(self.settings.common_severe)
+
+    def value(self, runs: Runs) -> float:
+        """Which part of its baseline the first run of each case amounts to, as a logarithm."""
+        return self._beside_usual(runs, 1)
+
+    def _beside_usual(self, runs: Runs, count: int | None) -> float:
+        value = self._most(runs, list(self._spreads), count)
+        return value - (self.baseline.m if self.baseline else 0.0)
+
+    def reached(self, runs: Runs) -> float:
+        """The part of its baseline that the best of the night amounts to."""
+        return math.exp(self._beside_usual(runs, None))
+
+    def slow(self, runs: Runs) -> list[str]:
+        """The cases whose best run of the night is below their own warn line, by name."""
+        low = []
+        for name in sorted(self._spreads):
+            best = self._best(runs, name, None)
+            line = self.settings.warn_line(self._spreads[name], again=True)
+            if best is not None and best < line:
+                low.append(name)
+        return low
+
+    def says_no_more(self, name: str, runs: Runs) -> bool:
+        """Is a case no lower than the group as a whole, so that running it again would say nothing
+        of the case itself?"""
+        baseline, limits = self._baselines[name], self.settings
+        bests = [math.log(run.best) - baseline.m for run in runs[name]]
+        ratios = [Common.LIBRARY.part(baseline, run) for run in runs[name]]
+        ratio = max((ratio for ratio in ratios if ratio is not None), default=0.0)
+        beside = max(bests) - math.log(self.reached(runs))
+        low = ratio < limits.warn_line(baseline.s_r or 0.0, again=True)
+        return not low and beside >= limits.warn_line(baseline.s, again=True)
+
+    def _is_measured(self, runs: Runs) -> bool:
+        """Do enough cases say something, and at least one of those that would run again?"""
+        said = [name for name in self._spreads if self._best(runs, name, 1) is not None]
+        return 2 * len(said) >= len(self._spreads) and not set(said).isdisjoint(self.panel)
+
+    def _own(self, nights: Sequence[Runs], names: Sequence[str]) -> Baseline:
+        """The baseline of what most of these cases do not exceed."""
+        measured = [runs for runs in nights if self._bests(runs, names, 1)]
+        ones = [[Sample(datetime.min, math.exp(self._most(r, names, 1)))] for r in measured]
+        try:
+            return estimate(ones, self.settings)
+        except BaselineRefused:
+            spread = median(self._spreads[name] for name in names)
+            return Baseline(0.0, spread, None, None, None, 0)
+
+    def _as_one(self, runs: Runs) -> list[Sample]:
+        """The night as if it were one case's: first all cases, then what runs again of the panel.
+
+        Of each case the best run so far counts. A round of re-runs counts once most of the panel
+        has had it.
+        """
+        assert self.baseline
+        first = math.exp(self._most(runs, list(self._spreads), 1))
+        night = [Sample(self._time(runs, 1), first)]
+        panel, scale = self._of_panel, self.baseline.s / self._of_panel.s
+        for number in range(2, self.settings.max_reruns + 2):
+            had = sum(len(runs.get(name, ())) >= number for name in self.panel)
+            if 2 * had <= len(self.panel):
+                break
+            value = (self._most(runs, self.panel, number) - panel.m) * scale + self.baseline.m
+            night.append(Sample(self._time(runs, number), math.exp(value)))
+        return night
+
+    def _time(self, runs: Runs, number: int) -> datetime:
+        """When the last of the panel has run so many times."""
+        return max(own[number - 1].time for name in self.panel
+                   if len(own := runs.get(name, ())) >= number)  # fmt: skip
+
+    def _best(self, runs: Runs, name: str, count: int | None) -> float | None:
+        """The part that the best of a case's first so many runs has reached; None: it has none."""
+        parts = [self.common.part(self._baselines[name], run) for run in runs.get(name, ())[:count]]
+        return max((part for part in parts if part is not None), default=None)
+
+    def _bests(self, runs: Runs, names: Sequence[str], count: int | None) -> list[float]:
+        bests = [self._best(runs, name, count) for name in names]
+        return [best for best in bests if best is not None]
+
+    def _most(self, runs: Runs, names: Sequence[str], count: int | None) -> float:
+        bests = {name: self._best(runs, name, count) for name in names}
+        said = {name: best for name, best in bests.items() if best is not None}
+        weights = [self._weights[name] for name in said]
+        return _below(self.settings.common_part, list(said.values()), weights)
+
+
+def _below(part: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    """The least of these values such that so large a part of the weight is not above it."""
+    enough, weight = part * sum(weights), 0.0
+    for value, own in sorted(zip(values, weights, strict=True)):
+        weight += own
+        if weight >= enough:
+            return value
+    return max(values)
+
+
+def have_alarms(
+    common: Common, verdicts: Mapping[str, Verdict], night: datetime, settings: Settings = NORMAL
+) -> list[str]:
+    """The cases whose own alarms of late tell of what they share, if they are half of them at
+    least: then that is the alarm, whatever the chart says. Else nothing."""
+    oldest = night - timedelta(days=settings.common_nights)
+    slow = sorted(
+        name
+        for name, verdict in verdicts.items()
+        if verdict.kind in EXCUSABLE
+        and verdict.rule in common.rules
+        and verdict.raised
+        and verdict.raised > oldest
+    )
+    return slow if len(slow) >= max(2, settings.common_share * len(verdicts)) else []

@@ -1,0 +1,321 @@
+"""What is slow as a whole: cases that share a filesystem, a library or a node have one alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from statistics import median
+
+from iowatch.bless import samples_of
+from iowatch.case import Case
+from iowatch.detector.baseline import Sample
+from iowatch.detector.common import Common, Group, Runs, have_alarms
+from iowatch.detector.rules import R1, R2, R3, R4, State
+from iowatch.detector.settings import NORMAL
+from iowatch.metrics import slow_osts
+from iowatch.night.case_night import MAX_INVALID, CaseNight
+from iowatch.references import ExpectedFailure, excuse
+from iowatch.run import day_of
+from iowatch.verdict import EXCUSABLE, Kind, Verdict
+
+#: The alarms of single cases that one on what they share takes the place of.
+_SAID = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
+#: What the cases are compared with: one of them, all.
+_USUAL = {
+    Common.FILESYSTEM: ("its baseline", "their baselines"),
+    Common.LIBRARY: ("its usual ratio to MPI-IO", "their usual ratios to MPI-IO"),
+}
+_SOME = 2  # cases, at least, that were well on the nodes beside those that are named
+_NODES = 2  # named at most: of more, nobody can say which
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One sentence on what is slow as a whole, and the cases under it."""
+
+    what: str  # fs3, hdf5 on fs3, node n17
+    kind: Kind  # suspect: it may be an alarm in a few nights
+    said: str
+    rows: Sequence[CaseNight]  # of the cases that are slow
+    merged: frozenset[Case] = frozenset()  # of these it says why they are red
+    known: str = ""  # why it is expected; empty: it is not
+    #: When cases are to be run again to tell more of it, though they need not be suspect.
+    due: Mapping[Case, datetime] = field(default_factory=dict)
+    #: Suspects that are not run again: they are as slow as the whole, and would say no more of it.
+    held: frozenset[Case] = frozenset()
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.what}: {self.said}" + (f" ({self.known})" if self.known else "")
+
+    @property
+    def label(self) -> str:
+        """The verdict in words."""
+        return f"{self.kind} (known)" if self.known else str(self.kind)
+
+    @property
+    def is_red(self) -> bool:
+        return self.kind.is_red and not self.known
+
+
+def alarms_of(
+    rows: Sequence[CaseNight], expected: Sequence[ExpectedFailure], now: datetime
+) -> list[Alarm]:
+    """The alarms of a night on what its cases share, the worst first."""
+    measured = [row for row in rows if row.last_measured]
+    found = [*_libraries(measured, now), *_filesystems(measured, now)]
+    under = {row.case for alarm in found for row in alarm.rows}
+    found += _nodes([row for row in measured if row.case not in under])
+    alarms = [replace(alarm, known=_known(alarm, expected)) for alarm in found]
+    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.kind.rank, alarm.what))
+
+
+def _known(alarm: Alarm, expected: Sequence[ExpectedFailure]) -> str:
+    """Why the alarm is expected: all of its cases are."""
+    whys = [row.known or excuse(expected, str(row.case), day_of(row.night)) for row in alarm.rows]
+    return str(whys[0]) if alarm.kind.is_red and whys and all(whys) else ""
+
+
+# A filesystem, a library
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Cases that share something, on one night."""
+
+    common: Common
+    rows: Sequence[CaseNight]
+    now: datetime
+
+    @cached_property
+    def group(self) -> Group:
+        by_name = {str(row.case): row for row in self.rows if row.blessed}
+        baselines = {name: row.blessed.baseline for name, row in by_name.items() if row.blessed}
+        return Group(self.common, baselines, [self._runs(night, True) for night in self._nights])
+
+    @cached_property
+    def _nights(self) -> list[str]:
+        return sorted({night for row in self.rows for night in row.earlier})
+
+    def _runs(self, night: str, is_blessed: bool) -> Runs:
+        """What was measured of the cases for which this night is a blessed one, or is after."""
+        found: dict[str, list[Sample]] = {}
+        for row in self.rows:
+            entry = row.blessed
+            if entry and (entry.covers(night) if is_blessed else entry.is_before(night)):
+                runs = row.earlier.get(night, ())
+                if samples := samples_of(runs):
+                    found[str(row.case)] = samples
+        return found
+
+    @cached_property
+    def tonight(self) -> Runs:
+        return {str(row.case): samples_of(row.runs) for row in self.rows if row.last_measured}
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the chart says."""
+        state = State()
+        if not self.group.baseline:
+            return Verdict(Kind.NO_BASELINE, "")
+        for night in self._nights:
+            if runs := self._runs(night, False):
+                state, _ = self.group.judge(state, runs)
+        return self.group.judge(state, self.tonight, final=False)[1]
+
+    @cached_property
+    def have_alarms(self) -> list[str]:
+        """The cases whose own alarms say the same."""
+        verdicts = {str(row.case): _own(row) for row in self.rows}
+        return have_alarms(self.common, verdicts, self.now)
+
+    @property
+    def kind(self) -> Kind:
+        kind = self.verdict.kind
+        if kind not in EXCUSABLE and self.have_alarms:
+            return Kind.REGRESSION
+        return kind
+
+    @property
+    def is_alarm(self) -> bool:
+        said = {Kind.REGRESSION, Kind.SEVERE, Kind.SUSPECT, Kind.TRANSIENT}
+        return self.kind in said
+
+    @cached_property
+    def slow(self) -> list[CaseNight]:
+        names = {*self.have_alarms}
+        if self.group.baseline:
+            names |= {*self.group.slow(self.tonight)}
+        return [row for row in self.rows if str(row.case) in names]
+
+    def alarm(self, what: str, is_why: str) -> Alarm:
+        """`is_why` is what follows from it: "the filesystem, not one of its I/O paths"."""
+        merged = frozenset(
+            row.case for row in self.slow
+            if self.kind.is_red and row.is_red and row.kind is _own(row).kind
+            and _own(row).rule in _SAID[self.common]
+        )  # fmt: skip
+        due = self._due()
+        again = f"; {len(due)} of them are run again to tell whether it lasts" if due else ""
+        why = (
+            is_why if not 0 < 2 * len(self.slow) < len(self.rows) else "some of its cases, not all"
+        )
+        said = f"{self._extent()}{f': {why}' if self.kind.is_red else again}"
+        return Alarm(what, self.kind, said, self.slow, merged, due=due, held=self._held())
+
+    def _extent(self) -> str:
+        """How slow, and since when."""
+        of_one, usual = _USUAL[self.common]
+        verdict, many = self.verdict, f"{len(self.slow)} of {len(self.rows)} cases are slow"
+        if verdict.kind is Kind.TRANSIENT:
+            return verdict.sentence
+        if verdict.kind not in EXCUSABLE and self.have_alarms:
+            own = [_own(row) for row in self.slow]
+            drop = median(verdict.drop or 0 for verdict in own)
+            since = min((verdict.since for verdict in own if verdict.since), default=None)
+            return f"{many}, {drop:.0%} (median) below {usual}" + _since(since)
+        if is_far_below := self.group.is_far_below(self.tonight):
+            part = f"{NORMAL.common_severe:.0%} of {of_one}"
+            many = f"every one of its {len(self.tonight)} cases is below {part}"
+        runs = f", in all {verdict.runs} runs" if verdict.kind is Kind.SEVERE else ""
+        if verdict.kind is not Kind.REGRESSION:
+            lost = f"{1 - self.group.reached(self.tonight):.0%} below"
+            below = lost if is_far_below else f"{lost} {usual}"
+            return f"{many} tonight{runs}; together they are {below}"
+        lasts = f"together they have been {verdict.drop:.0%} below {usual}{_since(verdict.since)}"
+        first = min(own[0].time for own in self.tonight.values() if own)
+        if verdict.raised and verdict.raised < first:
+            lasts += f" (alarm of {verdict.raised:%Y-%m-%d})"
+        return f"{many} tonight; {lasts}"
+
+    def _due(self) -> dict[Case, datetime]:
+        """The cases that are run again to tell whether the group is slow."""
+        at, rounds = self.verdict.rerun_at, self.verdict.runs
+        if self.kind is not Kind.SUSPECT or at is None:
+            return {}
+        panel = [row for row in self.rows if str(row.case) in self.group.panel]
+        return {
+            row.case: at for row in panel
+            if len(row.runs) <= rounds and row.invalid_runs <= MAX_INVALID
+        }  # fmt: skip
+
+    def _held(self) -> frozenset[Case]:
+        """The suspects that are only as slow as their filesystem is."""
+        is_slow = self.kind is Kind.SUSPECT or self.kind.is_red
+        if not is_slow or not self.group.baseline or self.common is not Common.FILESYSTEM:
+            return frozenset()
+        return frozenset(
+            row.case for row in self.slow
+            if row.is_suspect and row.blessed and str(row.case) not in self.group.panel
+            and not row.is_slow_to_finish and self.group.says_no_more(str(row.case), self.tonight)
+        )  # fmt: skip
+
+
+def _since(time: datetime | None) -> str:
+    return f" since {time:%Y-%m-%d}" if time else ""
+
+
+def _own(row: CaseNight) -> Verdict:
+    """The detector's on the case alone: of one that is well it need not be asked."""
+    past = row.past if row.is_red or row.known else None
+    return past.verdict if past else Verdict(row.kind, row.said)
+
+
+def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
+    filesystems: dict[str, list[CaseNight]] = {}
+    for row in rows:
+        filesystems.setdefault(row.last.filesystem, []).append(row)
+    for name, own in sorted(filesystems.items()):
+        together = _Together(Common.FILESYSTEM, own, now)
+        osts = [row for row in own if row.is_red and row.case.check.needs_stripes]
+        if together.is_alarm:
+            alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
+            yield _with_osts(alarm, osts)
+        else:
+            yield from _of_osts(name, own, osts)
+
+
+def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
+    """The alarm of a filesystem with what is known of its OSTs."""
+    for row in osts:
+        rows = alarm.rows if row in alarm.rows else [*alarm.rows, row]
+        said = f"{alarm.said}; {_slow_osts(row)}"
+        alarm = replace(alarm, said=said, rows=rows, merged=alarm.merged | {row.case})
+    return alarm
+
+
+def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) -> Iterator[Alarm]:
+    """Slow OSTs, and the cases that are slow because they write to all of them."""
+    slow = [row for row in rows if row not in osts and _is_slow(row)]
+    if osts and slow and all(row.case.stripe_count == -1 for row in slow):
+        said = f"{_slow_osts(osts[0])}; every case that is slow writes to all OSTs ({len(slow)})"
+        under = [*osts, *slow]
+        merged = frozenset(row.case for row in under if row.is_red)
+        yield Alarm(f"OSTs of {name}", osts[0].kind, said, under, merged)
+
+
+def _slow_osts(row: CaseNight) -> str:
+    reference = row.references.get("ost_ratio")
+    slow = slow_osts(row.metrics, (reference and reference.lower) or 0.0)
+    return f"slower than its peers: {slow}" if slow else row.said
+
+
+def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
+    """Of a library on all filesystems, or else on those on which it is slow."""
+    libraries: dict[str, list[CaseNight]] = {}
+    for row in rows:
+        if "ratio" in row.metrics:
+            libraries.setdefault(row.case.backend, []).append(row)
+    for name, own in sorted(libraries.items()):
+        places = sorted({row.last.filesystem for row in own})
+        slow = {
+            place: _Together(Common.LIBRARY, [r for r in own if r.last.filesystem == place], now)
+            for place in places
+        }
+        every = _Together(Common.LIBRARY, own, now)
+        where = {row.last.filesystem for row in every.slow}
+        if every.is_alarm and (len(where) > 1 or len(places) == 1):
+            fault = "the library, not the filesystem"
+            alarms = [every.alarm(name, fault)]
+        else:
+            fault = "the library's path there, not the filesystem"
+            alarms = [
+                together.alarm(f"{name} on {place}", fault)
+                for place, together in slow.items() if together.is_alarm
+            ]  # fmt: skip
+        for alarm in alarms:
+            worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
+            said = "".join(f"; the worst: {row.sentence}" for row in worst)
+            yield replace(alarm, said=f"{alarm.said}{said}" if alarm.kind.is_red else alarm.said)
+
+
+# A node
+
+
+def _is_slow(row: CaseNight) -> bool:
+    """Is its bandwidth itself low, whatever the library?"""
+    return row.is_suspect or (row.is_red and _own(row).rule in _SAID[Common.FILESYSTEM])
+
+
+def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
+    """Nodes on which every case is slow, while no other case of the same filesystems is."""
+    slow = [row for row in rows if _is_slow(row)]
+    places = {row.last.filesystem for row in slow}
+    well = [row for row in rows if row not in slow and row.last.filesystem in places]
+    if len(slow) < _SOME or len(well) < _SOME:
+        return
+    nodes = set.intersection(*map(_hosts, slow)).difference(*map(_hosts, well))
+    if not 0 < len(nodes) <= _NODES:
+        return
+    names = " and ".join(sorted(nodes))
+    said = f"the {len(slow)} cases that ran there are slow tonight, and none of the {len(well)} "
+    said += "that ran elsewhere on the same filesystem: the node, not the filesystem"
+    red = frozenset(row.case for row in slow if row.is_red)
+    kind = Kind.REGRESSION if red else Kind.SUSPECT
+    yield Alarm(f"node {names}", kind, said, slow, red)
+
+
+def _hosts(row: CaseNight) -> set[str]:
+    return set(row.last.conditions.get("hosts", "").split())
