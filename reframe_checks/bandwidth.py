@@ -5,6 +5,7 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import parameter, run_before
 
+from iowatch.checks import OST_RATIO
 from iowatch.metrics import Measured, hung_osts, ost_metrics, slow_osts, void_osts
 from iowatch.result import conditions
 
@@ -107,6 +108,6 @@ class SlowOst(BenchioCheck):
     def details(self, verdict):
         return [
             f"slow to {operation}: {slow_osts(self.measured.metrics, operation, bound.lower)}"
-            for operation, name in (("write", "ost_ratio"), ("read", "ost_read_ratio"))
+            for operation, name in OST_RATIO.items()
             if name in verdict.failed and (bound := self.references[name])
         ]

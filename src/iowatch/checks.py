@@ -47,6 +47,8 @@ _PART = Metric("1", lower_is_better=True, largest=1)
 DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
 #: Followed by its number: the rate of one OST, of which there may be any number, by operation.
 OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"})
+#: The rate of the slowest OST over the median of its peers.
+OST_RATIO: Mapping[str, str] = MappingProxyType({"write": "ost_ratio", "read": "ost_read_ratio"})
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {

@@ -380,10 +380,12 @@ def require(
     targets = [""]
     if case.check.needs_stripes:
         targets = [target for target in filesystem.targets if target not in hung]
+    operations = case.check.operations
+    backends = [backend for _ in operations for backend in case.backends for _ in targets]
     bytes_written = 8 * math.prod(case.local_size) * case.writers
     laws: list[_Law] = [
         ("writers", run["writers"], [case.writers]),
-        ("operations", run["operations"], [case.check.operations]),
+        ("operations", run["operations"], [operations]),
         ("files", run["files"], [case.files]),
         ("instances", run["instances"], [case.instances or 1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
@@ -393,10 +395,9 @@ def require(
         _way(TRANSFER, run["transfer"], case),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
-        ("backends", [m.backend for m in result.measurements],
-         [[b for _ in case.check.operations for b in case.backends for _ in targets]]),
+        ("backends", [m.backend for m in result.measurements], [backends]),
         *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
-           [sorted(targets * len(case.backends))]) for operation in case.check.operations),
+           [sorted(targets * len(case.backends))]) for operation in operations),
     ]  # fmt: skip
     for measurement in result.sound:
         backend, reps = measurement.backend, measurement.repetitions

@@ -177,6 +177,14 @@ def over_seeds(pool, function, trial, *more):
     return pool.imap(call, tasks)
 
 
+def _rate(count):
+    """Red nights per 1000; a dash if there are too few cases for a chart."""
+    if not count["nights"]:
+        return "-"
+    rate = 1000 / count["nights"]
+    return f"{count['all'] * rate:.2f} ± {math.sqrt(count['all']) * rate:.2f}"
+
+
 def whole_tables(pool):
     yield f"Filesystems of {MEMBERS} cases, unless the row says otherwise, with so much of their"
     yield "contention in common. Where all is well, alarms in 1000 nights of a filesystem, and the"
@@ -188,27 +196,24 @@ def whole_tables(pool):
         for found in over_seeds(pool, false_alarms_of_filesystems, trial):
             for common, count in found.items():
                 counts[common].update(count)
-        rates = []
-        for count in counts.values():
-            rate = 1000 / count["nights"]
-            rates.append(f"{count['all'] * rate:.2f} ± {math.sqrt(count['all']) * rate:.2f}")
+        rates = [_rate(count) for count in counts.values()]
         whole = counts[Common.FILESYSTEM]
-        rates[0] = f"**{rates[0].replace(' ', '** ', 1)}"
         yield row(name, *rates, f"{whole['reruns'] / whole['nights']:.2f}")
     yield ""
     within = " / ".join(str(nights) for nights in WITHIN)
     yield f"What is named, in % within {within} nights, and in how many every case is below half"
     yield "in its first job of the first night:"
     yield ""
-    yield from header("fault", "model, shared", "the filesystem", "the library", "below half")
+    yield from header("fault; model, shared", "the filesystem", "the library", "below half")
     for fault, left in SHARED_FAULTS.items():
         for name, trial in WHOLE.items():
             trial = replace(trial, nights=14, series=10)
             found = list(over_seeds(pool, detection_of_filesystems, trial, left))
             nights = {key: [n for one in found for n in one[key]] for key in found[0]}
-            cells = [shown(percent_within(nights[common])) for common in Common]
+            named = [nights[common] for common in Common]
+            cells = [shown(percent_within(each)) if each else "-" for each in named]
             word = 100 * np.mean(np.array(nights["word"]) == 1)
-            yield row(fault, name, *cells, f"{word:.1f}")
+            yield row(f"{fault}; {name}", *cells, f"{word:.1f}")
 
 
 def simulated():

@@ -220,6 +220,8 @@ def false_alarms_of_filesystems(trial):
     counts = {common: Counter() for common in Common}
     for groups, nights in trial.filesystems():
         for common, group in groups.items():
+            if not group.baseline:
+                continue
             state, count = State(), counts[common]
             for runs in nights:
                 state, verdict = group.judge(state, runs)
@@ -238,6 +240,8 @@ def detection_of_filesystems(trial, left):
     found = {common: [] for common in Common} | {"word": []}
     for groups, nights in trial.filesystems(left):
         for common, group in groups.items():
+            if not group.baseline:
+                continue
             state, alarm = State(), NEVER
             for number, runs in enumerate(nights, 1 - WARM_UP):
                 state, _ = group.judge(state, runs)

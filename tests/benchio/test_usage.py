@@ -78,6 +78,7 @@ WRONG = [
     (1, "--backend netcdf --alignment 4096", "NetCDF"),  # its Fortran interface has none
     (1, "--stripe-count 0", '"0"'),
     (1, "--stripe-size -1", '"-1"'),
+    (1, "--targets 1 --backend hdf5", "mpiio and posix only"),
     (1, "--time-limit -1", '"-1"'),
     (1, "--time-limit soon", '"soon"'),
 ]

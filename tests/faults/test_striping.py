@@ -297,6 +297,22 @@ def test_a_target_that_fails_later(ask: Ask) -> None:
     assert answer.result["error"]["message"].startswith("every target has failed, this one: ")
 
 
+def test_a_target_that_is_exchanged_later(ask: Ask) -> None:
+    """As when it fills up in the night: it is looked at in every round."""
+    now_on_0 = "echo '{own}/target.1 plain 1 1048576 0 -' >> $LUSTRE_STATE"
+    answer = ask(
+        "--targets", "0,1", "--stripe-size", "1MiB", "--repeats", 4,
+        faults={
+            "FAULT": "command", "FAULT_RANK": "all", "FAULT_CALL": 3, "FAULT_COMMAND": now_on_0,
+            "FAULT_FILE": "{own}/target.1/mpiio.dat",
+        },
+    )  # fmt: skip
+    assert answer.done.code == 0, answer.done.err
+    good, bad = answer.result["cases"]
+    assert [len(case["repetitions"]) for case in (good, bad)] == [5, 2]
+    assert "has put the file on OST 0 instead of OST 1" in bad["target"]["error"]["message"]
+
+
 def test_wrong_data_are_never_only_a_targets(ask: Ask) -> None:
     answer = ask(
         "--targets", "0,1",

@@ -180,8 +180,7 @@ EACH = changed(MPIIO, check="SlowOst")
 PLACE = Filesystem(
     system="archer", partition="fs3", environs=("cray",), name="lustre", path="/fs3",
     types=("lustre",), peak=1000.0, osts=(0, 1, 2, 3), cached_reads=False, writers_per_node=24,
-    keep_days=60,
-    sweeps={},
+    keep_days=60, sweeps={},
 )  # fmt: skip
 BANDWIDTH = {"kind": "bandwidth", "at_least": 300.0}
 
@@ -214,7 +213,7 @@ def test_the_best_case_counts_with_all_its_runs_and_only_with_the_nodes_asked_fo
     runs = [exhibit(rate=500, nodes=4), exhibit(changed(MPIIO, writers=24), 200, nodes=1)]
     assert found({**BANDWIDTH, "nodes": 1}, *runs).measured == pytest.approx(200)
     none = found({**BANDWIDTH, "nodes": 8}, *runs)
-    assert none.reason == "no such case was measured with 8 nodes"
+    assert none.reason == "no such case was measured with 8 node(s)"
 
 
 def test_what_each_kind_of_criterion_compares_with():

@@ -321,7 +321,7 @@ def test_peak_is_asked_for_and_never_invented(facts, tmp_path, monkeypatch):
     assert epsrc.peak == pytest.approx(256 * 100e9 / 8 / 2**20)
     for link in (0, -1, float("inf"), float("nan")):
         with pytest.raises(UserError, match=r"^--link .*: must be above 0"):
-            site_new.new_site("other", [], tmp_path, link)
+            site_new.new_site("other", [], link)
 
 
 class Terminal(io.StringIO):

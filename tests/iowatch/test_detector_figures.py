@@ -12,7 +12,19 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/bench"))
 
 from detector_model import MAIN, PESSIMISTIC  # noqa: E402
-from detector_trials import CASES, FAULTS, PLAIN, Trial, detection, false_alarms  # noqa: E402
+from detector_trials import (  # noqa: E402
+    CASES,
+    FAULTS,
+    PLAIN,
+    Trial,
+    Whole,
+    detection,
+    detection_of_filesystems,
+    false_alarms,
+    false_alarms_of_filesystems,
+)
+
+from iowatch.detector.common import Common  # noqa: E402
 
 PAGE = (ROOT / "docs/detector.md").read_text("utf-8")
 SEED = 20  # not the bench's
@@ -61,6 +73,33 @@ def test_detection(model):
             assert part == pytest.approx(expected, abs=4 * error), (fault, within)
 
 
+def of_filesystems(fault, column=0):
+    """The filesystem, or the library (1), named within 1, 2, 3, 7 and 14 nights, by model."""
+    found = rows("What is named, in % within")
+    return {
+        name.partition("; ")[2]: [float(value) for value in cells[column].split("/")]
+        for name, cells in found.items()
+        if name.startswith(f"{fault}; ") and cells[column] != "-"
+    }
+
+
+def test_filesystems():
+    false = rows("Where all is well, alarms in 1000 nights of a filesystem")
+    counts = false_alarms_of_filesystems(Whole(PESSIMISTIC, 0.5, series=20, seed=SEED))
+    for cell, count in zip(false["pessimistic, 0.5"], counts.values(), strict=False):
+        expected = float(cell.split()[0]) / 1000 * count["nights"]
+        assert abs(count["all"] - expected) <= 4 * math.sqrt(expected) + 1
+    for fault in ("filesystem -30 %", "HDF5 only -50 %"):
+        trial = Whole(MAIN, 0.5, series=30, nights=14, seed=SEED)
+        found = detection_of_filesystems(trial, FAULTS[fault])
+        for column, common in enumerate(Common):
+            published = of_filesystems(fault, column)["main, 0.5"]
+            for within, percent in zip((1, 2, 3, 7, 14), published, strict=True):
+                part, expected = (np.array(found[common]) <= within).mean(), percent / 100
+                error = math.sqrt(max(expected * (1 - expected), 0.01) / 30)
+                assert part == pytest.approx(expected, abs=4 * error), (fault, common, within)
+
+
 def test_the_targets_are_met_by_the_published_figures():
     false = {
         model: float(re.match(r"\*\*([\d.]+)\*\*", cells[0])[1])
@@ -71,9 +110,14 @@ def test_the_targets_are_met_by_the_published_figures():
     transient = [
         float(cells[3]) for name, cells in rows("runs. Per 1000").items() if "normal" in name
     ]
-    assert len(transient) == 2
+    assert len(transient) == 4, "of cases and of filesystems"
     assert max(transient) <= 1
     assert published_percent("main", "H5Fclose, 27 % left")[0] >= 99.5
     assert published_percent("main", "H5Fclose, 27 % left")[1] == 100
     assert published_percent("main", "HDF5 only -50 %")[3] >= 99
     assert published_percent("main", "filesystem -70 %")[2] >= 90
+    for model in ("main, 0.3", "main, 0.5"):
+        assert of_filesystems("filesystem -30 %")[model][3] >= 85
+        assert of_filesystems("filesystem -50 %")[model][2] >= 90
+        well = rows("Where all is well, alarms in 1000 nights of a filesystem")[model]
+        assert float(well[0].split()[0]) <= false["main"], "than one of its cases"

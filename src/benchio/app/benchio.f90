@@ -63,7 +63,8 @@ program benchio
     call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
         choice%mdt_index, comm, run%place, run%error)
     if (.not. run%error%failed()) then
-        call check_room(run%place, run%bytes, merge(size(methods), 1, choice%keep), comm, run%error)
+        call check_room(run%place, run%bytes, merge(size(methods)*size(run%place%targets), 1, &
+            choice%keep), comm, run%error)
     end if
     call guard%rest()
     if (choice%dry_run) then

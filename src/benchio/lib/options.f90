@@ -101,9 +101,10 @@ module benchio_options
         option('--file-format', 'earliest|latest', 'oldest or newest version of the file format; ' &
             //'hdf5 only', 'earliest'), &
         option('--direct', '', 'bypass the page cache with O_DIRECT; posix only'), &
-        option('', '', 'How files are laid out. Any of these replaces the whole layout that DIR ' &
-            //'gives its'//new_line('a')//'files, a progressive one too: what is not said is ' &
-            //'the filesystem''s default, not DIR''s'), &
+        option('', '', 'How files are laid out. On Lustre any of these replaces the whole layout ' &
+            //'that DIR gives'//new_line('a')//'its files, a progressive one too: what is not ' &
+            //'said is the filesystem''s default. On'//new_line('a')//'CephFS what is not said ' &
+            //'stays as in DIR.'), &
         option('--stripe-count', 'N', 'number of OSTs of a file; on Lustre -1 is all of them, or ' &
             //'of the pool; Lustre and CephFS only'), &
         option('--stripe-size', 'SIZE', 'size of a stripe: bytes, or such as 64KiB, 4MiB; Lustre ' &

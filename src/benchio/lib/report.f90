@@ -5,7 +5,7 @@ module benchio_report
     use benchio_registry, only: backend_names, library_version
     use benchio_result, only: case_index, measured_rates, measured_rounds, run_result
     use benchio_statistics, only: median
-    use benchio_text, only: decimal, extents
+    use benchio_text, only: decimal, extents, rate_text
     use benchio_version, only: version
     use benchio_witness, only: testimony
     implicit none (type, external)
@@ -31,9 +31,9 @@ contains
                 //extents(plan%own%block%global)//' on a grid of ' &
                 //extents(plan%own%block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
                 //'repeats '//decimal(run%completed - choice%warmup)//lf//lf &
-                //'                  total MiB/s, open to close    stable' &
-                //'           median seconds'//lf &
-                //'case               min   median      max     mean   median'
+                //repeat(' ', name_width(run) + 18)//'total MiB/s, open to close    stable' &
+                //'           median seconds'//lf//'case'//repeat(' ', name_width(run) + 15) &
+                //'min   median      max     mean   median'
             do phase = 1, phases
                 if (occurs(run, phase)) text = text//repeat(' ', 9 - len_trim(phase_names(phase))) &
                     //trim(phase_names(phase))
@@ -69,13 +69,15 @@ contains
         character(80) :: line
         real(real64), allocatable :: rate(:)
         integer, allocatable :: rounds(:)
+        character(:), allocatable :: name
         integer :: number, phase
 
         number = case_index(run%choice, operation, backend, target)
         allocate (rounds, source=measured_rounds(run, number))
         line = operation//' '//run%choice%backends(backend)
         text = line(:14)
-        if (run%place%targets(target)%name /= '') text = text//run%place%targets(target)%name//' '
+        name = run%place%targets(target)%name
+        text = text//name//repeat(' ', name_width(run) - len(name))
         if (size(rounds) == 0) then
             text = text//'failed'
             return
@@ -99,21 +101,16 @@ contains
         end do
     end function case_line
 
-    !> A rate in nine columns, with three digits that say something however slow it is.
-    pure function rate_text(rate) result(text)
-        real(real64), intent(in) :: rate
-        character(9) :: text
+    !> Columns for the names of targets; 0 where there are none.
+    pure integer function name_width(run)
+        type(run_result), intent(in) :: run
 
-        if (rate >= 10) then
-            write (text, '(f9.1)') rate
-        else if (rate >= 1) then
-            write (text, '(f9.2)') rate
-        else if (rate >= 0.1_real64) then
-            write (text, '(f9.3)') rate
-        else
-            write (text, '(es9.2)') rate
-        end if
-    end function rate_text
+        integer :: i
+
+        name_width = 0
+        if (size(run%choice%targets) == 0) return
+        name_width = maxval([(len(run%place%targets(i)%name), i=1, size(run%place%targets))]) + 1
+    end function name_width
 
     !> Whether any case has a phase.
     pure logical function occurs(run, phase)
@@ -179,6 +176,15 @@ contains
         end associate
     end function writers_text
 
+    pure function targets_text(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        text = ''
+        if (size(run%choice%targets) > 0) text = decimal(size(run%choice%targets)) &
+            //' storage target(s) by themselves, '
+    end function targets_text
+
     !> What a run would write, and the room there is for it.
     function plan_text(run) result(text)
         type(run_result), intent(in) :: run
@@ -190,7 +196,8 @@ contains
                 //'first file       '//extents(block%global)//' elements on a grid of ' &
                 //extents(block%grid)//', '//decimal(block%global_bytes())//' bytes'//lf &
                 //'each round       '//mib_text(run%bytes)//', '//decimal(size(choice%backends)) &
-                //' backend(s), '//merge('last files kept', 'files removed  ', choice%keep)//lf &
+                //' backend(s), '//targets_text(run) &
+                //merge('last files kept', 'files removed  ', choice%keep)//lf &
                 //'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'memory per rank  '//mib_text(block%field_bytes()) &
                 //' for the array on rank 0, plus the libraries'' buffers'//lf &

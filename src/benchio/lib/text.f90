@@ -1,10 +1,10 @@
 !> Text as a person reads it.
 module benchio_text
-    use, intrinsic :: iso_fortran_env, only: int64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     implicit none (type, external)
     private
 
-    public :: decimal, extents, one_line
+    public :: decimal, extents, one_line, rate_text
 
     !> An integer without blanks.
     interface decimal
@@ -51,5 +51,21 @@ contains
         end do
         one_line = trim(one_line)
     end function one_line
+
+    !> A rate in nine columns, with digits that say something however slow it is.
+    pure function rate_text(rate) result(text)
+        real(real64), intent(in) :: rate
+        character(9) :: text
+
+        if (rate >= 10) then
+            write (text, '(f9.1)') rate
+        else if (rate >= 1) then
+            write (text, '(f9.2)') rate
+        else if (rate >= 0.1_real64) then
+            write (text, '(f9.3)') rate
+        else
+            write (text, '(es9.2)') rate
+        end if
+    end function rate_text
 
 end module benchio_text

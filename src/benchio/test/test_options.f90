@@ -2,7 +2,8 @@
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_options, only: argument, help_text, options, parse_options, plan_array
+    use benchio_options, only: argument, help_text, layout_requests, options, parse_options, &
+        plan_array
     use check, only: expect
     implicit none (type, external)
 
@@ -26,6 +27,15 @@ program test_options
     call parse('--run-id='//repeat('aZ09_-7b', 8)//' --flush --direct --settle 3')
     call expect(error == '' .and. choice%run_id == repeat('aZ09_-7b', 8) .and. choice%settle == 3 &
         .and. choice%settings%flush .and. choice%settings%direct, 'the longest id, and switches')
+    call parse('--backend posix --targets 12,osd.2 --stripe-size 64KiB')
+    call expect(error == '' .and. choice%layout%stripe_size == 65536, 'a stripe''s size')
+    associate (requests => layout_requests(choice))
+        call expect(size(requests) == 2 .and. requests(2)%target == 'osd.2' &
+            .and. requests(2)%stripe_size == 65536, 'of each target')
+    end associate
+    call parse('--stripe-count -1 --pool fast --mdt-index 2')
+    call expect(error == '' .and. size(layout_requests(choice)) == 1 .and. choice%mdt_index == 2 &
+        .and. choice%layout%line() == 'stripe count -1, pool fast', 'one layout')
     call transfer('8', 8_int64)
     call transfer('65536', 65536_int64)
     call transfer('1KiB', 1024_int64)
@@ -63,6 +73,22 @@ program test_options
     call refused('--transfer MiB', '"MiB"')
     call refused('--transfer 1.5MiB', '"1.5MiB"')
     call refused('--transfer 99999999999999999GiB', '"99999999999999999GiB"')
+    call refused('--stripe-count 0', '"0"')
+    call refused('--stripe-count -2', '"-2"')
+    call refused('--stripe-size 1', '65536 to 4294901760 bytes')
+    call refused('--pool a/b', '"a/b"')
+    call refused('--targets 1,,2', 'empty name')
+    call refused('--targets 1,../2', '"../2"')
+    call refused('--targets 1,1', 'twice')
+    call refused('--targets '//repeat('a', 65), 'does not know')
+    call refused('--setstripe 4', '"4"')
+    call refused('--setstripe -C4 --stripe-size 1MiB', '--setstripe excludes')
+    call refused('--setstripe -C4 --pool fast', '--setstripe excludes')
+    call refused('--targets 1 --stripe-count 1', '--targets excludes')
+    call refused('--targets 1 --pool fast', '--targets excludes')
+    call refused('--targets 1 --setstripe -C4', '--targets excludes')
+    call refused('--targets 1 --mdt-index 0', '--targets excludes')
+    call refused('--targets 1 --backend mpiio,hdf5', 'mpiio and posix only')
     call refused('--backend mpiio,', 'empty name')
     call refused('--backend mpiio,mpiio', 'twice')
     call refused('--backend averylongname', '"averylongname"')

@@ -10,6 +10,7 @@ from statistics import median
 
 from iowatch.bless import samples_of
 from iowatch.case import Case
+from iowatch.checks import OST_RATIO
 from iowatch.detector.baseline import Sample
 from iowatch.detector.common import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, State
@@ -257,9 +258,12 @@ def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) ->
 
 
 def _slow_osts(row: CaseNight) -> str:
-    reference = row.references.get("ost_ratio")
-    slow = slow_osts(row.metrics, (reference and reference.lower) or 0.0)
-    return f"slower than its peers: {slow}" if slow else row.said
+    said = []
+    for operation, ratio in OST_RATIO.items():
+        reference = row.references.get(ratio)
+        slow = slow_osts(row.metrics, operation, (reference and reference.lower) or 0.0)
+        said += [f"slow to {operation}: {slow}"] if slow else []
+    return "; ".join(said) or row.said
 
 
 def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
@@ -269,22 +273,19 @@ def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
         if "ratio" in row.metrics:
             libraries.setdefault(row.case.backend, []).append(row)
     for name, own in sorted(libraries.items()):
-        places = sorted({row.last.filesystem for row in own})
-        slow = {
-            place: _Together(Common.LIBRARY, [r for r in own if r.last.filesystem == place], now)
-            for place in places
-        }
+        places: dict[str, list[CaseNight]] = {}
+        for row in own:
+            places.setdefault(row.last.filesystem, []).append(row)
+        there = {place: _Together(Common.LIBRARY, rows, now) for place, rows in places.items()}
+        fault = "the library's path there, not the filesystem"
+        alarms = [
+            together.alarm(f"{name} on {place}", fault)
+            for place, together in sorted(there.items()) if together.is_alarm
+        ]  # fmt: skip
         every = _Together(Common.LIBRARY, own, now)
-        where = {row.last.filesystem for row in every.slow}
-        if every.is_alarm and (len(where) > 1 or len(places) == 1):
-            fault = "the library, not the filesystem"
-            alarms = [every.alarm(name, fault)]
-        else:
-            fault = "the library's path there, not the filesystem"
-            alarms = [
-                together.alarm(f"{name} on {place}", fault)
-                for place, together in slow.items() if together.is_alarm
-            ]  # fmt: skip
+        is_wide = len(places) == 1 or len({row.last.filesystem for row in every.slow}) > 1
+        if every.is_alarm and (is_wide or not alarms):
+            alarms = [every.alarm(name, "the library, not the filesystem")]
         for alarm in alarms:
             worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
             said = "".join(f"; the worst: {row.sentence}" for row in worst)

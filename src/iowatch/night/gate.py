@@ -75,7 +75,7 @@ class Night:
     @property
     def merged(self) -> Mapping[Case, Alarm]:
         """The red cases of which an alarm says why."""
-        return {case: alarm for alarm in self.alarms for case in alarm.merged}
+        return {case: alarm for alarm in self.red_alarms for case in alarm.merged}
 
     @property
     def slow(self) -> str:
