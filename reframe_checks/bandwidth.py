@@ -5,6 +5,7 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import parameter, run_before
 
+from iowatch import raw_results
 from iowatch.checks import OST_RATIO
 from iowatch.metrics import Measured, hung_osts, ost_metrics, slow_osts, void_osts
 from iowatch.result import conditions
@@ -90,7 +91,7 @@ class SlowOst(BenchioCheck):
             "cat said.$START >&2",
             "[ ! -e result.$START.json ] || break",
             r"HUNG=$(sed -n 's,^benchio: error: .*/benchio\.[^/]*/target\.\([^/:]*\).*,\1,p' "
-            "said.$START | tail -n 1)",
+            "said.$START | head -n 1)",
             'case ",$TARGETS," in *",${HUNG:-none},"*) ;; *) break ;; esac',
             r'TARGETS=$(echo "$TARGETS" | tr , "\n" | grep -vxF -e "$HUNG" | paste -sd , -)',
             "done",
@@ -98,6 +99,13 @@ class SlowOst(BenchioCheck):
 
     def benchio_options(self, repeats, result):
         return [*super().benchio_options(repeats, "result.$START.json"), "2> said.$START"]
+
+    def error(self):
+        """Of the last start: stderr has them all."""
+        starts = sorted(Path(self.kept).glob("said.*"), key=lambda file: int(file.suffix[1:]))
+        if not starts:
+            return super().error()
+        return raw_results.error_of(raw_results.read_text(starts[-1]))
 
     def verified(self):
         hung, osts = hung_osts(Path(self.kept)), self.filesystem.targets

@@ -338,19 +338,19 @@ class BenchioJob(CaseCheck):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
         file, code = self.kept_file(name), self.kept_file("exit_code")
         if not file.exists():
-            raise InvalidResult(self.last_error())
+            raise InvalidResult(self.error())
         result = read_result(file)
         require_of_job(result, name, self.run_id, self.made)
         require(result, self.case, repeats, self.filesystem, hung)
         require_built(result.versions, self.benchio.concrete_spec)
         if not code.exists() or code.read_text().strip() != "0":
-            raise InvalidResult(f"benchio reported success but failed: {self.last_error()}")
+            raise InvalidResult(f"benchio reported success but failed: {self.error()}")
         return result
 
-    def last_error(self):
-        """benchio's own last error in stderr, else its last line."""
+    def error(self):
+        """benchio's own error in stderr, else its last line."""
         said = Path(str(self.stderr)).read_text(errors="replace")
-        return raw_results.last_error(said) or "no result file and nothing in stderr"
+        return raw_results.error_of(said) or "no result file and nothing in stderr"
 
 
 class BenchioCheck(BenchioJob):

@@ -36,7 +36,8 @@ case $(stat -c %u:%a "$RUNDIR") in
 "$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
 *) false ;;
 esac || refuse "what is made in it is not its maker's alone" "mount it so that it is"
-trap 'rm -rf "$RUNDIR"; keep' EXIT
+# What was found out first: where a server hangs, the removal has no end.
+trap 'keep; rm -rf "$RUNDIR"' EXIT
 trap 'exit 143' TERM"""
 
 # What a killed job left behind, by our mark; no job runs for two days.

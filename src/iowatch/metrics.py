@@ -164,7 +164,7 @@ def hung_osts(folder: Path) -> dict[str, str]:
         said = raw_results.find(folder, f"said.{number}")
         if said is None or raw_results.find(folder, f"result.{number}.json"):
             break
-        error = raw_results.last_error(raw_results.read_text(said))
+        error = raw_results.error_of(raw_results.read_text(said))
         if found := _HUNG.search(error):
             hung[found[1]] = error.removeprefix("benchio: error: ")
     return hung

@@ -151,8 +151,11 @@ def digest(program: Path) -> str:
     return hashlib.sha256(program.read_bytes()).hexdigest()[:16]
 
 
-def last_error(said: str) -> str:
-    """benchio's own last error in what a job said, else its last line; empty: it said nothing."""
+def error_of(said: str) -> str:
+    """benchio's own error in what a start of it said, else its last line; empty: it said nothing.
+
+    Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
+    """
     lines = [line for line in said.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
     errors = [line for line in lines if line.startswith("benchio: error:")]
-    return (errors or lines or [""])[-1]
+    return errors[0] if errors else (lines or [""])[-1]

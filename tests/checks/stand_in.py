@@ -21,8 +21,9 @@ if fault.startswith("hangs on") and set(targets) & {*(those := fault.split()[2:]
     hung = next(target for target in targets if target in those)
     path = f"{value['--dir']}/benchio.{value['--run-id']}/target.{hung}/mpiio.dat"
     limit = value["--phase-limit"]
-    print(f"benchio: error: rank 0: write: {path}: no end after {limit} s (--phase-limit)",
-          file=sys.stderr)  # fmt: skip
+    for rank, place in enumerate((path, Path(path).parent)):  # a launcher cannot end the others
+        print(f"benchio: error: rank {rank}: write: {place}: no end after {limit} s "
+              "(--phase-limit)", file=sys.stderr)  # fmt: skip
     sys.exit(5)
 if fault == "hangs":
     Path(value["--dir"], "hangs").touch()

@@ -1,16 +1,27 @@
-"""Another real distributed filesystem: CephFS with four OSDs in memory, through FUSE."""
+"""A real striped filesystem: CephFS with four OSDs in memory, through FUSE, and its faults."""
 
+import json
 import os
 import shutil
+import signal
+import time
 import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from conftest import Run
 from filesystems.machine import Unavailable, wait_until
 from filesystems.slurm import NODES, Slurm
 
-OSDS = 4
+OSDS = range(4)
+METADATA_OSD = 4  # of the metadata alone, which no fault of another OSD harms
+#: Of each part of the tree of OSDs those that are below it: all, two parts, each by itself.
+#: Each has a pool of its name.
+POOLS = {"data": [*OSDS], "flash": [0, 1], "disk": [2, 3]} | {f"osd.{osd}": [osd] for osd in OSDS}
 PORT = 6789
+OSD_BYTES = 2**30
+FULL_BYTES = 2**24
 PROGRAMS = (
     "ceph",
     "ceph-mon",
@@ -22,7 +33,7 @@ PROGRAMS = (
     "rados",
 )
 
-# One copy of everything: what an OSD loses is lost.
+# One copy of everything: what an OSD loses is lost. One that was stopped goes on where it was.
 CONF = """\
 [global]
 fsid = {fsid}
@@ -40,13 +51,14 @@ mgr data = {folder}/$name
 osd data = {folder}/$name
 mds data = {folder}/$name
 osd objectstore = memstore
-memstore device bytes = 1073741824
+memstore device bytes = {size}
 osd crush chooseleaf type = 0
 osd crush update on start = false
 osd class update on start = false
 osd pool default size = 1
 osd pool default min size = 1
-osd pool default pg num = 8
+osd pool default pg autoscale mode = off
+osd op thread suicide timeout = 3600
 mon allow pool size one = true
 mon data avail crit = 1
 mgr initial modules =
@@ -64,6 +76,7 @@ class Ceph:
         self.slurm, self.path = slurm, slurm.folder / "cephfs"
         self.folder = slurm.folder / "ceph"
         self.env = {**slurm.env, "CEPH_CONF": str(self.conf)}
+        self.identities = {osd: str(uuid.uuid4()) for osd in (*OSDS, METADATA_OSD)}
         self.path.mkdir()
         self._start()
         mount = ["ceph-fuse", "-n", "client.admin", self.path]
@@ -81,6 +94,91 @@ class Ceph:
         """What this says of the objects of all files' data."""
         return self.slurm.machine.sh("rados", "--pool", "data", *words, env=self.env)
 
+    def ceph(self, *words: object) -> str:
+        """What an administrator's command prints."""
+        return self._insist("ceph", *words)
+
+    def pid(self, daemon: str) -> int:
+        """Of a daemon such as `osd.2`, outside."""
+        kind, _, name = daemon.partition(".")
+        words = [f"ceph-{kind}", "--foreground", "-i", name]
+        (pid,) = [
+            pid for pid, line in self.slurm.machine.processes().items() if line.split() == words
+        ]
+        return pid
+
+    @contextmanager
+    def slow(self, osd: int, seconds: float) -> Iterator[None]:
+        """Each request to this OSD waits for so long."""
+        name = "osd_debug_inject_dispatch_delay"
+        settings = {f"{name}_duration": seconds, f"{name}_probability": 1}
+        for key, value in settings.items():
+            self.ceph("tell", f"osd.{osd}", "config", "set", key, value)
+        try:
+            yield
+        finally:
+            self.ceph("tell", f"osd.{osd}", "config", "set", f"{name}_probability", 0)
+
+    @contextmanager
+    def stopped(self, daemon: str) -> Iterator[None]:
+        """Neither answers nor ends."""
+        pid = self.pid(daemon)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def full(self, osd: int) -> Iterator[None]:
+        """This OSD, and no other, has no room."""
+        ratios = {"nearfull": 0.85, "backfillfull": 0.9, "full": 0.95}
+        filler = self.folder / "filler"
+        filler.write_bytes(bytes(FULL_BYTES))
+        place = ("--pool", f"osd.{osd}")
+        self.slurm.machine.sh("rados", *place, "put", "filler", filler, env=self.env)
+        for name in ratios:
+            self.ceph("osd", f"set-{name}-ratio", FULL_BYTES / OSD_BYTES / 2)
+        wait_until(lambda: f"osd.{osd} is full" in self.ceph("health", "detail"), "a full OSD")
+        try:
+            yield
+        finally:
+            for name, ratio in reversed(ratios.items()):
+                self.ceph("osd", f"set-{name}-ratio", ratio)
+            wait_until(lambda: "OSD_FULL" not in self.ceph("health", "detail"), "room in the OSD")
+            self.slurm.machine.sh("rados", *place, "rm", "filler", env=self.env)
+
+    def kill(self, osd: int) -> None:
+        """With all that is on it, of which there is no copy."""
+        os.kill(self.pid(f"osd.{osd}"), signal.SIGKILL)
+
+    def replace(self, osd: int) -> None:
+        """An empty one takes the place of one that was killed."""
+        groups = json.loads(self.ceph("pg", "dump", "pgs_brief", "--format", "json"))["pg_stats"]
+        shutil.rmtree(self.folder / f"osd.{osd}")
+        self._start_osd(osd)
+        self._tell(
+            f"osd force-create-pg {group['pgid']} --yes-i-really-mean-it"
+            for group in groups
+            if osd in group["acting"]
+        )
+        self.wait_until_well()
+
+    def wait_until_well(self) -> None:
+        """Until every OSD serves all that is on it, and the metadata server does."""
+
+        def is_well() -> bool:
+            state = json.loads(self.ceph("status", "--format", "json"))
+            groups = state["pgmap"]
+            clean = {"state_name": "active+clean", "count": groups["num_pgs"]}
+            return (
+                state["osdmap"]["num_up_osds"] == len(self.identities)
+                and groups["pgs_by_state"] == [clean]
+                and [rank["status"] for rank in state["fsmap"]["by_rank"]] == ["up:active"]
+            )
+
+        wait_until(is_well, "a CephFS that is well", 60)
+
     @property
     def conf(self) -> Path:
         return self.folder / "ceph.conf"
@@ -88,18 +186,40 @@ class Ceph:
     def _start(self) -> None:
         self.folder.mkdir()
         fsid = str(uuid.uuid4())
-        self.conf.write_text(CONF.format(fsid=fsid, port=PORT, folder=self.folder))
+        self.conf.write_text(CONF.format(fsid=fsid, port=PORT, folder=self.folder, size=OSD_BYTES))
         self._start_monitor(fsid)
         self._daemon("mgr", "iowatch")
-        for number in range(OSDS):
-            self._start_osd(number)
+        self._tell(f"osd new {identity}" for identity in self.identities.values())
+        for osd in self.identities:
+            self._start_osd(osd)
         self._daemon("mds", "iowatch")
-        for pool in ("metadata", "data"):
-            self._insist("ceph", "osd", "pool", "create", pool)
-        self._insist("ceph", "fs", "new", "cephfs", "metadata", "data")
+        self._tell(self._plan())
         wait_until(
             lambda: "up:active" in self._run("ceph", "mds", "stat").out, "an active MDS of CephFS"
         )
+        (found,) = json.loads(self.ceph("fs", "ls", "--format", "json"))
+        assert {*found["data_pools"]} == {*POOLS}, found
+
+    def _plan(self) -> Iterator[str]:
+        """Commands: where each OSD is, and the pools."""
+        for osd in OSDS:
+            part = "flash" if osd in POOLS["flash"] else "disk"
+            yield (
+                f"osd crush add osd.{osd} 1 root=default datacenter=data room={part} "
+                f"host=only-{osd}"
+            )
+        yield f"osd crush add osd.{METADATA_OSD} 1 root=default host=metadata"
+        for pool in ("metadata", *POOLS):
+            yield f"osd crush rule create-replicated {pool} {pool.replace('osd.', 'only-')} osd"
+            groups = 8 * len(POOLS.get(pool, "1"))  # enough that each OSD gets some
+            yield f"osd pool create {pool} {groups} replicated {pool}"
+        yield "fs new cephfs metadata data"
+        yield from (f"fs add_data_pool cephfs {pool}" for pool in POOLS if pool != "data")
+
+    def _tell(self, commands: Iterable[str]) -> None:
+        """Many commands for the monitor: one program starts sooner than many."""
+        words = " ".join(f"'{command}'" for command in commands)
+        self._insist("sh", "-c", f"printf '%s\\n' {words} | ceph", limit=50)
 
     def _start_monitor(self, fsid: str) -> None:
         monmap = self.folder / "monmap"
@@ -112,10 +232,7 @@ class Ceph:
 
     def _start_osd(self, number: int) -> None:
         (self.folder / f"osd.{number}").mkdir()
-        identity = str(uuid.uuid4())
-        self._insist("ceph", "osd", "new", identity)
-        self._insist("ceph", "osd", "crush", "add", f"osd.{number}", 1, "root=default")
-        self._require("ceph-osd", "-i", number, "--mkfs", "--osd-uuid", identity)
+        self._require("ceph-osd", "-i", number, "--mkfs", "--osd-uuid", self.identities[number])
         self._daemon("osd", str(number))
 
     def _daemon(self, kind: str, name: str) -> None:
@@ -123,13 +240,15 @@ class Ceph:
         words = [f"ceph-{kind}", "--foreground", "-i", name]
         self.slurm.machine.daemon(f"ceph-{kind}.{name}", *words, env=self.env)
 
-    def _insist(self, *words: object) -> None:
-        """A command that asks the monitor, until it is answered. That is not up at once, and
-        whoever asks before it has been told the cluster's id is refused or waits for ever; twice
-        done is as once."""
-        wait_until(
-            lambda: self._run("timeout", 10, *words).code == 0, " ".join(map(str, words)), 60
-        )
+    def _insist(self, *words: object, limit: int = 10) -> str:
+        """What a command prints that asks the monitor, once it is answered: it is refused, or waits
+        for ever, if the monitor is not up, and at times if it is; twice done is as once."""
+        done = self._run("timeout", limit, *words)
+        end = time.monotonic() + 60
+        while done.code != 0:
+            assert time.monotonic() < end, f"{words}: {done.out}{done.err}"
+            done = self._run("timeout", limit, *words)
+        return done.out
 
     def _run(self, *words: object) -> Run:
         return self.slurm.machine.run(*words, env=self.env)

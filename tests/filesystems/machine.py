@@ -99,8 +99,8 @@ class Machine:
 
     def stop(self) -> None:
         """Ends everything inside; TimeoutError if something stays."""
-        self._first.kill()
         for process in (self._first, *(daemon.process for daemon in self._daemons)):
+            process.kill()  # nsenter stops, and stays so, with what it has started
             process.wait(30)
         wait_until(lambda: not self.processes(), "the end of every process")
 

@@ -14,7 +14,7 @@ module benchio_phases
     use benchio_failure, only: agree, exit_io, failure
     use benchio_gather, only: move_gathered
     use benchio_layout, only: file_share
-    use benchio_posix, only: names_error, probe_write, remove_file
+    use benchio_posix, only: names_error, probe_end, probe_write, remove_file
     use benchio_raw_file, only: raw_file
     use benchio_settings, only: io_settings
     use benchio_text, only: decimal
@@ -118,9 +118,9 @@ contains
         call meet(task%watchdog, comm, error)
     end subroutine finish
 
-    !> Says what a small write meets beside a file that this rank has failed to write: MPI-IO, and
-    !> the libraries above it, know an I/O error but not which. Should that hang, the watchdog still
-    !> says the failure.
+    !> Says what a small write meets beside a file that this rank has failed to write, and at the
+    !> end of that file: MPI-IO, and the libraries above it, know an I/O error but not which. Should
+    !> that hang, the watchdog still says the failure.
     subroutine look_closer(task, error)
         type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
@@ -135,6 +135,8 @@ contains
             error%message = error%message//'; a small write beside it fails as well: '//met
         else
             error%message = error%message//'; a small write beside it succeeds'
+            call probe_end(task%path, task%share%block%global_bytes(), met)
+            if (met /= '') error%message = error%message//', one at its end fails: '//met
         end if
     end subroutine look_closer
 

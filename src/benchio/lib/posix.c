@@ -320,6 +320,22 @@ int benchio_probe_write(const char *path)
     return error;
 }
 
+/* What a byte meets that makes the file at path so large: 0 or errno; 0 if there is no such file. A
+ * quota of CephFS goes by how much a file would grow: what is small, or in a file that has lost its
+ * name, still has room. */
+int benchio_probe_end(const char *path, int64_t bytes)
+{
+    int error = 0, fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    if (pwrite(fd, "", 1, bytes - 1) < 0)
+        error = errno;
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
 /* Whether a message says itself which of these errors a write has met. */
 int benchio_names_error(const char *message)
 {

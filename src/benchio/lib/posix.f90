@@ -11,9 +11,9 @@ module benchio_posix
 
     public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
-    public :: make_directory, make_private, names_error, peak_rss, probe_file, probe_write
-    public :: random_digits, real_path, remove_directory, remove_file, set_attribute
-    public :: sleep_seconds, text_of, utc_now, write_file
+    public :: make_directory, make_private, names_error, peak_rss, probe_end, probe_file
+    public :: probe_write, random_digits, real_path, remove_directory, remove_file
+    public :: set_attribute, sleep_seconds, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
 
@@ -157,6 +157,12 @@ module benchio_posix
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*)
         end function c_probe_file
+
+        integer(c_int) function c_probe_end(path, bytes) bind(C, name='benchio_probe_end')
+            import :: c_char, c_int, c_int64_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int64_t), value :: bytes
+        end function c_probe_end
 
         integer(c_int) function c_probe_write(path) bind(C, name='benchio_probe_write')
             import :: c_char, c_int
@@ -330,6 +336,16 @@ contains
 
         error = text_of(c_probe_write(path//c_null_char))
     end subroutine probe_write
+
+    !> What a write to the last byte of a file of so many bytes meets; empty: it succeeds. To be asked
+    !> only of a file that nobody needs any more.
+    subroutine probe_end(path, bytes, error)
+        character(*), intent(in) :: path
+        integer(int64), intent(in) :: bytes
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_probe_end(path//c_null_char, bytes))
+    end subroutine probe_end
 
     !> Whether a message has the system's own words for what keeps a file from being written.
     logical function names_error(message)

@@ -343,7 +343,7 @@ def _last_error(folder: Path, number: int) -> str:
         folder.glob(SAID.format("*", number)), key=lambda file: int(file.suffixes[-2][1:])
     )
     text = said[-1].read_text("utf-8", "replace") if said else ""
-    return raw_results.last_error(text) or "it failed, and said nothing"
+    return raw_results.error_of(text) or "it failed, and said nothing"
 
 
 def _other_conditions(

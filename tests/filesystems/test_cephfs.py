@@ -1,0 +1,288 @@
+"""Layouts, slow OSDs and the faults of a real striped filesystem."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import finish, kill_session, run_directory
+from filesystems.bench import Bench
+from filesystems.ceph import OSDS, POOLS, Ceph
+from filesystems.machine import wait_until
+from filesystems.slurm import Slurm
+from filesystems.suite import Suite
+
+MIB = 2**20
+IO = 3
+#: Of what a site says; on two cores, OSDs that are well may differ by more than the usual half.
+EXTRAS: dict[str, Any] = {
+    "on": "cephfs",
+    "type": "fuse",
+    "osts": [*OSDS],
+    "pools": {pool: osds for pool, osds in POOLS.items() if pool != "data"},
+    "cached_reads": False,
+}
+REFERENCES = """\
+SharedFileWrite:
+  cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
+SlowOst:
+  cluster:.*: {ost_ratio: [1, -0.8, null, '1'], ost_read_ratio: [1, -0.8, null, '1']}
+"""
+PLAIN = {"backend": ["mpiio"], "local_size": [48], "nodes": [2]}  # 3.4 MiB
+EACH_OST = {"SlowOst": {"stripe_size": [1], "local_size": [48]}}
+
+
+def layout(slurm: Slurm, path: Path, kind: str) -> dict[str, str]:
+    """What CephFS says of a file or a directory (dir)."""
+    said = os.getxattr(slurm.machine.seen(path), f"ceph.{kind}.layout").decode()
+    return dict(pair.split("=") for pair in said.split())
+
+
+def test_layouts(on: Callable[[str], Bench], slurm: Slurm, ceph: Ceph) -> None:
+    """What benchio requests, and says it has found, is where the objects of its file are."""
+    bench = on(ceph.path.name)
+    os.setxattr(
+        slurm.machine.seen(bench.directory), "ceph.dir.layout",
+        b"stripe_unit=65536 stripe_count=2 object_size=4194304 pool=disk",
+    )  # fmt: skip
+    run = run_directory(bench.directory)
+    stripes = ("--stripe-size", 65536, "--stripe-count")
+
+    def written(*options: object) -> dict[str, Any]:
+        done = bench.run(
+            2, 4, "--backend", "mpiio", "--local-size", 32, "--warmup", 0, "--repeats", 1, "--keep",
+            *options,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        (case, *others) = bench.result()["cases"]
+        return {"others": others, **case["layout"], "target": case["target"]}
+
+    def check(found: dict[str, Any], file: Path, count: int, pool: str) -> None:
+        has = layout(slurm, file, "file")
+        assert (has["stripe_unit"], has["stripe_count"], has["pool"]) == ("65536", str(count), pool)
+        seen = {key: found["observed"][key] for key in ("stripe_count", "stripe_size", "pool")}
+        assert seen == {"stripe_count": count, "stripe_size": 65536, "pool": pool}
+        inode = int(slurm.sh("stat", "--format=%i", file))
+        words = slurm.machine.sh("rados", "--pool", pool, "ls", env=ceph.env).split()
+        assert len([name for name in words if name.startswith(f"{inode:x}.")]) == count
+        slurm.sh("rm", "-r", run)
+
+    users = written()  # those of its directory
+    assert (users["requested"], users["echoed"]) == (None, None)
+    check(users, run / "mpiio.dat", 2, "disk")
+    four = written(*stripes, 4, "--pool", "data")
+    assert four["requested"] == {
+        "stripe_count": 4, "stripe_size": 65536, "pool": "data", "setstripe": None,
+    }  # fmt: skip
+    check(four, run / "mpiio.dat", 4, "data")
+
+    targets = written("--targets", "osd.1,osd.2", *stripes[:2])
+    assert targets["target"] == {"name": "osd.1", "error": None}
+    (other,) = targets["others"]
+    assert (other["target"]["name"], other["layout"]["observed"]["pool"]) == ("osd.2", "osd.2")
+    assert "acting ([2], p2)" in ceph.ceph("osd", "map", "osd.2", "any")
+    check(targets, run / "target.osd.1/mpiio.dat", 1, "osd.1")
+
+    refused = "takes a pool only if it is one of its data pools"
+    for option, value, said in (
+        ("--stripe-count", -1, "has no stripe count that means all OSDs"),
+        ("--pool", "metadata", refused),
+    ):
+        done = bench.run(1, 1, "--backend", "mpiio", option, value)
+        assert done.code == IO, (done.code, done.err)
+        (error,) = done.errors
+        assert said in error
+    done = bench.run(1, 1, "--backend", "mpiio", "--targets", "osd.1,osd.9")
+    assert done.code == 0, done.err
+    well, missing = (case["target"] for case in bench.result()["cases"])
+    assert well == {"name": "osd.1", "error": None}
+    assert refused in missing["error"]["message"]
+    assert bench.files == []
+
+
+@pytest.fixture
+def site(suite: Suite, ceph: Ceph) -> Iterator[Suite]:
+    """A site whose jobs write to CephFS; whatever a test has done to that, it is well again."""
+    suite.references = REFERENCES
+    yield suite
+    ceph.wait_until_well()
+    suite.slurm.sh("rm", "-rf", ceph.path / "iowatch")
+
+
+def names_of_layouts(case_id: str) -> str:
+    """What a case id says of the layout."""
+    parts = dict(re.findall(r"(layout|stripe_count|stripe_size|pool)=([^/]*)", case_id))
+    return " ".join(parts.values())
+
+
+@pytest.mark.slow
+def test_night(site: Suite, ceph: Ceph) -> None:
+    striped = {**PLAIN, "stripe_count": [1, 2, 4, -1], "stripe_size": [1, 4]}
+    parts = {**PLAIN, "stripe_count": [-1], "stripe_size": [1], "pool": ["flash", "disk"]}
+    writes = [striped, parts, {**PLAIN, "layout": ["default"]}]
+    directory = site.add("cephfs", {"SharedFileWrite": writes, **EACH_OST}, **EXTRAS)
+    done = site.run(site.nightly(), timeout=300)
+    assert done.code == 0, done.out + done.err
+    assert "green: 13 cases measured, 0 with a red verdict, 0 problems" in done.out
+    assert list(site.slurm.machine.seen(directory).iterdir()) == []
+    (each_ost,) = [case for case in site.cases() if "/SlowOst/" in case["case_id"]]
+    assert "OST" not in each_ost["sentence"], "all are well"
+    found = {
+        names_of_layouts(case["case_id"]): case["conditions"]["layout"]
+        for case in site.cases()
+        if "/SharedFileWrite/" in case["case_id"]
+    }
+    wanted = {
+        f"{count} {size}": f"stripes {count if count > 0 else 4} x {size}MiB, pool data"
+        for count in (1, 2, 4, -1)
+        for size in (1, 4)
+    }
+    wanted |= {f"-1 1 {pool}": f"stripes 2 x 1MiB, pool {pool}" for pool in ("flash", "disk")}
+    wanted["default"] = "stripes 1 x 4MiB, pool data"
+    assert found == wanted
+
+
+@pytest.mark.slow
+def test_slow_osd(site: Suite, ceph: Ceph) -> None:
+    """Each of three in turn; then none."""
+    site.add("cephfs", EACH_OST, **EXTRAS)
+    sentences = {}
+    for osd in (1, 2, 3, None):
+        options = ("-n", "SlowOst", "-S", "repeats=2")
+        if osd is None:
+            done = site.run(site.reframe(*options))
+        else:
+            with ceph.slow(osd, 0.05):
+                done = site.run(site.reframe(*options))
+        (case,) = site.cases()
+        assert done.code == (0 if osd is None else 1), done.out + done.err
+        assert case["verdict"] == ("ok" if osd is None else "regression"), case["sentence"]
+        sentences[osd] = re.findall(r"slow to (write|read): (.*?)(?=;|$)", case["sentence"])
+    assert sentences.pop(None) == []
+    for osd, said in sentences.items():
+        assert [operation for operation, _ in said] == ["write", "read"], said
+        assert all(re.findall(r"OST (\d)", names) == [str(osd)] for _, names in said), said
+
+
+def during_run(site: Suite, directory: Path, harm: Callable[[], AbstractContextManager[object]],
+               *, until: str = "", timeout: float = 120) -> dict[str, Any]:  # fmt: skip
+    """The case of a session of one job without end, which is harmed once it writes: for as long as
+    the session lasts, or until the job has said this."""
+    session = site.start(site.reframe("-n", "SharedFileWrite", "-S", "repeats=1000000"))
+    try:
+        seen = site.slurm.machine.seen(directory)
+        wait_until(
+            lambda: session.poll() is not None or list(seen.glob("iowatch.*/benchio.*/*.dat")),
+            "a file of the job", 60,
+        )  # fmt: skip
+        assert session.poll() is None, finish(session)
+        with harm():
+            if until:
+                wait_until(lambda: until in said(site), f"{until!r} of the job", 60)
+            else:
+                done = finish(session, timeout)
+        if until:
+            done = finish(session, timeout)
+    finally:
+        if session.poll() is None:
+            kill_session(session)
+        site.slurm.sh("scancel", "--name=iowatch_cephfs")
+    assert done.code == 1, done.out + done.err
+    (case,) = site.cases()
+    assert (case["result"], case["verdict"]) == ("fail", "invalid"), case
+    assert case["perfvalues"] == {}
+    return case
+
+
+def said(site: Suite) -> str:
+    """What jobs have said by now."""
+    return "".join(file.read_text() for file in site.folder.glob("run/stage/**/rfm_job.err"))
+
+
+def check_next_night(site: Suite, directory: Path) -> None:
+    """Right by itself, once the filesystem is; and what a job could not remove, that removes."""
+    slurm = site.slurm
+    slurm.machine.run("scontrol", "update", "nodename=ALL", "state=resume", env=slurm.env)
+    old = time.time() - 3 * 24 * 3600
+    for path in slurm.machine.seen(directory).glob("iowatch.*/.iowatch"):
+        os.utime(path, (old, old))
+    night = site.run(site.nightly())
+    assert night.code == 0, night.out + night.err
+    assert list(slurm.machine.seen(directory).iterdir()) == []
+
+
+#: The only case of a site that meets faults: on the one OSD that has them.
+ON_ONE = {"SharedFileWrite": {**PLAIN, "stripe_count": [1], "stripe_size": [1], "pool": ["osd.2"]}}
+
+
+@pytest.mark.slow
+def test_no_room(site: Suite, ceph: Ceph) -> None:
+    """On one OSD, or by a quota: the errno is said that MPI-IO does not know, and nothing stays."""
+    directory = site.add("cephfs", ON_ONE, **EXTRAS)
+    case = during_run(site, directory, lambda: ceph.full(2))
+    assert re.search(r"MPI_ERR_IO.*; a small write .* fails.*: No space left", case["sentence"])
+    assert list(site.slurm.machine.seen(directory).iterdir()) == []
+    site.partitions[0]["extras"]["sweeps"]["nightly"] |= EACH_OST
+    with ceph.full(2):
+        done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=2"))
+    assert done.code == 0, done.out + done.err
+    (case,) = site.cases()
+    assert re.search(r"; OST 2 was not measured: .*: No space left on device$", case["sentence"])
+    assert {"ost_0", "ost_1", "ost_3"} == {
+        name for name, (value, *_) in case["metrics"].items()
+        if re.fullmatch("ost_[0-9]", name) and value is not None
+    }  # fmt: skip
+
+    @contextmanager
+    def quota() -> Iterator[None]:
+        seen = site.slurm.machine.seen(directory)
+        os.setxattr(seen, "ceph.quota.max_bytes", b"1000000")
+        try:
+            yield
+        finally:
+            os.setxattr(seen, "ceph.quota.max_bytes", b"0")
+
+    case = during_run(site, directory, quota)
+    assert case["sentence"].endswith("fails: Disk quota exceeded")
+    check_next_night(site, directory)
+
+
+BESIDE = "no end after 6 s (--phase-limit); a small write beside it does not end either"
+
+
+@pytest.mark.slow
+def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
+    """For longer than the job may take: nobody can end its processes, and yet the session ends."""
+    directory = site.add("cephfs", ON_ONE, **EXTRAS)
+    case = during_run(site, directory, lambda: ceph.stopped("osd.2"), timeout=240)
+    assert BESIDE in case["sentence"]
+    ceph.wait_until_well()
+    check_next_night(site, directory)
+
+
+@pytest.mark.slow
+def test_osd_that_is_killed(site: Suite, ceph: Ceph) -> None:
+    @contextmanager
+    def killed() -> Iterator[None]:
+        ceph.kill(2)
+        yield
+        ceph.replace(2)
+
+    directory = site.add("cephfs", ON_ONE, **EXTRAS)
+    case = during_run(site, directory, killed, until=BESIDE)
+    assert BESIDE in case["sentence"]
+    check_next_night(site, directory)
+
+
+@pytest.mark.slow
+def test_metadata_server(site: Suite, ceph: Ceph) -> None:
+    """Restarted it delays a run, which is right all the same; one that hangs is named."""
+    directory = site.add("cephfs", ON_ONE, **EXTRAS)
+    case = during_run(site, directory, lambda: ceph.stopped("mds.iowatch"), until="no end after")
+    assert re.search(r": (open|unlink|close|.*): .* no end after 6 s", case["sentence"])
+    ceph.wait_until_well()
+    check_next_night(site, directory)
