@@ -128,7 +128,7 @@ def _exhibit(
         raise InvalidResult(f"{folder}: its raw results are no longer there")
     paths = sorted(folder.glob("result*.json*"))
     if len(paths) != 1:
-        raise InvalidResult(f"{folder}: {len(paths)} result files, where 1 was written")
+        raise InvalidResult(f"{folder}: {len(paths)} result files, where 1 were written")
     result = read_result(paths[0])
     seconds = result.started.timestamp()
     if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
