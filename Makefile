@@ -34,6 +34,7 @@ mutants: setup
 bench: setup
 	.venv/bin/python tests/bench/bench.py
 	.venv/bin/python tests/bench/database.py
+	.venv/bin/python tests/bench/acceptance.py
 
 # YEAR=FILE replays a real year of nights too; docs/detector.md says where there is one.
 detector-bench: setup

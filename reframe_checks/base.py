@@ -24,22 +24,14 @@ from reframe.core.exceptions import ExpectedFailureError, PerformanceError, Sani
 from reframe.core.schedulers.local import LocalJobScheduler
 
 from iowatch import raw_results
-from iowatch.checks import DRIFT, metric
+from iowatch.checks import CHECKS, DRIFT, metric
 from iowatch.files import UserError
-from iowatch.judge import by_past, in_force, judge
+from iowatch.judge import by_contract, by_past, in_force, judge
 from iowatch.metrics import measured, slow_rank
 from iowatch.references import excuse
-from iowatch.result import (
-    InvalidResult,
-    id_of_round,
-    notes,
-    read_result,
-    require,
-    require_built,
-    require_of_job,
-)
+from iowatch.result import InvalidResult, Job, id_of_round, notes, verified
 from iowatch.run import NOTE
-from iowatch.site import JOB_TMPDIR, NIGHTLY, SWEEPS
+from iowatch.site import ACCEPTANCE, JOB_TMPDIR, NIGHTLY, SWEEPS
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
 from . import past, run_directory
@@ -257,8 +249,8 @@ class BenchioJob(CaseCheck):
 
     #: Timed repetitions of each backend, after one that warms up.
     #:
-    #: :default: ``10``, as in the white paper
-    repeats = variable(int, value=10)
+    #: :default: as many as the check takes
+    repeats = variable(int, type(None), value=None)
 
     #: The id that the job gives to benchio: a result without it is another job's.
     run_id = variable(str, value="", loggable=True)
@@ -274,6 +266,11 @@ class BenchioJob(CaseCheck):
 
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
     measured = None
+
+    @run_after("init")
+    def set_repeats(self):
+        if self.repeats is None:
+            self.repeats = CHECKS[type(self).__name__].repeats
 
     @run_after("init")
     def set_valid_systems(self):
@@ -334,27 +331,22 @@ class BenchioJob(CaseCheck):
         result = self.verified_result("result.json", self.repeats)
         return measured(result, self.case, notes(result, self.case, self.filesystem))
 
+    @property
+    def ended_job(self):
+        """The job, :class:`iowatch.result.Job`, as the law asks of it."""
+        spec = self.benchio.concrete_spec
+        return Job(Path(self.kept), self.case, self.filesystem, self.run_id, self.made, spec)
+
     def verified_result(self, name, repeats, hung=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
-        file, code = self.kept_file(name), self.kept_file("exit_code")
-        if not file.exists():
-            raise InvalidResult(self.error())
-        result = read_result(file)
-        require_of_job(result, name, self.run_id, self.made)
-        require(result, self.case, repeats, self.filesystem, hung)
-        require_built(result.versions, self.benchio.concrete_spec)
-        if not code.exists() or code.read_text().strip() != "0":
-            raise InvalidResult(f"benchio reported success but failed: {self.error()}")
-        return result
-
-    def error(self):
-        """benchio's own error in stderr, else its last line."""
-        said = Path(str(self.stderr)).read_text(errors="replace")
-        return raw_results.error_of(said) or "no result file and nothing in stderr"
+        return verified(self.ended_job, name, repeats, hung)
 
 
 class BenchioCheck(BenchioJob):
-    """One job of benchio, judged by the site's reference values and by the case's own past."""
+    """One job of benchio, judged by the site's reference values and by the case's own past.
+
+    Of an acceptance test it is only verified: the contract judges, and neither may be in its way.
+    """
 
     #: Accept a case without reference values: a new site's first nights.
     #:
@@ -367,8 +359,14 @@ class BenchioCheck(BenchioJob):
     #: What is on record of the case, :class:`iowatch.judge.Past`; set when the run is verified.
     case_past = None
 
+    @property
+    def is_of_contract(self):
+        return self.sweep == ACCEPTANCE
+
     @run_after("setup")
     def set_references(self):
+        if self.is_of_contract:
+            return
         try:
             self.references = past.reference_file().of(self.case)
         except UserError as err:
@@ -380,8 +378,8 @@ class BenchioCheck(BenchioJob):
             return
         metrics = dict(self.measured.metrics)
         with suppress(UserError):  # said when the metrics are on record
-            self.case_past = self.look_back()
-            if self.case_past.drift is not None:
+            self.case_past = None if self.is_of_contract else self.look_back()
+            if self.case_past and self.case_past.drift is not None:
                 metrics[DRIFT] = self.case_past.drift
         self.perf_variables = {
             name: sn.make_performance_function(sn.defer(value), metric(name).unit)
@@ -398,6 +396,10 @@ class BenchioCheck(BenchioJob):
     @run_after("performance")
     def set_verdict(self):
         if self.is_dry_run():
+            return
+        if self.is_of_contract:
+            verdict = by_contract(self.case, self.measured.metrics, self.filesystem.peak)
+            self.end(verdict, PerformanceError)
             return
         try:
             self.case_past = self.case_past or self.look_back()

@@ -25,8 +25,7 @@ from iowatch.verdict import Kind, Verdict
 from .base import BenchioCheck, BenchioJob
 from .parameters import swept
 
-IOR_NAME = "ior"
-IOR_FILE = f'"$RUNDIR"/{IOR_NAME}'
+IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
 DARSHAN_LOG, DARSHAN_SUMMARY = "benchio.darshan", "benchio.darshan.html"
 NO_DARSHAN = Path("no_darshan")  # the job found none, and nothing says where it is
 DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
@@ -111,18 +110,7 @@ class IorCheck(BenchioCheck):
         return super().benchio_options(1, "result.$round.json")
 
     def verified(self):
-        if self.case.operation == "read" and self.nodes == 1 and not self.filesystem.cached_reads:
-            raise InvalidResult("IOR may read from the cache of the only node: ask for 2 nodes")
-        rounds, rates, here = [], [], Path(self.kept)
-        for round_ in range(1, self.repeats + 1):
-            rounds.append(self.verified_result(f"result.{round_}.json", 1))
-            file = f"{rounds[-1].run['directory']}/{IOR_NAME}"
-            rate = ior.rate(here, f"ior.{round_}", self.case, "write", file)
-            if self.filesystem.osts is not None:
-                ior.require_layout(here / f"ior.{round_}.layout", self.case, self.filesystem)
-            if self.case.operation == "read":
-                rate = ior.rate(here, f"read.{round_}", self.case, "read", file)
-            rates.append(rate)
+        rounds, rates = ior.of_rounds(self.ended_job, self.nodes, self.repeats)
         return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
 
     def details(self, verdict):
@@ -153,7 +141,6 @@ class IoProfile(BenchioJob):
     descr = "Collective and independent writes of each library"
 
     outputs = (*BenchioJob.outputs, DARSHAN_LOG, str(NO_DARSHAN))
-    repeats = 1  # of one repetition, every independent write is seen
 
     @run_after("setup")
     def require_pydarshan(self):

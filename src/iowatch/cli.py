@@ -30,7 +30,7 @@ from iowatch.night.gate import Night
 from iowatch.paper import published
 from iowatch.places import made, prepare, reference_folder, shell_lines
 from iowatch.run import Run, by_case, day_of
-from iowatch.site import ACCEPTANCE, NIGHTLY, read_site, results_database
+from iowatch.site import NIGHTLY, results_database
 
 DAY = "%Y-%m-%d"
 
@@ -710,50 +710,87 @@ def accept_command(
         Path,
         typer.Argument(
             metavar="CONTRACT",
-            help="YAML file of the criteria that were agreed; docs/acceptance.md has its form.",
+            help="YAML file of what was agreed; docs/acceptance.md has its form. With --verify, "
+            "the bundle of an acceptance test.",
         ),
     ],
-    session: Annotated[
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Say what the test will cost, and what it will be able to show. Nothing is run.",
+        ),
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Judge a bundle again, by what is in it alone: no site, database or network.",
+        ),
+    ] = False,
+    exclusions: Annotated[
+        Path | None,
+        typer.Option(help="YAML file of sessions that both sides exclude.", show_default="none"),
+    ] = None,
+    key: Annotated[
         list[str] | None,
         typer.Option(
-            help="UUID of an acceptance session, as the dossier lists it. May be repeated: the "
-            "repetitions of all sessions count together.",
-            show_default="the last one",
+            "--sign",
+            metavar="KEY",
+            help="Sign the evidence with this file of an SSH key, or with gpg:NAME. May be "
+            "repeated; with --verify, a signature is added.",
+            show_default="nobody signs",
         ),
     ] = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --verify: file of the keys that are known, as in ssh-keygen's ALLOWED "
+            "SIGNERS. Whoever has signed must be in it.",
+            show_default="any key may sign",
+        ),
+    ] = None,
+    bundle: Annotated[
+        Path, typer.Option(help="File to write the evidence to, one archive.")
+    ] = Path("evidence.tar"),
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            help="File to write, .html or .pdf. May be repeated.",
-            show_default="dossier.html and dossier.pdf",
+            help="File to write the dossier to, .html or .pdf. May be repeated.",
+            show_default="dossier.html and dossier.pdf; none with --verify",
         ),
     ] = None,
     db: Databases = None,
 ) -> None:
-    """Judge an acceptance test by its contract, and write the dossier.
+    """Judge an acceptance test by its contract: write the evidence and the dossier.
 
-    The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if no dossier was
-    written.
+    Which sessions count is a matter of the contract's rules. The evidence is one archive with
+    everything that the verdicts rest on. Whoever has it and iowatch comes to the same verdicts with
+    --verify, and sees whether a byte of it was changed.
+
+    The exit code is 0 if all criteria pass, 1 if not all of them do or if the verdicts on a bundle
+    are not those that its maker was told, and 2 if nothing was judged, such as a bundle that was
+    changed. With --plan it is 0 if the test can decide every criterion, and else 1.
     """
-    outputs = output or [Path("dossier.html"), Path("dossier.pdf")]
-    with one_line_errors(), needs_extra("report"):
-        from iowatch.acceptance import certify, contract, dossier, evidence
+    from iowatch.acceptance import accept, certify, dossier
 
+    default = [] if verify else [Path("dossier.html"), Path("dossier.pdf")]
+    outputs = output or default
+    with one_line_errors():
+        if plan and verify:
+            raise UserError("--plan and --verify exclude each other: leave one of them out")
+        if plan:
+            raise typer.Exit(0 if accept.plan(file, db or [], print) else 1)
         if wrong := [path for path in outputs if path.suffix not in dossier.FORMATS]:
             raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
-        agreed = contract.read(file)
-        site = read_site(agreed.system)
-        databases = db or [site.database]
-        used, unused = evidence.acceptance_sessions(databases, agreed.system, session or [])
-        found = evidence.collect(used, site.filesystems, unused)
-        findings = certify.certify(agreed, found, site.cases(ACCEPTANCE), site.filesystems)
-        for line in dossier.summary(agreed, findings):
-            print(line)
-        peaks = {place.name: place.peak for place in site.filesystems}
-        dossier.write(dossier.render(agreed, findings, found, peaks), outputs)
-        for path in outputs:
+        if verify:
+            judged, is_same = accept.verify(file, signers, key or [], outputs, print)
+        else:
+            judged = accept.accept(file, exclusions, db or [], key or [], bundle, outputs, print)
+            is_same = True
+        for path in [*outputs, *([] if verify and not key else [file if verify else bundle])]:
             print(f"written: {path}")
-    raise typer.Exit(0 if dossier.overall(findings) == certify.PASS else 1)
+    raise typer.Exit(0 if is_same and judged.overall == certify.PASS else 1)
 
 
 @app.command("figures", rich_help_panel=TESTS_AND_PAPER)

@@ -16,7 +16,7 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.checks import DEFAULT
 from iowatch.files import counted
-from iowatch.result import InvalidResult, layout_laws
+from iowatch.result import InvalidResult, Job, Result, layout_laws, verified
 from iowatch.site import LUSTRE, MIB, Filesystem
 
 #: IOR's name of the library that a backend writes through.
@@ -28,6 +28,26 @@ _SIGNATURE = 1  # of the data, so that another process can verify them
 _COMPLAINT = re.compile(r"^(?:ior )?(?:WARNING|ERROR)\b.*$", re.MULTILINE)
 _HARMLESS = "File write only not implemented in NCMPI"  # it may then read as well
 _HALF_A_DIGIT = 0.5e-4  # IOR prints four decimals
+
+NAME = "ior"  # of the file that it writes, and of what it leaves
+
+
+def of_rounds(job: Job, nodes: int, repeats: int) -> tuple[list[Result], list[float]]:
+    """What benchio and IOR came to in each round of a job in which they took turns: the results,
+    and IOR's rates in MiB/s. InvalidResult says which of them breaks the law."""
+    case, rounds, rates = job.case, [], []
+    if case.operation == "read" and nodes == 1 and not job.filesystem.cached_reads:
+        raise InvalidResult("IOR may read from the cache of the only node: ask for 2 nodes")
+    for number in range(1, repeats + 1):
+        rounds.append(verified(job, f"result.{number}.json", 1))
+        file = f"{rounds[-1].run['directory']}/{NAME}"
+        found = rate(job.folder, f"{NAME}.{number}", case, "write", file)
+        if job.filesystem.osts is not None:
+            require_layout(job.folder / f"{NAME}.{number}.layout", case, job.filesystem)
+        if case.operation == "read":
+            found = rate(job.folder, f"read.{number}", case, "read", file)
+        rates.append(found)
+    return rounds, rates
 
 
 def write_options(case: Case, file: str, summary: str) -> list[str]:

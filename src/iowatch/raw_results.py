@@ -130,14 +130,19 @@ def _compress(folder: Path) -> None:
             file.unlink()
 
 
-def read_text(file: Path) -> str:
-    """What a file says, compressed or not; OSError, ValueError."""
+def read_bytes(file: Path) -> bytes:
+    """What is in a file, compressed or not; OSError, ValueError."""
     if file.suffix == COMPRESSED:
         try:
-            return gzip.decompress(file.read_bytes()).decode("utf-8")
+            return gzip.decompress(file.read_bytes())
         except (EOFError, zlib.error) as err:  # cut off, or garbled
             raise ValueError(str(err)) from None
-    return file.read_text("utf-8")
+    return file.read_bytes()
+
+
+def read_text(file: Path) -> str:
+    """What a file says, compressed or not; OSError, ValueError."""
+    return read_bytes(file).decode("utf-8")
 
 
 def find(folder: Path, name: str) -> Path | None:
@@ -149,6 +154,15 @@ def find(folder: Path, name: str) -> Path | None:
 def digest(program: Path) -> str:
     """By what a program is known again: SHA-256, its first 16 digits; OSError."""
     return hashlib.sha256(program.read_bytes()).hexdigest()[:16]
+
+
+def why_it_failed(folder: Path) -> str:
+    """benchio's own error in what a run said, else the last line of that; of a job that starts
+    benchio again after a hang, what its last start said."""
+    starts = sorted(folder.glob("said.*"), key=lambda file: int(file.name.split(".")[1]))
+    file = starts[-1] if starts else folder / "rfm_job.err"
+    said = read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
+    return error_of(said) or "no result file and nothing in stderr"
 
 
 def error_of(said: str) -> str:

@@ -27,7 +27,7 @@ from iowatch.checks import (
     format_bytes,
     format_size,
 )
-from iowatch.raw_results import read_text
+from iowatch.raw_results import read_text, why_it_failed
 from iowatch.site import LUSTRE, MIB, Filesystem
 
 
@@ -332,6 +332,35 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
         )
 
 
+@dataclass(frozen=True)
+class Job:
+    """A job of benchio that has ended, by what it was given."""
+
+    folder: Path  # with what it left
+    case: Case
+    filesystem: Filesystem
+    run_id: str
+    made: datetime
+    spec: str = ""  # what Spack says that its benchio is built of
+
+
+def verified(job: Job, name: str, repeats: int, hung: Collection[str] = ()) -> Result:
+    """What a job wrote to the file of this name, if it satisfies the law; else InvalidResult.
+
+    `hung` are the targets that it was not to try again.
+    """
+    file, code = job.folder / name, job.folder / "exit_code"
+    if not file.exists():
+        raise InvalidResult(why_it_failed(job.folder))
+    result = read_result(file)
+    require_of_job(result, name, job.run_id, job.made)
+    require(result, job.case, repeats, job.filesystem, hung)
+    require_built(result.versions, job.spec)
+    if not code.exists() or code.read_text("utf-8", "replace").strip() != "0":
+        raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
+    return result
+
+
 #: What a package of Spack is in a result, and the words before its version there. Versions of
 #: other MPIs are not compared: nobody has seen what they say.
 _PACKAGES = {
@@ -364,6 +393,11 @@ def require_built(versions: Mapping[str, str | None], spec: str) -> None:
             )
 
 
+def bytes_of(case: Case) -> int:
+    """That all writers of a case together write, or read, in a round."""
+    return 8 * math.prod(case.local_size) * case.writers
+
+
 def require(
     result: Result,
     case: Case,
@@ -382,7 +416,7 @@ def require(
         targets = [target for target in filesystem.targets if target not in hung]
     operations = case.check.operations
     backends = [backend for _ in operations for backend in case.backends for _ in targets]
-    bytes_written = 8 * math.prod(case.local_size) * case.writers
+    bytes_written = bytes_of(case)
     laws: list[_Law] = [
         ("writers", run["writers"], [case.writers]),
         ("operations", run["operations"], [operations]),

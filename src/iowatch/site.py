@@ -203,6 +203,7 @@ class Site:
     database: Path  # ReFrame's results
     promises: Mapping[str, Promise]  # of each sweep
     logs: tuple[str, ...] = ()  # files of ReFrame's log
+    sources: tuple[str, ...] = ()  # files of the configuration
 
     def cases(self, sweep: str) -> set[Case]:
         return cases(self.filesystems, sweep)
@@ -249,6 +250,7 @@ def read_site(system: str) -> Site:
         _database(config),
         {sweep: promise(partitions, sweep) for sweep in SWEEPS},
         tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
+        tuple(file for file in config.sources if file != "<builtin>"),
     )
 
 

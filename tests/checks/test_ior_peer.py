@@ -159,6 +159,40 @@ def test_layout_of_iors_files(peer, lustre_shim):
     assert own.startswith(f"setstripe -c 2 -S 1048576 {peer.scratch}/iowatch.")
 
 
+CONTRACT = """
+system: small
+title: IOR
+confidence: 0.5
+rules:
+  begins: 2020-01-01
+  sessions: 2
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: reserved
+  may_exclude: []
+criteria:
+  - {name: A1, kind: ior, filesystem: memory, at_least: 0.05}
+"""
+
+
+@pytest.mark.slow
+def test_ior_in_an_acceptance(peer):
+    peer.environs["peer"] = {"extras": {"ior": str(stand_in(peer, "peer", "1.0"))}}
+    peer.injected["peer"] = ""
+    for _ in range(2):
+        done = peer.reframe("-r", "--mode=acceptance")
+        assert done.returncode == 0, done.stdout
+    (peer.folder / "contract.yaml").write_text(CONTRACT)
+    accept = ("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+    assert "pass: A1: 0.0625 MiB/s (0.0625" in peer._run(*accept).stdout
+    # What IOR says is held to its law again.
+    (code, *_) = sorted(peer.kept.glob("*/*IorPeer*/ior.7.code"))
+    code.write_text("1\n")
+    assert "IOR: its exit status is 1; see ior.7.out" in peer._run(*accept).stdout
+
+
 @pytest.mark.skipif(shutil.which("ior") is None, reason="there is no ior on PATH")
 def test_the_real_ior(peer):
     """Every library that both have; each process's file but for PnetCDF, where IOR has none."""

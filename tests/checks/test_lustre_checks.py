@@ -241,6 +241,15 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
 CONTRACT = """
 system: small
 title: No slow OST
+rules:
+  begins: 2020-01-01
+  sessions: 1
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: reserved
+  may_exclude: []
 criteria:
   - {name: A1, kind: slow_ost, filesystem: memory, at_least: 0.01}
   - {name: A2, kind: slow_ost, filesystem: memory, operation: read, at_least: 0.01}

@@ -4,12 +4,15 @@ import math
 from xml.etree import ElementTree as ET
 
 import pytest
+from agreed import RULES, sealed, session
+from cases import case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
 from iowatch.acceptance.certify import Finding
-from iowatch.acceptance.contract import Contract, Criterion
-from iowatch.acceptance.dossier import render
-from iowatch.acceptance.evidence import Evidence
+from iowatch.acceptance.contract import Contract, Criterion, Storage
+from iowatch.acceptance.dossier import Judged, render
+from iowatch.acceptance.evidence import Evidence, Exhibit
+from iowatch.site import Filesystem
 
 BETTER = Criterion("A1", "peak", "fs3", at_least=0.5)
 WORSE = Criterion("A2 <$x^2$>", "repeatability", "fs3", at_most=0.2)
@@ -17,16 +20,17 @@ FAR = Criterion("A3 " + "long" * 5, "bandwidth", "fs3", at_least=0.001)
 REFUSED = Criterion("A4", "bandwidth", "fs3", at_least=4000)
 UNSURE = Criterion("A5", "peak", "fs3", at_least=0.5)
 FOUND = {
-    BETTER: Finding("pass", "", 0.6, 0.55, 0.65, 10, 1),
-    WORSE: Finding("fail", "", 0.4, 0.25, 0.8, 10, 1),
-    FAR: Finding("pass", "", 900.0, None, None, 10, 1),
+    BETTER: Finding("pass", "", 0.6, 0.55, 0.65),
+    WORSE: Finding("fail", "", 0.4, 0.25, 0.8),
+    FAR: Finding("pass", "", 900.0),
     REFUSED: Finding("not certified", "not measured"),
-    UNSURE: Finding("not conclusive", "", 0.5, 0.45, 0.55, 10, 1),
+    UNSURE: Finding("not conclusive", "", 0.5, 0.45, 0.55),
 }
 
 
-def page(found):
-    return render(Contract("archer", "Storage", 0.95, list(found)), found, Evidence(), {})
+def page(found, evidence=None, storage=None):
+    contract = Contract("archer", "Storage", 0.95, RULES, list(found), storage or {})
+    return render(Judged(contract, [], evidence or Evidence(), found), sealed(), {})
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +85,64 @@ def test_markers_differ_without_colours(root):
 def test_ticks_of_a_long_axis_are_few():
     extremes = {
         FAR: FOUND[FAR],
-        BETTER: Finding("fail", "", 0.0, 0.0, 0.1, 10, 1),
-        WORSE: Finding("fail", "", 1e9, 1e8, 1e10, 10, 1),
+        BETTER: Finding("fail", "", 0.0, 0.0, 0.1),
+        WORSE: Finding("fail", "", 1e9, 1e8, 1e10),
     }
     (svg,) = svgs(page(extremes))
     root = ET.fromstring(svg)
     assert [value for _, value in ticks(root)] == [0.0625, 0.25, 1, 4, 16]
     measured = [value for (value,), _ in times(root, "measured")]
     assert measured == pytest.approx([32, 1 / 32, 1 / 32], rel=0.02)
+
+
+def curve(text):
+    """A chart's title, its points and the last point of each line, in its own units."""
+    root = ET.fromstring(text)
+    of_y, of_x = [], []
+    for one in root.findall(f"{SVG}text"):
+        if one.get("text-anchor") == "end" and float(one.get("x")) < 62:
+            of_y.append((float(one.get("y")) - 3.5, float(one.text.removesuffix(" %"))))
+        elif one.get("text-anchor") == "middle":
+            of_x.append((float(one.get("x")), float(one.text)))
+    x, y = axis(of_x), axis(of_y)
+    dots = root.findall(f"{SVG}circle")
+    points = [(round(x(float(c.get("cx"))), 1), y(float(c.get("cy")))) for c in dots]
+    ends = [
+        y(lines(path.get("d"))[0][-1][1]) for path in root.findall(f"{SVG}path[@class='level']")
+    ]
+    names = [one.text for one in root.findall(f"{SVG}text") if not one.get("text-anchor")]
+    return root.findtext(f"{SVG}title"), points, dict(zip(names, ends, strict=True))
+
+
+def test_curves_show_each_session_and_each_number_of_nodes_against_commitment_and_peak():
+    mpiio = case(place="archer:fs3/cray", backend="mpiio", writers=24)
+    rates = {1: 250.0, 2: 450.0, 4: 700.0}
+    exhibits = [
+        Exhibit(changed(mpiio, writers=24 * nodes), nodes, name, {"mpiio": [rate * day]})
+        for nodes, rate in rates.items()
+        for name, day in (("1", 1.0), ("2", 0.9), ("3", 1.1))
+    ]
+    place = Filesystem("archer", "fs3", ("cray",), "fs3", "/", (), 1e6, None, False, 24, 60, {})
+    evidence = Evidence([session("1"), session("2"), session("3")], exhibits, places=[place])
+    scaling = Criterion("S", "scaling", "fs3", at_least=0.6, from_nodes=1, to_nodes=4)
+    values = {"2": 0.7, "3": 0.72}
+    found = {
+        scaling: Finding("pass", "", 0.71, 0.7, 0.72, values, exhibits=exhibits),
+        BETTER: Finding("pass", "", 0.6, 0.55, 0.65, {"1": 0.55, "2": 0.65}),
+    }
+    drawn = svgs(page(found, evidence, {"fs3": Storage(peak=2000, peak_from="data sheet")}))[1:]
+    title, points, levels = curve(drawn[0])
+    assert title == "S: each session that judges"
+    assert points == [(1, pytest.approx(70, rel=0.02)), (2, pytest.approx(72, rel=0.02))]
+    assert levels == {"committed": pytest.approx(60, rel=0.02)}
+    title, points, levels = curve(drawn[1])
+    assert title == "S: MiB/s over the number of nodes"
+    assert points == [(nodes, pytest.approx(rate, rel=0.03)) for nodes, rate in rates.items()]
+    assert levels == {
+        "peak": pytest.approx(2000, rel=0.02),
+        "linear": pytest.approx(1000, rel=0.03),
+        "committed": pytest.approx(600, rel=0.03),
+    }
+    title, points, levels = curve(drawn[2])
+    assert title == "A1: each session that judges"
+    assert levels["peak"] == pytest.approx(100, rel=0.02)

@@ -1,14 +1,13 @@
 """The dossier of an acceptance run as a reader has it."""
 
-from pathlib import Path
-
 import pytest
+from agreed import RULES, session
 from cases import case
 from pages.colours import contrast, luminance_of
 
 from iowatch.acceptance.certify import Finding
-from iowatch.acceptance.contract import Contract, Criterion
-from iowatch.acceptance.dossier import render, write
+from iowatch.acceptance.contract import Contract, Criterion, Exclusion, Storage
+from iowatch.acceptance.dossier import Judged, Seal, render, write
 from iowatch.acceptance.evidence import Evidence, Exhibit
 
 CASE = case()
@@ -17,32 +16,32 @@ NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"
 BACKGROUND = {"light": 1.0, "dark": 0.006}  # luminance of the browser's own
 PASSED = Criterion("A1 peak", "peak", "fs3", at_least=0.5)
 FAILED = Criterion(f"A2 {SCRIPT}", "ratio", "fs3", at_least=0.9, backend="hdf5")
+CONDITIONS = {"mpi": "x" * 300, "hosts": "node1"}
 REFUSED = Criterion("A3", "bandwidth", "fs3", at_least=4000)
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    exhibit = Exhibit(
-        case=CASE,
-        nodes=1,
-        session="1",
-        rates={"mpiio": [1.0]},
-        osts={},
-        conditions={"mpi": "x" * 300, "hosts": "node1"},
-        files={Path("/results/output/" + "long/" * 40 + "result.json"): "0" * 64},
-    )
-    session = {
-        "time_start": "2026-11-20T01:00:00+0000", "user": "io", "hostname": "login1",
-        "version": "4.10.4", "cmdline": f"reframe {SCRIPT}", "uuid": "1",
-    }  # fmt: skip
+    run = "runs/2026-11-20T010000/" + "long," * 40
+    exhibit = Exhibit(CASE, 1, "1", {"mpiio": [1.0]}, conditions=CONDITIONS, folder=run)
+    values = {str(number): 0.55 + number / 100 for number in range(1, 8)}
     findings = {
-        PASSED: Finding("pass", "", 0.6, 0.55, 0.65, 10, 1),
-        FAILED: Finding("fail", "", 0.4, 0.3, 0.5, 10, 1),
+        PASSED: Finding("pass", "", 0.6, 0.55, 0.65, values, str(CASE), "1", [exhibit]),
+        FAILED: Finding("fail", "", 0.4, 0.3, 0.5, values),
         REFUSED: Finding("not certified", f"invalid: {CASE} and 3 more"),
     }
-    contract = Contract("archer", f"Storage {SCRIPT}", 0.95, list(findings))
-    evidence = Evidence([exhibit], {CASE: SCRIPT}, [session], faults=[f"BuiltBenchio: {SCRIPT}"])
-    page = render(contract, findings, evidence, {"fs3": 30000})
+    storage = {"fs3": Storage(30000, SCRIPT, 512)}
+    contract = Contract("archer", f"Storage {SCRIPT}", 0.95, RULES, list(findings), storage)
+    evidence = Evidence(
+        [session(command=f"reframe {SCRIPT}"), session("2", f"excluded by centre: {SCRIPT}")],
+        [exhibit],
+        {("1", CASE): SCRIPT},
+        faults=[f"BuiltBenchio: {SCRIPT}"],
+    )
+    judged = Judged(contract, [Exclusion("2", ["centre"], SCRIPT)], evidence, findings)
+    script = f"{run}/rfm_job.sh"
+    seal = Seal("f" * 64, {script: "0" * 64}, ["centre, with the ED25519 key SHA256:abc"])
+    page = render(judged, seal, {script: "srun benchio " + "--long " * 50})
     path = tmp_path_factory.mktemp("dossier") / "dossier.html"
     write(page, [path, path.with_suffix(".pdf")])
     return path
@@ -59,11 +58,11 @@ def test_dossier_fits_and_says_first_what_matters(path, open_page):
                 verdicts = [row.split("\t")[1].strip() for row in rows]
                 assert verdicts == ["pass", "fail", "not certified"]
                 first = " ".join(rows[0].split())
-                assert first == (
-                    "A1 peak pass at least 50.0 % 60.0 % 55.0 % to 65.0 % 10 in 1 job +20 %"
-                )
+                assert first == ("A1 peak pass at least 50.0 % 60.0 % 55.0 % to 65.0 % 7 +20 %")
                 assert page.get_by_text(f"reframe {SCRIPT}").is_visible()
                 assert page.get_by_text(f"BuiltBenchio: {SCRIPT}").is_visible()
+                assert page.get_by_text("srun benchio --long").is_visible()
+                assert page.get_by_text("Only centre and supplier together").is_visible()
                 for word in ("pass", "fail", "not-certified"):
                     text = luminance_of(page, f"tr .verdict.{word}", "color")
                     assert contrast(text, BACKGROUND[scheme]) > 4.5, (scheme, word)

@@ -337,8 +337,8 @@ contains
         error = text_of(c_probe_write(path//c_null_char))
     end subroutine probe_write
 
-    !> What a write to the last byte of a file of so many bytes meets; empty: it succeeds. To be asked
-    !> only of a file that nobody needs any more.
+    !> What a write to the last byte of a file of so many bytes meets; empty: it succeeds. To be
+    !> asked only of a file that nobody needs any more.
     subroutine probe_end(path, bytes, error)
         character(*), intent(in) :: path
         integer(int64), intent(in) :: bytes

@@ -1,153 +1,31 @@
 """The verdict on each criterion of a contract, from the evidence.
 
-Nothing that a check imports may import this module: what it needs is the extra `report`.
+A session is the unit: the repetitions of one job share whatever else was at work on the filesystem,
+so that a session gives one value, and the interval is of the median over sessions. If a criterion
+is about several cases, the first session chooses the best of them, and the others judge it: what
+was chosen by a number may not be judged by the same number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from statistics import median, stdev
 
-import numpy as np
-from scipy import stats
-
-from iowatch.acceptance.contract import Contract, Criterion
+from iowatch.acceptance.contract import Contract, Criterion, Storage, fewest
 from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.checks import CONTROL, OST
 from iowatch.files import counted
-from iowatch.metrics import osts_of
-from iowatch.site import Filesystem
-
-
-def certify(
-    contract: Contract, evidence: Evidence, expected: Collection[Case], places: Sequence[Filesystem]
-) -> dict[Criterion, Finding]:
-    """The verdict on each criterion."""
-    return {
-        criterion: _certify(contract, criterion, evidence, expected, places)
-        for criterion in contract.criteria
-    }
-
-
-def _certify(
-    contract: Contract, criterion: Criterion, evidence: Evidence, expected: Iterable[Case],
-    places: Sequence[Filesystem],
-) -> Finding:  # fmt: skip
-    """The verdict on one criterion; `not certified` if what it is about was not all measured."""
-    mine = {place.partition: place for place in places if place.name == criterion.filesystem}
-    if not mine:
-        names = ", ".join(sorted({place.name for place in places}))
-        return Finding(REFUSED, f"no filesystem {criterion.filesystem!r}: there are {names}")
-
-    def concerns(case: Case) -> bool:
-        return (
-            case.partition in mine
-            and criterion.operation in case.check.operations
-            and case.files == criterion.files
-            and case.backend == criterion.backend
-            and case.check.needs_stripes == (criterion.kind == "slow_ost")
-            and case.instances is None
-            and case.check.has_control
-            and not case.way
-            and bool(case.metrics)
-        )
-
-    if invalid := sorted(map(str, filter(concerns, evidence.invalid))):
-        reason = evidence.invalid[Case.parse(invalid[0])].removeprefix(f"{invalid[0]}: ")
-        return Finding(REFUSED, f"invalid: {_first(invalid)}: {reason}")
-    exhibits = [one for one in evidence.exhibits if concerns(one.case)]
-    missing = {case for case in expected if concerns(case)} - {one.case for one in exhibits}
-    if missing:
-        return Finding(REFUSED, f"not measured: {_first(sorted(map(str, missing)))}")
-    return _judge(contract, criterion, exhibits, mine)
-
-
-def _first(cases: Sequence[str]) -> str:
-    return cases[0] + (f" and {len(cases) - 1} more" if len(cases) > 1 else "")
-
-
-def _judge(
-    contract: Contract,
-    criterion: Criterion,
-    exhibits: Sequence[Exhibit],
-    mine: Mapping[str, Filesystem],
-) -> Finding:
-    confidence = contract.confidence
-    if criterion.kind == "scaling":
-        few, many = (_best(exhibits, nodes) for nodes in (criterion.from_nodes, criterion.to_nodes))
-        if not few or not many:
-            return Finding(REFUSED, "no case has these numbers of nodes")
-        finding = judge_scaling(
-            criterion,
-            _all_rates(few, criterion.backend),
-            _all_rates(many, criterion.backend),
-            len(few) + len(many),
-            confidence,
-        )
-        return replace(finding, case=f"{few[0].case} and {many[0].case}")
-    best = _best(exhibits, criterion.nodes)
-    if not best:
-        nodes = f" with {counted(criterion.nodes, 'node')}" if criterion.nodes else ""
-        return Finding(REFUSED, f"no such case was measured{nodes}")
-    finding = _judge_case(criterion, best, mine[best[0].case.partition], confidence)
-    return replace(finding, case=str(best[0].case))
-
-
-def _judge_case(
-    criterion: Criterion, best: Sequence[Exhibit], place: Filesystem, confidence: float
-) -> Finding:
-    """The verdict on a criterion that is about one case, from all its runs."""
-    if criterion.kind == "slow_ost":
-        each = [one.osts[criterion.operation] for one in best]
-        rates_of = {
-            ost: [rate for rates in each for rate in rates.get(ost, ())]
-            for ost in sorted({ost for rates in each for ost in rates})
-        }
-        return judge_slowest(criterion, rates_of, len(best))
-    rates = _all_rates(best, criterion.backend)
-    if criterion.kind == "repeatability":
-        return judge_repeatability(criterion, rates, len(best), confidence)
-    if criterion.kind == "peak":
-        rates = [rate / place.peak for rate in rates]
-    if criterion.kind == "ratio":
-        control = _all_rates(best, CONTROL)
-        rates = [rate / other for rate, other in zip(rates, control, strict=True)]
-    return judge_median(criterion, rates, len(best), confidence)
-
-
-def _best(exhibits: Sequence[Exhibit], nodes: int | None) -> list[Exhibit]:
-    """All runs of the case with the highest median rate, of those with so many nodes."""
-    cases: dict[Case, list[Exhibit]] = {}
-    for one in exhibits:
-        if nodes in (None, one.nodes):
-            cases.setdefault(one.case, []).append(one)
-    if not cases:
-        return []
-    return cases[max(cases, key=lambda case: _middle(cases[case]))]
-
-
-def _middle(exhibits: Sequence[Exhibit]) -> float:
-    backend = exhibits[0].case.backend
-    rates = [
-        r for one in exhibits for osts in one.osts.values() for rs in osts.values() for r in rs
-    ]
-    return median(rates or _all_rates(exhibits, backend))
-
-
-def _all_rates(exhibits: Sequence[Exhibit], backend: str) -> list[float]:
-    return [rate for one in exhibits for rate in one.rates[backend]]
-
+from iowatch.metrics import Ost, osts_of
+from iowatch.result import bytes_of
+from iowatch.site import MIB
 
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
 
-_SEED = 1  # of the bootstrap: a dossier is the same each time
-_RESAMPLES = 9999
-_FEWEST = 6  # values of a bootstrap: of 3 it passes 6 % of what it should pass 2.5 % of
-_MOST = 100  # times the repetitions that there are: more will not be made
+_MOST = 100  # times the sessions that there are: more will not be made
 
 
 @dataclass(frozen=True)
@@ -156,12 +34,14 @@ class Finding:
 
     verdict: str
     reason: str = ""  # of a verdict that is neither pass nor fail
-    measured: float | None = None  # median, or the statistic that the criterion is about
+    measured: float | None = None  # median over sessions, or the statistic that it is about
     low: float | None = None  # confidence interval; None: there is none
     high: float | None = None
-    repetitions: int = 0
-    jobs: int = 0
+    #: A value of each session that judges, by its id.
+    values: Mapping[str, float] = field(default_factory=dict)
     case: str = ""  # that it is about
+    chosen: str = ""  # the session that chose the case; empty: there was no choice
+    exhibits: Sequence[Exhibit] = ()  # that it rests on
 
     def margin(self, criterion: Criterion) -> float | None:
         """How much better than committed, as a fraction of it; negative: worse."""
@@ -171,142 +51,270 @@ class Finding:
         return excess if criterion.at_least is not None else -excess
 
 
-def judge_median(
-    criterion: Criterion, values: Sequence[float], jobs: int, confidence: float
-) -> Finding:
-    """The verdict on the median of repeated values, by its exact interval (order statistics)."""
-    measured = float(np.median(values))
-    test = stats.quantile_test(values, q=criterion.committed, p=0.5)
-    interval = test.confidence_interval(confidence)
-
-    def needed() -> float:
-        """The rank at the interval's end grows with the repetitions; the part of them on the wrong
-        side of the committed value does not."""
-        is_good = measured >= criterion.committed
-        wrong = sum((value >= criterion.committed) != is_good for value in values) / len(values)
-        numbers = np.arange(len(values) + 1, _MOST * len(values))
-        ranks = stats.binom.ppf((1 - confidence) / 2, numbers, 0.5)
-        enough = numbers[ranks >= wrong * numbers + 1]
-        return float(enough[0]) if len(enough) else math.inf
-
-    found = (measured, float(interval.low), float(interval.high))
-    return _finding(criterion, found, len(values), jobs, needed)
+def certify(contract: Contract, evidence: Evidence) -> dict[Criterion, Finding]:
+    """The verdict on each criterion."""
+    return {criterion: _certify(contract, criterion, evidence) for criterion in contract.criteria}
 
 
-def judge_scaling(
-    criterion: Criterion,
-    few: Sequence[float],
-    many: Sequence[float],
-    jobs: int,
-    confidence: float,
-) -> Finding:
-    """The verdict on the medians of two numbers of nodes, by a bootstrap of both samples."""
-    assert criterion.from_nodes is not None
-    assert criterion.to_nodes is not None
-    linear = criterion.to_nodes / criterion.from_nodes
-
-    def efficiency(few: Any, many: Any, axis: int = -1) -> Any:
-        return np.median(many, axis=axis) / np.median(few, axis=axis) / linear
-
-    measured, repetitions = float(efficiency(few, many)), min(len(few), len(many))
-    low = high = math.nan
-    if repetitions >= _FEWEST:
-        interval = stats.bootstrap(
-            (few, many),
-            efficiency,
-            confidence_level=confidence,
-            n_resamples=_RESAMPLES,
-            method="percentile",
-            rng=np.random.default_rng(_SEED),
-        ).confidence_interval
-        low, high = float(interval.low), float(interval.high)
-
-    def needed() -> float:
-        """Intervals shrink with the square root of the repetitions."""
-        if math.isnan(low):
-            return _FEWEST
-        margin = measured - criterion.committed
-        reach = measured - low if margin > 0 else high - measured
-        return repetitions * (reach / margin) ** 2 if margin else math.inf
-
-    return _finding(criterion, (measured, low, high), repetitions, jobs, needed)
-
-
-def judge_repeatability(
-    criterion: Criterion, values: Sequence[float], jobs: int, confidence: float
-) -> Finding:
-    """The verdict on standard deviation over mean, as of log-normal rates: by the chi-squared
-    interval of the deviation of their logarithms. A bootstrap would be far too narrow."""
-    count = len(values)
-    if count < 2:
-        return Finding(OPEN, "one repetition has no spread", repetitions=count, jobs=jobs)
-    spread = float(np.std(np.log(values), ddof=1))
-
-    above, below = (1 + confidence) / 2, (1 - confidence) / 2
-
-    def end(probability: float, number: Any = count) -> Any:
-        """Of the interval of the variation, if so many repetitions had this spread."""
-        degrees = number - 1
-        return _variation(spread * np.sqrt(degrees / stats.chi2.ppf(probability, degrees)))
-
-    measured = float(_variation(spread))
-
-    def needed() -> float:
-        numbers = np.arange(count + 1, _MOST * count)
-        if measured <= criterion.committed:
-            enough = numbers[end(below, numbers) <= criterion.committed]
-        else:
-            enough = numbers[end(above, numbers) > criterion.committed]
-        return float(enough[0]) if len(enough) else math.inf
-
-    found = (measured, float(end(above)), float(end(below)))
-    return _finding(criterion, found, count, jobs, needed)
-
-
-def judge_slowest(criterion: Criterion, rates: Mapping[int, Sequence[float]], jobs: int) -> Finding:
-    """The verdict on the slowest OST: the best rate of each counts, so there is no interval."""
-    if len(rates) < 2:
-        return Finding(REFUSED, f"{len(rates)} OST has no peers")
-    operation = criterion.operation
-    best = {f"{OST[operation]}{ost}": max(values) for ost, values in rates.items()}
-    slowest = osts_of(best, operation)[0]
-    verdict = PASS if slowest.to_peers >= criterion.committed else FAIL
-    repetitions = min(len(values) for values in rates.values())
-    return Finding(
-        verdict, f"OST {slowest.name}", slowest.to_peers, repetitions=repetitions, jobs=jobs
+def concerns(criterion: Criterion, partitions: Collection[str], case: Case) -> bool:
+    """Is a criterion about a case, by what it writes or reads, and where?"""
+    check = case.check
+    if criterion.kind == "ior":
+        is_kind = "ior_median" in check.metrics
+    else:
+        is_kind = check.has_control and check.needs_stripes == (criterion.kind == "slow_ost")
+    return (
+        is_kind
+        and case.partition in partitions
+        and criterion.operation in check.operations
+        and case.files == criterion.files
+        and case.backend == criterion.backend
+        and case.instances == criterion.instances
+        and not case.way
+        and bool(case.metrics)
     )
 
 
-def _variation(spread: Any) -> Any:
-    """Standard deviation over mean of a log-normal distribution, by that of the logarithms."""
-    return np.sqrt(np.expm1(spread**2))
+def too_small(contract: Contract, criterion: Criterion, case: Case, nodes: int) -> str:
+    """Why the contract's rules leave a case out; empty if they do not.
 
-
-def _finding(
-    criterion: Criterion,
-    found: tuple[float, float, float],
-    repetitions: int,
-    jobs: int,
-    needed: Callable[[], float],
-) -> Finding:
-    """The verdict on a measured value with the ends of its interval (nan: there is none).
-
-    `needed` estimates how many repetitions would settle it.
+    The few nodes that a scaling begins with, and each OST by itself, are small on purpose.
     """
-    measured, low, high = found
-    if not (math.isnan(low) or math.isnan(high)):
-        better = criterion.at_least is not None
-        if (low >= criterion.committed) if better else (high <= criterion.committed):
-            return Finding(PASS, "", *found, repetitions, jobs)
-        if (high < criterion.committed) if better else (low > criterion.committed):
-            return Finding(FAIL, "", *found, repetitions, jobs)
-        return Finding(OPEN, _more(needed(), repetitions), *found, repetitions, jobs)
-    reason = f"{repetitions} repetitions are too few for a confidence interval; "
-    reason += _more(needed(), repetitions)
-    return Finding(OPEN, reason, measured, repetitions=repetitions, jobs=jobs)
+    if criterion.kind == "slow_ost" or nodes == criterion.from_nodes:
+        return ""
+    rules = contract.rules
+    if nodes < rules.least_nodes:
+        return f"on {counted(nodes, 'node')}, and fewer than {rules.least_nodes} count for nothing"
+    storage = contract.filesystems.get(criterion.filesystem, Storage())
+    least = rules.times_memory * (storage.servers_memory or 0) * 1024 * MIB
+    if bytes_of(case) < least:
+        return (
+            f"of {bytes_of(case) / 2**30:.3g} GiB, and what is less than {rules.times_memory:g} "
+            f"times the servers' memory of {storage.servers_memory:g} GiB counts for nothing"
+        )
+    return ""
 
 
-def _more(needed: float, repetitions: int) -> str:
-    if needed > _MOST * repetitions:
-        return "too near to the committed value for any number of repetitions"
-    return f"about {max(1, math.ceil(needed) - repetitions)} repetitions more would settle it"
+def candidates(
+    contract: Contract, criterion: Criterion, partitions: Collection[str], cases: Mapping[Case, int]
+) -> dict[Case, int]:
+    """The cases that a criterion is about, and that count, with their nodes."""
+    if criterion.kind == "scaling":
+        wanted: Collection[int | None] = (criterion.from_nodes, criterion.to_nodes)
+    else:
+        wanted = (criterion.nodes,)
+    return {
+        case: nodes
+        for case, nodes in cases.items()
+        if concerns(criterion, partitions, case)
+        and (None in wanted or nodes in wanted)
+        and not too_small(contract, criterion, case, nodes)
+    }
+
+
+def _certify(contract: Contract, criterion: Criterion, evidence: Evidence) -> Finding:
+    """The verdict on one criterion; `not certified` if what it is about was not all measured."""
+    mine = {place.partition for place in evidence.places if place.name == criterion.filesystem}
+    if not mine:
+        names = ", ".join(sorted({place.name for place in evidence.places}))
+        return Finding(REFUSED, f"no filesystem {criterion.filesystem!r}: there are {names}")
+    cases = candidates(contract, criterion, mine, evidence.cases)
+    if why := _no_case(contract, criterion, mine, evidence, cases):
+        return Finding(REFUSED, why)
+    counting = [session.uuid for session in evidence.counting]
+    found = {(one.session, one.case): one for one in evidence.exhibits if one.case in cases}
+    keys = [(session, case) for session in counting for case in sorted(cases, key=str)]
+    if broken := [key for key in keys if key in evidence.invalid]:
+        session, case = broken[0]
+        reason = evidence.invalid[session, case]
+        return Finding(REFUSED, f"invalid: {_first(broken)} of session {session}: {reason}")
+    if missing := [key for key in keys if key not in found]:
+        return Finding(REFUSED, f"not measured: {_first(missing)} of session {missing[0][0]}")
+    finding = _judge(contract, criterion, [found[key] for key in keys], counting)
+    if len(counting) < contract.rules.sessions and finding.verdict != REFUSED:
+        reason = f"{len(counting)} of the {contract.rules.sessions} sessions were measured"
+        return replace(finding, verdict=OPEN, reason=reason)
+    return finding
+
+
+def _no_case(
+    contract: Contract,
+    criterion: Criterion,
+    partitions: Collection[str],
+    evidence: Evidence,
+    cases: Mapping[Case, int],
+) -> str:
+    """Why a criterion is about no case; empty if it is about some."""
+    if criterion.kind == "scaling":
+        if {criterion.from_nodes, criterion.to_nodes} <= set(cases.values()):
+            return ""
+    elif cases:
+        return ""
+    about = {c: n for c, n in evidence.cases.items() if concerns(criterion, partitions, c)}
+    small = {c: too_small(contract, criterion, c, n) for c, n in about.items()}
+    if about and all(small.values()):
+        first = min(about, key=str)
+        return f"no case counts by the rules: {first} is {small[first]}"
+    if criterion.kind == "scaling":
+        return "no case has these numbers of nodes"
+    nodes = f" with {counted(criterion.nodes, 'node')}" if criterion.nodes else ""
+    return f"no such case was measured{nodes}"
+
+
+def _first(keys: Sequence[tuple[str, Case]]) -> str:
+    return str(keys[0][1]) + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
+
+
+def _judge(
+    contract: Contract, criterion: Criterion, exhibits: Sequence[Exhibit], sessions: Sequence[str]
+) -> Finding:
+    """The verdict on a criterion all of whose cases were measured in each of these sessions."""
+    if not sessions:
+        return Finding(OPEN)
+    of_first = [one for one in exhibits if one.session == sessions[0]]
+    groups = [of_first]
+    if criterion.kind == "scaling":
+        ends = (criterion.from_nodes, criterion.to_nodes)
+        groups = [[one for one in of_first if one.nodes == nodes] for nodes in ends]
+    chosen = [max(group, key=lambda one: _rate(criterion, one)).case for group in groups]
+    has_choice = any(len(group) > 1 for group in groups)
+    judging = sessions[1:] if has_choice else sessions
+    by_key = {(one.session, one.case): one for one in exhibits}
+    own = [by_key[session, case] for session in judging for case in chosen]
+    if criterion.kind == "slow_ost":
+        finding = judge_slowest(criterion, own)
+    else:
+        storage = contract.filesystems.get(criterion.filesystem, Storage())
+        values = {
+            session: _value(criterion, storage, *(by_key[session, case] for case in chosen))
+            for session in judging
+        }
+        finding = judge_sessions(criterion, values, contract.confidence)
+    return replace(
+        finding,
+        case=" and ".join(map(str, chosen)),
+        chosen=sessions[0] if has_choice else "",
+        exhibits=own,
+    )
+
+
+def _rate(criterion: Criterion, one: Exhibit) -> float:
+    """MiB/s by which a case is the best."""
+    if criterion.kind == "ior":
+        return median(one.ior)
+    rates = [rate for each in one.osts.get(criterion.operation, {}).values() for rate in each]
+    return median(rates or one.rates[one.case.backend])
+
+
+def _value(criterion: Criterion, storage: Storage, *exhibits: Exhibit) -> float:
+    """What a session says: of one run, or of the two that a scaling compares."""
+    one = exhibits[0]
+    rate = _rate(criterion, one)
+    if criterion.kind == "peak":
+        assert storage.peak is not None
+        return rate / storage.peak
+    if criterion.kind == "ratio":
+        pairs = zip(one.rates[one.case.backend], one.rates[CONTROL], strict=True)
+        return median(own / control for own, control in pairs)
+    if criterion.kind == "scaling":
+        many = exhibits[1]
+        return _rate(criterion, many) / rate / (many.nodes / one.nodes)
+    if criterion.kind == "repeatability":
+        return variation(one.rates[one.case.backend])
+    return rate
+
+
+def curve(
+    contract: Contract, criterion: Criterion, evidence: Evidence, sessions: Collection[str]
+) -> list[tuple[float, float]]:
+    """MiB/s over nodes of what a scaling is about: of each number of nodes the median over these
+    sessions, of the case that the first session finds best."""
+    any_nodes = replace(criterion, kind="bandwidth", from_nodes=None, to_nodes=None)
+    mine = {place.partition for place in evidence.places if place.name == criterion.filesystem}
+    found = [one for one in evidence.exhibits if concerns(any_nodes, mine, one.case)]
+    first = [one for one in found if one.session == evidence.counting[0].uuid]
+    points: list[tuple[float, float]] = []
+    for nodes in sorted({one.nodes for one in first}):
+        best = max(
+            (one for one in first if one.nodes == nodes), key=lambda one: _rate(criterion, one)
+        )
+        own = [one for one in found if one.case == best.case and one.session in sessions]
+        if own:
+            points.append((nodes, median(_rate(criterion, one) for one in own)))
+    return points
+
+
+def variation(rates: Sequence[float]) -> float:
+    """Standard deviation over mean of these, as of log-normal rates."""
+    return math.sqrt(math.expm1(stdev(map(math.log, rates)) ** 2)) if len(rates) > 1 else 0.0
+
+
+def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence: float) -> Finding:
+    """The verdict on the median over sessions, by its exact interval (order statistics)."""
+    ordered = sorted(values.values())
+    count = len(ordered)
+    if not count:
+        return Finding(OPEN, "the first session chose the case, and no other has judged it")
+    finding = Finding(OPEN, measured=median(ordered), values=dict(values))
+    rank = interval_rank(count, confidence)
+    if not rank:
+        least = fewest(confidence)
+        reason = f"{counted(count, 'session', 'are')} too few to judge by: it takes {least}"
+        return replace(finding, reason=reason)
+    low, high = ordered[rank - 1], ordered[-rank]
+    finding = replace(finding, low=low, high=high)
+    is_kept = {criterion.is_kept(end) for end in (low, high)}
+    if len(is_kept) == 1:
+        return replace(finding, verdict=PASS if is_kept.pop() else FAIL)
+    needed = _needed(criterion, ordered, confidence)
+    return replace(finding, reason=needed)
+
+
+@cache
+def interval_rank(count: int, confidence: float) -> int:
+    """Of so many values in their order, which one from either end ends the interval of their
+    median; 0: they are too few.
+
+    The median lies below the k-th smallest of n values with the probability that fewer than k of n
+    coins show heads.
+    """
+    below, rank, left = 0, 0, (1 - confidence) / 2
+    while rank < count:
+        below += math.comb(count, rank)
+        if below / 2**count > left * (1 + 1e-12):
+            break
+        rank += 1
+    return rank
+
+
+def _needed(criterion: Criterion, values: Sequence[float], confidence: float) -> str:
+    """How many sessions like these would settle it, in words: the rank at the interval's end grows
+    with them, and the part of them on the wrong side of the committed value does not."""
+    is_kept = criterion.is_kept(median(values))
+    wrong = sum(criterion.is_kept(value) != is_kept for value in values) / len(values)
+    for number in range(len(values) + 1, _MOST * len(values)):
+        if interval_rank(number, confidence) >= wrong * number + 1:
+            return (
+                f"the committed value is within the interval; a test of about {number} sessions "
+                "like these would settle it"
+            )
+    return "too near to the committed value for any number of sessions"
+
+
+def judge_slowest(criterion: Criterion, exhibits: Sequence[Exhibit]) -> Finding:
+    """The verdict on the slowest OST: the best rate of each counts, so there is no interval."""
+    operation = criterion.operation
+    rates: dict[int, list[float]] = {}
+    for one in exhibits:
+        for ost, values in one.osts[operation].items():
+            rates.setdefault(ost, []).extend(values)
+    if len(rates) < 2:
+        return Finding(REFUSED, "fewer than two OSTs can be compared")
+    slowest = _slowest(rates, operation)
+    verdict = PASS if criterion.is_kept(slowest.to_peers) else FAIL
+    each = {one.session: _slowest(one.osts[operation], operation).to_peers for one in exhibits}
+    return Finding(verdict, f"OST {slowest.name}", slowest.to_peers, values=each)
+
+
+def _slowest(rates: Mapping[int, Sequence[float]], operation: str) -> Ost:
+    return osts_of({f"{OST[operation]}{ost}": max(of) for ost, of in rates.items()}, operation)[0]

@@ -1,14 +1,17 @@
-"""The contract of an acceptance test: its criteria, read from YAML."""
+"""The contract of an acceptance test: its rules and its criteria, read from YAML."""
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from iowatch.files import UserError
-from iowatch.yaml_text import BadYaml, load_yaml
+from iowatch.checks import BACKENDS, CONTROL
+from iowatch.files import UserError, counted
+from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
 #: What a criterion may be about, with its unit.
 KINDS = {
@@ -17,12 +20,25 @@ KINDS = {
     "ratio": "of MPI-IO's in the same rounds",
     "scaling": "of linear scaling between the two numbers of nodes",
     "repeatability": "standard deviation over mean of the repetitions",
+    "ior": "MiB/s of IOR, beside benchio on the same pattern",
     "slow_ost": "of the median of its peers: the slowest OST",
 }
-REQUIRED = {"name", "kind", "filesystem"}
-OPTIONAL = {
-    "backend", "operation", "files", "nodes", "from_nodes", "to_nodes", "at_least", "at_most",
-}  # fmt: skip
+RATES = ("bandwidth", "ior")  # kinds whose values are MiB/s; those of the others are parts
+RESERVED, SHARED = "reserved", "shared"
+REPLACED, NEVER = "invalid", "none"  # what a re-run replaces
+
+_CRITERION = {"name", "kind", "filesystem"}
+_OPTIONAL = {
+    *("backend", "operation", "files", "nodes", "from_nodes", "to_nodes", "instances"),
+    *("at_least", "at_most"),
+}
+_RULES = {
+    *("begins", "sessions", "hours_apart", "reruns", "least_nodes", "times_memory", "machine"),
+    "may_exclude",
+}
+_FACTS = ("peak", "peak_from", "servers_memory")
+_KEYS = {"system", "title", "rules", "criteria"}
+_MORE = {"confidence", "filesystems"}
 
 
 @dataclass(frozen=True)
@@ -34,18 +50,46 @@ class Criterion:
     filesystem: str
     at_least: float | None = None
     at_most: float | None = None
-    backend: str = "mpiio"
+    backend: str = CONTROL
     operation: str = "write"
     files: str = "shared"
     nodes: int | None = None  # None: any; the best counts
     from_nodes: int | None = None
     to_nodes: int | None = None
+    instances: int | None = None  # concurrent benchmarks; None: it is not about these
 
     @property
     def committed(self) -> float:
         value = self.at_most if self.at_least is None else self.at_least
         assert value is not None
         return value
+
+    def is_kept(self, value: float) -> bool:
+        """Is a value on the right side of the committed one?"""
+        return value >= self.committed if self.at_least is not None else value <= self.committed
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts, agreed before anything is measured."""
+
+    begins: datetime  # UTC; what began before is no part of the test
+    sessions: int  # the first so many that may count do
+    hours_apart: float  # from the beginning of one that counts to that of the next, at least
+    replaces_invalid: bool  # a later session replaces runs of one that counts if they are invalid
+    least_nodes: int  # cases on fewer nodes count for nothing
+    times_memory: float  # so many times the servers' memory a file must be, at least
+    machine: str  # reserved, shared
+    may_exclude: Sequence[str]  # only all of them together; empty: nobody may
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What the contract says of a filesystem."""
+
+    peak: float | None = None  # MiB/s
+    peak_from: str = ""  # where that number is published
+    servers_memory: float | None = None  # GiB of all its servers
 
 
 @dataclass(frozen=True)
@@ -55,20 +99,30 @@ class Contract:
     system: str
     title: str
     confidence: float
-    criteria: list[Criterion]
-    checksum: str = ""  # SHA-256 of its file
+    rules: Rules
+    criteria: Sequence[Criterion]
+    filesystems: Mapping[str, Storage] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A session that is left out because all who may say so did."""
+
+    session: str
+    by: Sequence[str]
+    why: str
+
+
+def fewest(confidence: float) -> int:
+    """How many sessions the exact interval of a median needs: the median of all sessions that there
+    could be lies beyond all of them with half the probability that is left."""
+    return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
 
 
 def read(path: Path) -> Contract:
-    """The contract of a YAML file; UserError names the file, the criterion and the key."""
-    try:
-        text = path.read_text("utf-8")
-        data = load_yaml(text)
-    except (OSError, UnicodeDecodeError, BadYaml) as err:
-        raise UserError(f"{path}: cannot be read: {err}") from None
-    keys = {"system", "title", "confidence", "criteria"}
-    if not isinstance(data, dict) or not keys - {"confidence"} <= set(data) <= keys:
-        raise UserError(f"{path}: needs system, title and criteria, and may have confidence")
+    """The contract of a YAML file; UserError names the file, the place and the key."""
+    data = _load(path)
+    _require_keys(str(path), data, _KEYS, _MORE)
     if ":" in str(data["system"]):
         raise UserError(
             f"{path}: system is {data['system']!r}: give the whole system, and a filesystem in "
@@ -77,24 +131,131 @@ def read(path: Path) -> Contract:
     confidence = data.get("confidence", 0.95)
     if not _is_number(confidence) or not 0.5 <= confidence < 1:
         raise UserError(f"{path}: confidence is {confidence!r}, not between 0.5 and 1")
+    rules = _rules(f"{path}, rules", data["rules"])
+    given = data.get("filesystems", {})
+    if not isinstance(given, dict):
+        raise UserError(f"{path}: filesystems is no mapping of names such as fs3")
+    storage = {
+        str(name): _storage(f"{path}, filesystem {name}", facts) for name, facts in given.items()
+    }
     if not isinstance(data["criteria"], list) or not data["criteria"]:
         raise UserError(f"{path}: criteria is no list, or is empty")
     criteria = [
         _criterion(f"{path}, criterion {number}", entry)
         for number, entry in enumerate(data["criteria"], start=1)
     ]
+    for number, criterion in enumerate(criteria, start=1):
+        _agree(f"{path}, criterion {number}", criterion, rules, storage)
     names = [criterion.name for criterion in criteria]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(f"{path}: two criteria are named {min(twice)!r}")
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    return Contract(str(data["system"]), str(data["title"]), confidence, criteria, checksum)
+    least = fewest(confidence)
+    if rules.sessions < least and any(one.kind != "slow_ost" for one in criteria):
+        raise UserError(
+            f"{path}, rules: sessions is {rules.sessions}: with confidence {confidence:g}, fewer "
+            f"than {least} can decide nothing"
+        )
+    return Contract(str(data["system"]), str(data["title"]), confidence, rules, criteria, storage)
+
+
+def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
+    """The sessions that those whom the contract names have excluded; UserError."""
+    data = _load(path)
+    if not isinstance(data, list):
+        raise UserError(f"{path}: is no list of sessions, each with session, by and why")
+    found = []
+    for number, entry in enumerate(data, start=1):
+        where = f"{path}, exclusion {number}"
+        _require_keys(where, entry, {"session", "by", "why"})
+        by = entry["by"] if isinstance(entry["by"], list) else [entry["by"]]
+        names = sorted(map(str, by))
+        if not rules.may_exclude:
+            raise UserError(f"{where}: the contract says that nobody may exclude a session")
+        if names != sorted(rules.may_exclude):
+            raise UserError(
+                f"{where}: is by {' and '.join(names)}, and by the contract's may_exclude it takes "
+                f"{' and '.join(rules.may_exclude)}"
+            )
+        if not str(entry["why"] or "").strip():
+            raise UserError(f"{where}: why is empty: say why the session does not count")
+        found.append(Exclusion(str(entry["session"]), names, str(entry["why"])))
+    return found
+
+
+def _load(path: Path) -> Any:
+    try:
+        return load_yaml(text_of(path))
+    except FileNotFoundError:
+        raise UserError(f"{path}: cannot be read: there is no such file") from None
+    except BadYaml as err:
+        raise UserError(f"{path}: {str(err).removeprefix('cannot be read: ')}") from None
+
+
+def _require_keys(
+    where: str, entry: Any, needed: Collection[str], more: Collection[str] = ()
+) -> None:
+    if not isinstance(entry, dict):
+        raise UserError(f"{where}: is no mapping with {', '.join(sorted(needed))}")
+    if missing := set(needed) - set(entry):
+        raise UserError(f"{where}: has no {', '.join(sorted(missing))}")
+    if unknown := set(entry) - set(needed) - set(more):
+        raise UserError(f"{where}: there is no key {', '.join(sorted(map(str, unknown)))}")
+
+
+def _rules(where: str, entry: Any) -> Rules:
+    _require_keys(where, entry, _RULES)
+
+    def number(key: str, least: int, words: str) -> Any:
+        value = entry[key]
+        is_whole = type(value) is int or words.endswith(("hours", "0"))
+        if not _is_number(value) or not is_whole or value < least:
+            raise UserError(f"{where}: {key} is {value!r}, not {words}")
+        return value
+
+    def word(key: str, *known: str) -> str:
+        if entry[key] not in known:
+            raise UserError(f"{where}: {key} is {entry[key]!r}: there are {' and '.join(known)}")
+        return str(entry[key])
+
+    parties = entry["may_exclude"]
+    if not isinstance(parties, list) or len(set(map(str, parties))) < len(parties):
+        raise UserError(
+            f"{where}: may_exclude is {parties!r}, not a list such as [centre, supplier]; it is "
+            "empty if nobody may"
+        )
+    return Rules(
+        begins=_moment(where, entry["begins"]),
+        sessions=number("sessions", 1, "a number of sessions"),
+        hours_apart=float(number("hours_apart", 0, "a number of hours")),
+        replaces_invalid=word("reruns", REPLACED, NEVER) == REPLACED,
+        least_nodes=number("least_nodes", 1, "a number of nodes"),
+        times_memory=float(number("times_memory", 0, "a factor, or 0")),
+        machine=word("machine", RESERVED, SHARED),
+        may_exclude=tuple(map(str, parties)),
+    )
+
+
+def _moment(where: str, value: Any) -> datetime:
+    """A day, or a time, in UTC unless it says otherwise."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
+        raise UserError(f"{where}: begins is {value!r}, not a day such as 2026-11-22")
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _storage(where: str, entry: Any) -> Storage:
+    _require_keys(where, entry, (), _FACTS)
+    for key in ("peak", "servers_memory"):
+        if key in entry and (not _is_number(entry[key]) or entry[key] <= 0):
+            raise UserError(f"{where}: {key} is {entry[key]!r}, not a positive number")
+    if "peak" in entry and not str(entry.get("peak_from") or "").strip():
+        raise UserError(f"{where}: has a peak without peak_from: say where it is published")
+    return Storage(**entry)
 
 
 def _criterion(where: str, entry: Any) -> Criterion:
-    if not isinstance(entry, dict) or not set(entry) >= REQUIRED:
-        raise UserError(f"{where}: needs {', '.join(sorted(REQUIRED))}")
-    if unknown := set(entry) - REQUIRED - OPTIONAL:
-        raise UserError(f"{where}: has no key {', '.join(sorted(map(str, unknown)))}")
+    _require_keys(where, entry, _CRITERION, _OPTIONAL)
     if not entry["name"]:
         raise UserError(f"{where}: its name is empty")
     if str(entry["kind"]) not in KINDS:
@@ -106,13 +267,40 @@ def _criterion(where: str, entry: Any) -> Criterion:
         raise UserError(f"{where}: {bound} is {entry[bound]!r}, not a positive number")
     if (entry["kind"] == "scaling") != ({"from_nodes", "to_nodes"} <= set(entry)):
         raise UserError(f"{where}: from_nodes and to_nodes belong to scaling, both of them")
-    if entry["kind"] == "ratio" and entry.get("backend", "mpiio") == "mpiio":
-        raise UserError(f"{where}: ratio needs a backend other than mpiio")
-    for name in ("nodes", "from_nodes", "to_nodes"):
+    if entry["kind"] == "ratio" and entry.get("backend", CONTROL) == CONTROL:
+        raise UserError(f"{where}: ratio needs a backend other than {CONTROL}")
+    if entry.get("backend", CONTROL) not in BACKENDS:
+        raise UserError(
+            f"{where}: backend is {entry['backend']!r}: there are {', '.join(BACKENDS)}"
+        )
+    for name in ("nodes", "from_nodes", "to_nodes", "instances"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
-            raise UserError(f"{where}: {name} is {entry[name]!r}, not a number of nodes")
+            raise UserError(f"{where}: {name} is {entry[name]!r}, not a positive whole number")
     texts = ("name", "filesystem", "backend", "operation", "files")
     return Criterion(**{**entry, **{name: str(entry[name]) for name in texts if name in entry}})
+
+
+def _agree(where: str, criterion: Criterion, rules: Rules, storage: Mapping[str, Storage]) -> None:
+    """UserError if a criterion and the rules cannot both be kept."""
+    facts = storage.get(criterion.filesystem, Storage())
+    if criterion.kind == "peak" and facts.peak is None:
+        raise UserError(
+            f"{where}: the contract has no peak of {criterion.filesystem}: add it to filesystems, "
+            "with peak_from"
+        )
+    if criterion.kind == "slow_ost":
+        return
+    if rules.times_memory and facts.servers_memory is None:
+        raise UserError(
+            f"{where}: times_memory is {rules.times_memory:g}, and filesystems has no "
+            f"servers_memory of {criterion.filesystem}"
+        )
+    nodes = criterion.to_nodes or criterion.nodes
+    if nodes and nodes < rules.least_nodes:
+        raise UserError(
+            f"{where}: is about {counted(nodes, 'node')}, and by the rules fewer than "
+            f"{rules.least_nodes} count for nothing"
+        )
 
 
 def _is_number(value: Any) -> bool:

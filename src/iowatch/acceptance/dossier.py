@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,30 +11,46 @@ from typing import ClassVar
 
 import jinja2
 
-from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding
-from iowatch.acceptance.contract import KINDS, Contract, Criterion
+from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding, curve
+from iowatch.acceptance.contract import KINDS, RATES, Contract, Criterion, Exclusion, Storage
 from iowatch.acceptance.evidence import Evidence
 from iowatch.files import UserError, brief, whole
 
 FORMATS = (".html", ".pdf")
 #: Worst first.
 ORDER = (REFUSED, FAIL, OPEN, PASS)
+SCRIPT = "rfm_job.sh"
 
 
-def overall(findings: Mapping[Criterion, Finding]) -> str:
-    """The verdict on the contract: the worst of any criterion."""
-    return min((finding.verdict for finding in findings.values()), key=ORDER.index)
+@dataclass(frozen=True)
+class Judged:
+    """An acceptance test, as far as its evidence says."""
+
+    contract: Contract
+    exclusions: Sequence[Exclusion]
+    evidence: Evidence
+    findings: Mapping[Criterion, Finding]
+
+    @property
+    def overall(self) -> str:
+        """The verdict on the contract: the worst of any criterion."""
+        return min((finding.verdict for finding in self.findings.values()), key=ORDER.index)
 
 
-def render(
-    contract: Contract,
-    findings: Mapping[Criterion, Finding],
-    evidence: Evidence,
-    peaks: Mapping[str, float],
-) -> str:
-    """The dossier as one self-contained HTML page; `peaks` are the filesystems', MiB/s."""
+@dataclass(frozen=True)
+class Seal:
+    """By what the evidence is known again."""
+
+    manifest: str  # SHA-256 of the list of its files
+    digests: Mapping[str, str]  # file -> SHA-256
+    signers: Sequence[str] = ()  # a sentence on each
+
+
+def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
+    """The dossier as one self-contained HTML page; `scripts` are job scripts by their names."""
     loader = jinja2.PackageLoader("iowatch", "templates")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("dossier.html.j2")
+    findings, evidence = judged.findings, judged.evidence
     verdicts = [finding.verdict for finding in findings.values()]
     counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in ORDER if verdict in verdicts]
     conditions: dict[str, list[str]] = {}
@@ -44,29 +60,52 @@ def render(
             if value not in values:
                 values.append(value)
     return template.render(
-        contract=contract,
+        contract=judged.contract,
+        rules=judged.contract.rules,
+        exclusions=judged.exclusions,
         findings=findings.items(),
         drawing=drawing(findings),
-        overall=overall(findings),
+        charts={
+            criterion: charts
+            for criterion, finding in findings.items()
+            if (charts := list(charts_of(judged, criterion, finding)))
+        },
+        overall=judged.overall,
         counts=", ".join(counts),
         conditions=dict(sorted(conditions.items())),
-        sessions=evidence.sessions,
-        unused=evidence.unused,
-        invalid=evidence.invalid,
-        faults=evidence.faults,
-        builds=evidence.builds,
-        exhibits=sorted(evidence.exhibits, key=lambda one: str(one.case)),
-        peaks={name: peaks[name] for name in sorted({c.filesystem for c in findings} & set(peaks))},
+        evidence=evidence,
+        seal=seal,
+        files_of=lambda finding: files_of(finding, seal.digests),
+        script_of=lambda finding: script_of(finding, scripts),
         describe=describe,
         brief=brief,
         amount=amount,
     )
 
 
-def summary(contract: Contract, findings: Mapping[Criterion, Finding]) -> Iterator[str]:
-    """The title, and a line with the verdict on every criterion."""
-    yield contract.title
-    for criterion, finding in findings.items():
+def files_of(finding: Finding, digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The files that a verdict rests on, with the SHA-256 of each."""
+    folders = tuple(f"{one.folder}/" for one in finding.exhibits)
+    return [(name, digest) for name, digest in digests.items() if name.startswith(folders)]
+
+
+def script_of(finding: Finding, scripts: Mapping[str, str]) -> tuple[str, str] | None:
+    """The name and text of the job script of the first run that a verdict rests on."""
+    names = [f"{one.folder}/{SCRIPT}" for one in finding.exhibits]
+    return next(((name, scripts[name]) for name in names if name in scripts), None)
+
+
+def summary(judged: Judged) -> Iterator[str]:
+    """The title, the sessions, and a line with the verdict on every criterion."""
+    yield judged.contract.title
+    counting, others = judged.evidence.counting, judged.evidence.sessions
+    wanted, began = judged.contract.rules.sessions, "%Y-%m-%d %H:%M UTC"
+    yield f"{len(counting)} of {wanted} sessions count, of {len(others)} on record"
+    for session in others:
+        if not session.counts:
+            when = f"{session.began:{began}}"
+            yield f"session {session.uuid} of {when} does not count: {session.why_not}"
+    for criterion, finding in judged.findings.items():
         bound = "at least" if criterion.at_least is not None else "at most"
         line = f"{finding.verdict}: {criterion.name}: {amount(criterion, finding.measured)}"
         if finding.low is not None:
@@ -84,6 +123,8 @@ def describe(criterion: Criterion) -> str:
     elif criterion.kind != "slow_ost":
         nodes = criterion.nodes
         where += f", {nodes} node{'s' * (nodes > 1)}" if nodes else ", best of all cases"
+    if criterion.instances:
+        where += f", {criterion.instances} at once"
     return f"{criterion.kind.replace('_', ' ')} ({where}), {KINDS[criterion.kind]}"
 
 
@@ -91,7 +132,7 @@ def amount(criterion: Criterion, value: float | None) -> str:
     """A value as people write it."""
     if value is None:
         return "-"
-    return f"{brief(value)} MiB/s" if criterion.kind == "bandwidth" else f"{100 * value:.1f} %"
+    return f"{brief(value)} MiB/s" if criterion.kind in RATES else f"{100 * value:.1f} %"
 
 
 def write(page: str, paths: Sequence[Path]) -> None:
@@ -107,6 +148,11 @@ def _write(page: str, path: Path, temporary: Path) -> None:
         return
     try:
         import weasyprint  # half a second that HTML does not need
+    except ModuleNotFoundError as err:
+        raise UserError(
+            f"{path}: {err.name} is missing: pip install {err.name}, or iowatch with its extra "
+            "'report'; the same dossier as .html needs neither"
+        ) from None
     except OSError as err:  # a package of the system
         raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
     weasyprint.HTML(string=page).write_pdf(temporary)
@@ -192,3 +238,110 @@ def goodness(criterion: Criterion, value: float) -> float:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+
+
+# Curves
+
+
+@dataclass(frozen=True)
+class Level:
+    """A line that is not measured: committed, a peak, linear scaling."""
+
+    name: str
+    ends: tuple[tuple[float, float], tuple[float, float]]
+    dashes: str
+    label_y: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Measured points over sessions or over nodes, in units of the drawing."""
+
+    title: str
+    x_label: str
+    points: Sequence[tuple[float, float]]
+    colour: str
+    levels: Sequence[Level]
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    left: ClassVar = 62
+    right: ClassVar = 300  # of the points; names of lines stand beside them
+    top: ClassVar = 8
+    bottom: ClassVar = 110
+
+    @property
+    def path(self) -> str:
+        return "M" + "L".join(f"{x} {y}" for x, y in self.points)
+
+
+_DASHES = ("3.7 1.6", "1 2", "6 2 1 2")
+_HIGHEST = 1.05  # of the axis, times the highest value
+_NAME_HEIGHT = 11.0
+_TICKS = 6  # of the axis of y, at most
+
+
+def charts_of(judged: Judged, criterion: Criterion, finding: Finding) -> Iterator[Chart]:
+    """What each session said against what was committed; of a scaling also the rate over nodes."""
+    peak = judged.contract.filesystems.get(criterion.filesystem, Storage()).peak
+    colour = MARKERS.get(finding.verdict, MARKERS[OPEN])[1]
+    values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
+    if values:
+        lines = {"committed": (criterion.committed, criterion.committed)}
+        if criterion.kind == "bandwidth" and peak:
+            lines["peak"] = (peak, peak)
+        elif criterion.kind == "peak":
+            lines["peak"] = (1.0, 1.0)
+        title = f"{criterion.name}: each session that judges"
+        said = lambda value: amount(criterion, value).removesuffix(" MiB/s")  # noqa: E731
+        yield _chart(title, "session", colour, values, (0.5, len(values) + 0.5), lines, said)
+    if criterion.kind != "scaling" or not values:
+        return
+    points = curve(judged.contract, criterion, judged.evidence, finding.values)
+    first, rate = criterion.from_nodes or 1, dict(points)[criterion.from_nodes or 1]
+    ends = (points[0][0], points[-1][0])
+    lines = {
+        name: (part * rate * ends[0] / first, part * rate * ends[1] / first)
+        for name, part in (("linear", 1.0), ("committed", criterion.committed))
+    }
+    lines |= {"peak": (peak, peak)} if peak else {}
+    title = f"{criterion.name}: MiB/s over the number of nodes"
+    yield _chart(title, "nodes", colour, points, ends, lines, brief)
+
+
+def _chart(
+    title: str,
+    x_label: str,
+    colour: str,
+    points: Sequence[tuple[float, float]],
+    ends: tuple[float, float],
+    lines: Mapping[str, tuple[float, float]],
+    said: Callable[[float], str],
+) -> Chart:
+    """From measured points, and from lines by their values at both ends of the axis of x; that of y
+    begins at 0."""
+    highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
+    width = ends[1] - ends[0] or 1.0
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        right = (x - ends[0]) / width * (Chart.right - Chart.left)
+        up = y / highest * (Chart.bottom - Chart.top)
+        return round(Chart.left + right, 1), round(Chart.bottom - up, 1)
+
+    levels: list[Level] = []
+    highest_first = sorted(lines.items(), key=lambda line: -line[1][1])
+    for (name, (left, right)), dashes in zip(highest_first, _DASHES, strict=False):
+        first, last = place(ends[0], left), place(ends[1], right)
+        above = levels[-1].label_y + _NAME_HEIGHT if levels else 0.0
+        levels.append(Level(name, (first, last), dashes, max(last[1] + 3.5, above)))
+    power = 10 ** math.floor(math.log10(highest))
+    step = next(part * power for part in (0.2, 0.5, 1, 2) if highest / (part * power) <= _TICKS)
+    y_ticks = [number * step for number in range(int(highest / step) + 1)]
+    return Chart(
+        title,
+        x_label,
+        [place(*point) for point in points],
+        colour,
+        levels,
+        [(place(x, 0)[0], f"{x:g}") for x, _ in points],
+        [(place(ends[0], y)[1], said(y)) for y in y_ticks],
+    )

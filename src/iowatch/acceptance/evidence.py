@@ -1,179 +1,479 @@
-"""The evidence of an acceptance run: raw result files, read again and held to the law.
+"""The evidence of an acceptance test: gathered in one folder, read again from there alone, and held
+to the law and to the rules of the contract.
 
-Nothing that a check imports may import this module: what it needs is the extra `report`.
+Whoever judges it elsewhere has that folder and no more: no site, no database, no network.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch.case import Case
-from iowatch.checks import rate_name
+from iowatch import __version__, ior, raw_results
+from iowatch.acceptance.contract import Contract, Exclusion, Rules
+from iowatch.case import Case, known_case
+from iowatch.checks import CHECKS, rate_name
 from iowatch.files import UserError, brief
 from iowatch.history import read_metrics, sessions, tests_of
-from iowatch.metrics import hung_osts, metrics_of, ost_metrics, ost_rates, void_osts
+from iowatch.metrics import (
+    hung_osts,
+    ior_metrics,
+    metrics_of,
+    ost_metrics,
+    ost_rates,
+    void_osts,
+)
 from iowatch.night.gate import faults
-from iowatch.result import InvalidResult, Result, conditions, read_result, require
-from iowatch.site import ACCEPTANCE, Filesystem
+from iowatch.raw_results import COMPRESSED, FOLDER
+from iowatch.result import InvalidResult, Job, Result, conditions, verified
+from iowatch.run import day_of
+from iowatch.site import ACCEPTANCE, Filesystem, Site
 from iowatch.verdict import Kind
 
-Session = dict[str, Any]  # as ReFrame stores it
-SPACK_LOCK = "spack.lock"
+Stored = dict[str, Any]  # a session as ReFrame stores it
+#: In the folder of the evidence:
+CONTRACT, EXCLUSIONS, SITE = "contract.yaml", "exclusions.yaml", "site.json"
+SESSIONS, CONFIGURATION, BUILDS = "sessions", "site", "builds"
+SPACK_FILES = ("spack.lock", "spack.yaml")
 SKEW_S = 300.0  # between the clocks of login and compute nodes
+
+#: Of a filesystem that the evidence needs: all that ReFrame's configuration says, but for these.
+_NOT_EVIDENCE = ("sweeps", "archived")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Session:
+    """An acceptance session that is on record."""
+
+    uuid: str
+    began: datetime  # UTC
+    by: str
+    command: str
+    ran: int  # cases of the sweep
+    promised: int  # that it has; 0: only a part of the system was asked for
+    why_not: str = ""  # it does not count; empty: it does
+
+    @property
+    def counts(self) -> bool:
+        return not self.why_not
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One run of a case as evidence, and what it left behind."""
+    """One run of a case as evidence, and where it left it."""
 
     case: Case
     nodes: int
-    session: str
+    session: str  # that it counts for
     rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, writes synced
-    osts: Mapping[
-        str, Mapping[int, Sequence[float]]
-    ]  # operation -> OST, if each by itself -> rates
-    conditions: Mapping[str, str]
-    files: Mapping[Path, str]  # results and job script: their SHA-256
+    #: Of a case that looks at each OST by itself: operation -> OST -> its rates.
+    osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
+    ior: Sequence[float] = ()  # MiB/s of each round, of IOR in turn with benchio
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""  # of its raw results, in the evidence
 
 
 @dataclass
 class Evidence:
-    """All jobs that satisfy the law, and what is wrong with the others."""
+    """All runs that count, and what is wrong with the others."""
 
+    sessions: list[Session] = field(default_factory=list)  # in the order of time
     exhibits: list[Exhibit] = field(default_factory=list)
-    invalid: dict[Case, str] = field(default_factory=dict)
-    sessions: list[Mapping[str, Any]] = field(default_factory=list)
-    unused: list[Mapping[str, Any]] = field(default_factory=list)  # on record: who chose, shows it
+    invalid: dict[tuple[str, Case], str] = field(default_factory=dict)  # by session
+    replaced: list[str] = field(default_factory=list)  # by re-runs
+    lost: list[str] = field(default_factory=list)  # runs of which no session is on record
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
-    builds: dict[Path, str] = field(default_factory=dict)  # Spack's lock files: their SHA-256
+    cases: dict[Case, int] = field(default_factory=dict)  # of the sweep: the nodes of each
+    places: list[Filesystem] = field(default_factory=list)
+
+    @property
+    def counting(self) -> list[Session]:
+        return [session for session in self.sessions if session.counts]
 
 
-def acceptance_sessions(
-    databases: Sequence[Path], system: str, wanted: Collection[str]
-) -> tuple[list[Session], list[Session]]:
-    """The sessions with these uuids, else the last that measured the acceptance sweep; the others.
+# Gathering
 
-    UserError if there is none.
-    """
-    found = {
-        session["session_info"]["uuid"]: session
-        for database in databases
-        for session in sessions(database)
-        if any(
-            test.get("sweep") == ACCEPTANCE and test["system"] == system
-            for test in tests_of(session)
-        )
-    }
-    names = ", ".join(map(str, databases))
-    if unknown := [uuid for uuid in wanted if uuid not in found]:
-        there = f": there are {', '.join(found)}" if found else ""
-        raise UserError(
-            f"{names}: no acceptance session {unknown[0]} of {system} is on record{there}"
-        )
+
+def gather(
+    folder: Path,
+    contract: Path,
+    agreed: Contract,
+    exclusions: Path | None,
+    site: Site,
+    databases: Sequence[Path],
+) -> None:
+    """Copy everything that the test rests on into a new folder; UserError."""
+    found, claimed = _on_record(databases, agreed.system)
     if not found:
+        names = ", ".join(map(str, databases))
         raise UserError(
-            f"{names}: no acceptance session of {system} is on record: run "
-            f"`iowatch nightly --system {system} --sweep acceptance`"
+            f"{names}: no acceptance session of {agreed.system} is on record: run "
+            f"`iowatch nightly --system {agreed.system} --sweep acceptance`"
         )
-    by_time = sorted(found.values(), key=lambda session: session["session_info"]["time_start_unix"])
-    used = [s for s in by_time if s["session_info"]["uuid"] in wanted] or by_time[-1:]
-    return used, [session for session in by_time if session not in used]
+    try:
+        shutil.copyfile(contract, folder / CONTRACT)
+        if exclusions:
+            shutil.copyfile(exclusions, folder / EXCLUSIONS)
+        for number, file in enumerate(_configuration(site), start=1):
+            _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
+        sources: dict[Path, Path] = {}
+        for session in found:
+            uuid = session["session_info"]["uuid"]
+            _write(folder / SESSIONS / f"{uuid}.json", session)
+            if _began(session) >= agreed.rules.begins:
+                sources |= _raw_results(session, agreed.system)
+                for file in _builds(session):
+                    _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
+        for source, target in sources.items():
+            for file in sorted(source.iterdir()) if source.is_dir() else ():
+                if file.is_file() and _PLAIN.fullmatch(file.name):
+                    _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
+        _write(folder / SITE, _facts(site, list(_lost(site, agreed.rules, claimed))))
+    except OSError as err:
+        raise UserError(f"{err.filename}: cannot be gathered as evidence: {err.strerror}") from None
 
 
-def collect(
-    used: Iterable[Session], places: Sequence[Filesystem], unused: Iterable[Session] = ()
-) -> Evidence:
-    """The jobs of the used sessions, read from the files that they left."""
-    filesystems = {(place.system, place.partition): place for place in places}
-    evidence = Evidence(unused=[session["session_info"] for session in unused])
-    for session in used:
-        info = session["session_info"]
-        evidence.sessions.append(info)
-        evidence.faults += faults(session)
-        for test in tests_of(session):
-            if not test.get("case_id"):
-                if test["outputdir"]:  # of the build, among others
-                    evidence.builds |= _checksums(Path(test["outputdir"]).rglob(SPACK_LOCK))
-                continue
-            case = Case.parse(test["case_id"])
-            if not case.check.has_control or not case.metrics:  # on these no criterion is
-                continue
-            place = filesystems.get((case.system, case.partition))
-            try:
-                if place is None:
-                    raise InvalidResult("the site's configuration no longer has its partition")
-                exhibit = _exhibit(test, case, place, info)
-                claimed = {path for other in evidence.exhibits for path in other.files}
-                if twice := claimed & set(exhibit.files):
-                    raise InvalidResult(f"{min(twice)}: a later session wrote over it")
-                evidence.exhibits.append(exhibit)
-            except InvalidResult as err:
-                evidence.invalid[case] = str(err)
+def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
+    """The acceptance sessions of a system, and all folders that any session has filled. UserError.
+
+    Nothing is left out here: what does not count is to be seen with its reason.
+    """
+    found: dict[str, Stored] = {}
+    claimed = set()
+    for database in databases:
+        for session in sessions(database):
+            tests = tests_of(session)
+            claimed |= {test["kept"] for test in tests if test.get("kept")}
+            if any(_is_acceptance(test, system) for test in tests):
+                found[session["session_info"]["uuid"]] = session
+    return list(found.values()), claimed
+
+
+def _is_acceptance(test: Mapping[str, Any], system: str) -> bool:
+    return test.get("sweep") == ACCEPTANCE and test["system"] == system
+
+
+def _raw_results(session: Stored, system: str) -> dict[Path, Path]:
+    """Where each run of a session left them, and where they are in the evidence."""
+    tests = (test for test in tests_of(session) if _is_acceptance(test, system))
+    kept = {Path(test["kept"]) for test in tests if test.get("kept")}
+    return {path: Path(name) for path in kept if (name := _place_of(path))}
+
+
+def _place_of(kept: Path) -> str:
+    """The folder of a run in the evidence; empty if it has none, for it was never given a job."""
+    names = kept.parts[-2:]
+    is_ours = len(names) == 2 and all(_PLAIN.fullmatch(name) for name in names)
+    return "/".join((FOLDER, *names)) if is_ours else ""
+
+
+def _builds(session: Stored) -> Iterator[Path]:
+    """Spack's files of the fixtures that built benchio."""
+    for test in tests_of(session):
+        if not test.get("case_id") and test.get("outputdir"):
+            for name in SPACK_FILES:
+                yield from sorted(Path(test["outputdir"]).rglob(name))
+
+
+def _configuration(site: Site) -> list[Path]:
+    """The files of ReFrame's configuration that the system is in."""
+    files = [Path(file) for file in site.sources]
+    return [file for file in files if file.stem == site.system] or files
+
+
+def sweep(site: Site) -> dict[Case, int]:
+    """Every case of the acceptance sweep, and on how many nodes it runs."""
+    return {
+        place.case(environ, setting): setting.nodes
+        for place in site.filesystems
+        for environ in place.environs
+        for check in CHECKS.values()
+        for setting in place.settings(ACCEPTANCE, check)
+    }
+
+
+def _facts(site: Site, lost: Sequence[str]) -> dict[str, Any]:
+    """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
+    names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
+    return {
+        "iowatch": __version__,
+        "system": site.system,
+        "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
+        "cases": {str(case): nodes for case, nodes in sweep(site).items()},
+        "lost": sorted(lost),
+    }
+
+
+def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
+    """Runs since the test began of which no session is on record: one was killed, or deleted."""
+    names = {Path(kept).parts[-2:] for kept in claimed}
+    cases = site.cases(ACCEPTANCE)
+    folder = site.prefix / FOLDER
+    for night in sorted(folder.iterdir()) if folder.is_dir() else ():
+        try:
+            is_before = day_of(night.name) < rules.begins.date()
+        except ValueError:  # not ours
+            continue
+        for run in () if is_before or not night.is_dir() else sorted(night.iterdir()):
+            case = known_case(run.name.partition("+")[0].replace(",", "/"))
+            if case in cases and (night.name, run.name) not in names:
+                yield f"{night.name}/{run.name}"
+
+
+def _copy(file: Path, target: Path) -> None:
+    """As it was before it was compressed: evidence does not change with its age."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.write_bytes(raw_results.read_bytes(file))
+    except ValueError:  # cut off: as it is, and the law will say so
+        shutil.copyfile(file, target)
+
+
+def _write(file: Path, data: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+# Reading
+
+
+def collect(folder: Path, contract: Contract, exclusions: Sequence[Exclusion]) -> Evidence:
+    """The evidence in a folder, by the rules of the contract; UserError if it is none."""
+    try:
+        facts = json.loads((folder / SITE).read_text("utf-8"))
+        places = [_filesystem(entry) for entry in facts["filesystems"]]
+        evidence = Evidence(
+            places=places,
+            cases={Case.parse(text): nodes for text, nodes in facts["cases"].items()},
+            lost=list(facts["lost"]),
+        )
+        stored = [
+            json.loads(file.read_text("utf-8"))
+            for file in sorted((folder / SESSIONS).glob("*.json"))
+        ]
+        stored.sort(key=lambda session: (_began(session), session["session_info"]["uuid"]))
+        _read(folder, contract, exclusions, stored, evidence)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
+        raise UserError(
+            f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
+        ) from None
     return evidence
 
 
+def _filesystem(entry: Mapping[str, Any]) -> Filesystem:
+    values: dict[str, Any] = {name: _as_it_was(value) for name, value in entry.items()}
+    return Filesystem(**values, sweeps={})
+
+
+def _as_it_was(value: Any) -> Any:
+    """What JSON has made a list of: it knows no tuples."""
+    if isinstance(value, dict):
+        return {name: _as_it_was(item) for name, item in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _began(session: Stored) -> datetime:
+    return datetime.fromtimestamp(session["session_info"]["time_start_unix"], UTC)
+
+
+def _read(
+    folder: Path,
+    contract: Contract,
+    exclusions: Sequence[Exclusion],
+    stored: Sequence[Stored],
+    evidence: Evidence,
+) -> None:
+    rules = contract.rules
+    excluded = {one.session: one for one in exclusions}
+    known = [session["session_info"]["uuid"] for session in stored]
+    if unknown := set(excluded).difference(known):
+        there = f": there are {', '.join(known)}" if known else ""
+        raise UserError(f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}")
+    last: Session | None = None
+    for one in stored:
+        tests = [test for test in tests_of(one) if _is_acceptance(test, contract.system)]
+        session = _session(one, tests)
+        why = _why_not(session, rules, excluded.get(session.uuid), evidence.counting)
+        session = replace(session, why_not=why)
+        if session.counts:
+            last = session
+            evidence.faults += faults(one)
+            _take(folder, one, tests, session, rules, evidence)
+        elif last and rules.replaces_invalid and session.uuid not in excluded:
+            before = len(evidence.replaced)
+            _take(folder, one, tests, last, rules, evidence)
+            if count := len(evidence.replaced) - before:
+                why = f"{why}; it is a re-run of {last.uuid}, and replaces {count} of its runs"
+                session = replace(session, why_not=why)
+        evidence.sessions.append(session)
+
+
+def _session(stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
+    info = stored["session_info"]
+    return Session(
+        info["uuid"],
+        _began(stored),
+        f"{info.get('user')}@{info.get('hostname')}, ReFrame {info.get('version')}",
+        str(info.get("cmdline")),
+        len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
+        max(test.get("promised") or 0 for test in tests),
+    )
+
+
+def _why_not(
+    session: Session, rules: Rules, exclusion: Exclusion | None, counting: Sequence[Session]
+) -> str:
+    """Why a session does not count; empty if it does. The clock and the contract say so, nobody
+    who has seen its results."""
+    if exclusion:
+        return f"excluded by {' and '.join(exclusion.by)}: {exclusion.why}"
+    if session.began < rules.begins:
+        return f"it began before the test, on {rules.begins:%Y-%m-%d %H:%M} UTC"
+    if not session.promised or session.ran < session.promised:
+        of = f" of the {session.promised}" if session.promised else ""
+        return f"it was asked for {session.ran}{of} cases, and only the whole sweep counts"
+    if len(counting) == rules.sessions:
+        return f"it came after the {rules.sessions} that count"
+    apart = timedelta(hours=rules.hours_apart)
+    if counting and session.began - counting[-1].began < apart:
+        hours = (session.began - counting[-1].began) / timedelta(hours=1)
+        return (
+            f"it began {brief(hours)} h after the one before that counts, and "
+            f"{rules.hours_apart:g} h were agreed"
+        )
+    return ""
+
+
+def _take(
+    folder: Path,
+    stored: Stored,
+    tests: Iterable[Mapping[str, Any]],
+    session: Session,
+    rules: Rules,
+    evidence: Evidence,
+) -> None:
+    """Take the runs of a stored session as those of a session that counts, for which it may be a
+    re-run. Of a case the first verified run counts, and a second never does."""
+    filesystems = {(place.system, place.partition): place for place in evidence.places}
+    has = {one.case for one in evidence.exhibits if one.session == session.uuid}
+    claimed = {one.folder for one in evidence.exhibits}
+    is_rerun = stored["session_info"]["uuid"] != session.uuid
+    seen = set()
+    for test in tests:
+        case = known_case(test.get("case_id") or "")
+        if case is None or not case.metrics or case in has:  # of what has no rate nothing is judged
+            continue
+        key, again = (session.uuid, case), is_rerun or case in seen
+        seen.add(case)
+        if again and not rules.replaces_invalid:
+            continue
+        if is_rerun and case not in evidence.cases:  # tried out, and none of the sweep's
+            continue
+        evidence.cases.setdefault(case, test["nodes"])
+        try:
+            place = filesystems.get((case.system, case.partition))
+            if place is None:
+                raise InvalidResult("the site's configuration no longer has its partition")
+            exhibit = _exhibit(folder, test, case, place, stored["session_info"])
+            if exhibit.folder in claimed:
+                raise InvalidResult(f"{exhibit.folder}: another session has it too")
+        except InvalidResult as err:
+            evidence.invalid.setdefault(key, str(err).removeprefix(f"{case}: "))
+            continue
+        has.add(case)
+        claimed.add(exhibit.folder)
+        evidence.exhibits.append(replace(exhibit, session=session.uuid))
+        if again:
+            why = evidence.invalid.pop(key, "not measured")
+            by = stored["session_info"]["uuid"]
+            evidence.replaced.append(f"{case} of session {session.uuid} ({why}) by {by}")
+
+
 def _exhibit(
-    test: Mapping[str, Any], case: Case, place: Filesystem, session: Mapping[str, Any]
+    evidence: Path,
+    test: Mapping[str, Any],
+    case: Case,
+    place: Filesystem,
+    session: Mapping[str, Any],
 ) -> Exhibit:
-    folder = Path(test["kept"] or "")
     if test["verdict"] in ("", Kind.INVALID, Kind.TOO_FAST):
         raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
-    if not test["kept"] or not folder.is_dir():
-        raise InvalidResult(f"{folder}: its raw results are no longer there")
-    paths = sorted(folder.glob("result*.json*"))
-    if len(paths) != 1:
-        raise InvalidResult(f"{folder}: {len(paths)} result files, where 1 were written")
-    result = read_result(paths[0])
-    seconds = result.started.timestamp()
-    if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
-        raise InvalidResult(f"{paths[0]}: another session wrote it, at {result.started}")
-    osts: dict[str, dict[int, list[float]]] = {}
-    if case.check.needs_stripes:
-        hung = hung_osts(folder)
-        require(result, case, test["repeats"], place, hung)
-        if void := void_osts(result, hung, place.targets):
-            raise InvalidResult("; ".join(void))
-        found, osts = ost_metrics(result, place.targets), ost_rates(result, place.targets)
+    if test["repeats"] != case.check.repeats:
+        raise InvalidResult(
+            f"it has {test['repeats']} repetitions, and an acceptance test takes the "
+            f"{case.check.repeats} of {case.check.name}"
+        )
+    name = _place_of(Path(test["kept"] or ""))
+    folder = evidence / name
+    if not name or not folder.is_dir():
+        raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
+    recorded = test.get("conditions") or {}
+    began = datetime.fromtimestamp(session["time_start_unix"], UTC)
+    job = Job(folder, case, place, test["run_id"], began, recorded.get("spack", ""))
+    rates: list[float] = []  # of IOR
+    osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
+    if case.check.has_control:
+        each_ost = case.check.needs_stripes
+        paths = sorted(folder.glob("result*.json"))
+        if len(paths) != 1:
+            raise InvalidResult(f"{name}: {len(paths)} result files, where 1 was written")
+        hung = hung_osts(folder) if each_ost else {}
+        results = [verified(job, paths[0].name, test["repeats"], hung)]
+        if each_ost:
+            if void := void_osts(results[0], hung, place.targets):
+                raise InvalidResult("; ".join(void))
+            found = ost_metrics(results[0], place.targets)
+            osts = ost_rates(results[0], place.targets)
+        else:
+            found = metrics_of(results[0], case)
     else:
-        require(result, case, test["repeats"], place)
-        found = metrics_of(result, case)
-    _compare(found, read_metrics(test.get("perfvalues") or {}), place, folder)
+        results, rates = ior.of_rounds(job, test["nodes"], test["repeats"])
+        found = ior_metrics(results, rates)
+    for result in results:
+        seconds = result.started.timestamp()
+        if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
+            raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
+    _compare(found, read_metrics(test.get("perfvalues") or {}), place, name)
     return Exhibit(
         case=case,
         nodes=test["nodes"],
         session=session["uuid"],
-        rates={} if osts else _rates(result),
+        rates={} if osts else _rates(results),
         osts=osts,
-        conditions=conditions(result),
-        files=_checksums([*paths, *folder.glob("said.*"), *folder.glob("rfm_job.sh*")]),
+        ior=rates,
+        conditions=conditions(results[-1])
+        | {key: recorded[key] for key in ("modules", "spack", "program") if key in recorded},
+        folder=name,
     )
 
 
 def _compare(
-    found: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, folder: Path
+    found: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, name: str
 ) -> None:
     """InvalidResult if the result files do not say what the session has on record."""
-    for name, value in found.items():
-        on_record = stored.get(name, math.nan)
+    for metric, value in found.items():
+        on_record = stored.get(metric, math.nan)
         if not math.isclose(value, on_record, rel_tol=1e-9):
             raise InvalidResult(
-                f"{folder}: {name} of its results is {brief(value)}, and {brief(on_record)} is on "
+                f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
                 "record: changed, or a later session wrote over them"
             )
     if (best := found[rate_name(found)]) > place.peak:
-        rate = brief(best)
-        raise InvalidResult(f"{folder}: {rate} MiB/s is above the peak of {place.name}")
+        raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
 
 
-def _checksums(paths: Iterable[Path]) -> dict[Path, str]:
-    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)}
-
-
-def _rates(result: Result) -> dict[str, list[float]]:
-    return {m.backend: [rep.rate for rep in m.repetitions] for m in result.measurements}
+def _rates(results: Iterable[Result]) -> dict[str, list[float]]:
+    """Of each backend, in the order of its rounds."""
+    rates: dict[str, list[float]] = {}
+    for result in results:
+        for m in result.measurements:
+            rates.setdefault(m.backend, []).extend(rep.rate for rep in m.repetitions)
+    return rates

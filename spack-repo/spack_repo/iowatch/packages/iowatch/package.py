@@ -46,8 +46,6 @@ class Iowatch(Package):
     with when("+report"):
         # There is no recipe of weasyprint, which makes the PDF of an acceptance test.
         depends_on("py-matplotlib", type="run")
-        depends_on("py-numpy", type="run")
-        depends_on("py-scipy", type="run")
 
     # Not bounds of the dependency above, which no recipe of Spack 0.23 could satisfy.
     conflicts("^py-typer@:0.12.3", msg="py-typer is too old: name 0.12.4 or newer as an external")

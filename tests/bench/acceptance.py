@@ -1,0 +1,113 @@
+"""How often a contract is passed by what is not good enough: prints a table, asserts nothing.
+
+usage: acceptance.py [TRIALS]
+
+A criterion is about 1, 12 or 54 cases, every one of them 3 % below its committed value. Seven
+sessions are measured, ten repetitions each. Repetitions vary by 5 %; what all cases of a session
+share, and what each has for itself, vary by so much that together it is the spread in the table.
+`shared`: on every fifth session somebody else is at work, and all rates are at 30 %.
+
+`iowatch`: iowatch.acceptance.certify itself, in which the first session chooses the best case and
+the others judge it. `same sessions`: all of them choose, and the same judge. `repetitions`: as if
+the repetitions of the best case in one session were independent. Nominal, at most: 2.5 %.
+"""
+
+import math
+import random
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from cases import case, changed
+
+from iowatch.acceptance.certify import PASS, certify, judge_sessions
+from iowatch.acceptance.contract import Contract, Criterion, Rules
+from iowatch.acceptance.evidence import Evidence, Exhibit, Session
+from iowatch.site import Filesystem
+
+SESSIONS, REPETITIONS = 7, 10
+COMMITTED, TRUE = 100.0, 97.0
+NUMBERS = (1, 12, 54)
+SPREADS = (0.0, 0.05, 0.1, 0.2)
+REPETITIONS_VARY = 0.05
+TRIALS = 1000
+
+BEGAN = datetime(2026, 11, 22, tzinfo=UTC)
+RULES = Rules(BEGAN, SESSIONS, 0, False, 1, 0, "shared", ())
+CRITERION = Criterion("A", "bandwidth", "fs3", at_least=COMMITTED)
+CONTRACT = Contract("archer", "Phase 2", 0.95, RULES, [CRITERION])
+PLACE = Filesystem("archer", "fs3", ("cray",), "fs3", "/", (), 1e6, None, False, 24, 60, {})
+IDS = [str(number) for number in range(SESSIONS)]
+
+
+def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> Evidence:
+    """What seven sessions of so many cases left."""
+    first = case(place="archer:fs3/cray", backend="mpiio")
+    every = [changed(first, writers=1 + number) for number in range(cases)]
+    part = spread / math.sqrt(2)
+    exhibits = []
+    for session in IDS:
+        load = 0.3 if is_shared and rng.random() < 0.2 else 1.0
+        day = rng.gauss(0, part)
+        for one in every:
+            level = TRUE * load * math.exp(day + rng.gauss(0, part))
+            rates = [level * math.exp(rng.gauss(0, REPETITIONS_VARY)) for _ in range(REPETITIONS)]
+            exhibits.append(Exhibit(one, 1, session, {"mpiio": rates}))
+    sessions = [Session(name, BEGAN, "", "", cases, cases) for name in IDS]
+    return Evidence(
+        sessions=sessions, exhibits=exhibits, cases=dict.fromkeys(every, 1), places=[PLACE]
+    )
+
+
+def passes(found: Evidence) -> dict[str, bool]:
+    """By each way to judge, does the criterion pass?"""
+    by_case: dict[str, list[list[float]]] = {}
+    for one in found.exhibits:
+        by_case.setdefault(str(one.case), []).append(list(one.rates["mpiio"]))
+    best = max(by_case.values(), key=lambda runs: median(map(median, runs)))
+    same = dict(zip(IDS, map(median, best), strict=True))
+    once = max((runs[0] for runs in by_case.values()), key=median)
+    repetitions = {str(number): rate for number, rate in enumerate(once)}
+    return {
+        "iowatch": certify(CONTRACT, found)[CRITERION].verdict == PASS,
+        "same sessions": judge_sessions(CRITERION, same, 0.95).verdict == PASS,
+        "repetitions": judge_sessions(CRITERION, repetitions, 0.95).verdict == PASS,
+    }
+
+
+def false_passes(
+    cases: int, spread: float, is_shared: bool, trials: int, seed: int = 1
+) -> dict[str, float]:
+    """By each way to judge, the part of the trials that pass."""
+    rng = random.Random(seed)
+    found = [passes(evidence(cases, spread, is_shared, rng)) for _ in range(trials)]
+    return {name: sum(one[name] for one in found) / trials for name in found[0]}
+
+
+def rows(trials: int) -> Iterator[list[str]]:
+    for spread in SPREADS:
+        for is_shared in (False, True):
+            for cases in NUMBERS:
+                found = false_passes(cases, spread, is_shared, trials)
+                said = [f"{100 * part:.1f} %" for part in found.values()]
+                yield [f"{spread:.0%}", "yes" if is_shared else "no", str(cases), *said]
+
+
+def main() -> None:
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
+    table = Table(title=f"False passes in {trials} trials, every case 3 % too slow")
+    for name in ("spread", "shared", "cases", "iowatch", "same sessions", "repetitions"):
+        table.add_column(name, justify="right")
+    for row in rows(trials):
+        table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

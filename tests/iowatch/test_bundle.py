@@ -1,0 +1,202 @@
+"""The bundle of an acceptance test: whatever is changed in it is found."""
+
+import io
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+from agreed import key_pair
+
+from iowatch.acceptance.bundle import SEAL, pack, sign, signers, unpack, write_manifest
+from iowatch.files import UserError
+
+FILES = {
+    "contract.yaml": b"system: archer\n",
+    "runs/2026-11-22T010203/archer:fs3,cray,SharedFileWrite,backend=hdf5+2/result.json": b"{}\n",
+    "site/1-archer.py": b"site_configuration = {}\n",
+    "empty": b"",
+}
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    """The file of an SSH key of the centre, and its line in a list of known keys."""
+    return key_pair(tmp_path_factory.mktemp("keys"), "centre")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Evidence in a folder, with a manifest."""
+    folder = tmp_path / "evidence"
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    write_manifest(folder)
+    return folder
+
+
+@pytest.fixture
+def bundle(folder, key):
+    """The same as an archive, signed."""
+    sign(folder, str(key[0]))
+    pack(folder, folder.with_name("evidence.tar"))
+    return folder.with_name("evidence.tar")
+
+
+def taken_apart(path):
+    """What is in it by `unpack`: name -> content."""
+    folder = path.with_name("taken")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    unpack(path, folder)
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def refusal(path):
+    """Why it is refused; empty if it is not."""
+    try:
+        taken_apart(path)
+    except UserError as err:
+        return str(err)
+    return ""
+
+
+def test_a_bundle_is_the_same_each_time_and_holds_what_was_put_in(bundle, folder, key, tmp_path):
+    taken = taken_apart(bundle)
+    assert {name: taken[name] for name in FILES} == FILES
+    assert set(taken) - set(FILES) == {"manifest", "seal", "signatures/1.ssh"}
+    for file in folder.rglob("*"):
+        file.touch()
+        file.chmod(0o700)
+    pack(folder, again := tmp_path / "again.tar")
+    assert again.read_bytes() == bundle.read_bytes()
+    (tmp_path / "known").write_text(key[1])
+    (said,) = signers(bundle, folder, tmp_path / "known")
+    assert said.startswith("centre, with the ED25519 key SHA256:")
+
+
+def test_every_changed_byte_is_found(bundle):
+    """Of files, manifest, signature, seal, and of the archive's own headers and padding."""
+    original = bundle.read_bytes()
+    spoiled = bundle.with_name("spoiled.tar")
+    unnoticed = []
+    # Of padding, which is most of so small an archive, every 16th.
+    for place in (n for n, byte in enumerate(original) if byte or n % 16 == 0):
+        changed = bytearray(original)
+        changed[place] ^= 1 << place % 8
+        spoiled.write_bytes(changed)
+        if not refusal(spoiled):
+            unnoticed.append((place, original[place]))
+    assert unnoticed == []
+    for changed in (original[:-512], original[:-10240], original + bytes(512), b"", original * 2):
+        spoiled.write_bytes(changed)
+        assert "was changed since it was made" in refusal(spoiled)
+
+
+def archive(path, *members):
+    """An archive of these (name, content, changes of its header)."""
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as made:
+        for name, content, changes in members:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            for key, value in changes.items():
+                setattr(entry, key, value)
+            made.addfile(entry, io.BytesIO(content))
+
+
+def test_a_file_that_was_added_removed_or_renamed_is_named(bundle):
+    members = sorted((name, content, {}) for name, content in taken_apart(bundle).items())
+    by_name = {name: (name, content, changes) for name, content, changes in members}
+    archive(bundle, *members)
+    assert refusal(bundle) == "", "so an archive is made by hand"
+
+    def changed(*replaced, without=""):
+        given = {**by_name, **{one[0]: one for one in replaced}}
+        archive(bundle, *sorted(one for name, one in given.items() if name != without))
+        return refusal(bundle)
+
+    result = next(name for name in FILES if name.startswith("runs"))
+    assert "extra was added, which its manifest does not list" in changed(("extra", b"1", {}))
+    assert f"{result} is missing, which its manifest lists" in changed(without=result)
+    assert f"{result} is not what its manifest says" in changed((result, b"{} \n", {}))
+    renamed = changed((result[:-1], b"{}\n", {}), without=result)
+    assert f"{result[:-1]} was added, which its manifest does not list" in renamed
+    assert "signatures/1.ssh is missing, which its seal lists" in changed(
+        without="signatures/1.ssh"
+    )
+    assert "it has no seal that can be read" in changed(without=SEAL)
+    assert "manifest is missing" in changed(without="manifest")
+    # A name that leads elsewhere, and what is no file.
+    for name in ("../out", "/tmp/out", "a/../../out", "a//b", ".hidden", "a\\b", "a b", "a\nb"):
+        assert "is no file of evidence" in changed((name, b"1", {})), name
+    link = {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}
+    for changes in (link, {**link, "type": tarfile.LNKTYPE}, {"type": tarfile.DIRTYPE}):
+        assert "is no file of evidence" in changed(("extra", b"", changes))
+    # Twice, in another order, and with another owner.
+    archive(bundle, *members, members[0])
+    assert "it cannot be taken apart" in refusal(bundle)
+    for wrong in (members[::-1], [(*members[0][:2], {"uid": 1}), *members[1:]]):
+        archive(bundle, *wrong)
+        assert "something in the archive besides its files" in refusal(bundle)
+    bundle.unlink()
+    assert refusal(bundle) == f"{bundle}: there is no such bundle"
+
+
+def test_only_a_signature_of_this_manifest_by_a_known_key_is_one(bundle, folder, key, tmp_path):
+    """Whoever changes a file can make manifest and seal anew, but no signature."""
+    known = tmp_path / "known"
+    known.write_text(key[1])
+    (folder / "contract.yaml").write_bytes(b"system: cirrus\n")
+    write_manifest(folder)
+    pack(folder, bundle)
+    taken_apart(bundle)  # its seals fit
+    for allowed in (known, None):
+        with pytest.raises(UserError, match=r"1.ssh is no signature of its manifest"):
+            list(signers(bundle, bundle.with_name("taken"), allowed))
+    shutil.rmtree(folder / "signatures")
+    pack(folder, bundle)
+    taken_apart(bundle)
+    with pytest.raises(UserError, match=f"nobody of --signers {known} has signed it"):
+        list(signers(bundle, bundle.with_name("taken"), known))
+    # One of another key, for another purpose, or by a key that is not there.
+    known.write_text(key[1].replace("centre", "supplier").replace("AAAA", "AAAB"))
+    sign(folder, str(key[0]))
+    with pytest.raises(UserError, match="is by nobody whom --signers"):
+        list(signers(bundle, folder, known))
+    said = subprocess.run(
+        ["ssh-keygen", "-Y", "sign", "-f", str(key[0]), "-n", "file"],
+        input=(folder / "manifest").read_bytes(), capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    (folder / "signatures" / "1.ssh").write_bytes(said)
+    with pytest.raises(UserError, match="no signature of its manifest"):
+        list(signers(bundle, folder, None))
+    with pytest.raises(UserError, match=r"--sign no.key: it cannot sign: "):
+        sign(folder, "no.key")
+
+
+@pytest.mark.skipif(not shutil.which("gpg"), reason="gpg is missing")
+def test_a_key_of_gnupg_signs_as_well(folder, tmp_path, monkeypatch):
+    home = tmp_path / "gpg"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    new = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "io@example.org"]
+    try:
+        subprocess.run([*new, "ed25519", "sign"], check=True, capture_output=True)
+        sign(folder, "gpg:io@example.org")
+        (said,) = signers(tmp_path, folder, None)
+        assert said.startswith("io@example.org, with the GPG key ")
+        (folder / "manifest").write_bytes(b"other\n")
+        with pytest.raises(UserError, match=r"1.gpg is no signature of its manifest"):
+            list(signers(tmp_path, folder, None))
+        with pytest.raises(UserError, match="--sign gpg:nobody: it cannot sign: gpg: "):
+            sign(folder, "gpg:nobody")
+        other = tmp_path / "other"
+        other.mkdir(mode=0o700)
+        monkeypatch.setenv("GNUPGHOME", str(other))
+        with pytest.raises(UserError, match="which is not in the keyring here: import its public"):
+            list(signers(tmp_path, folder, None))
+    finally:
+        for used in (home, tmp_path / "other"):
+            subprocess.run(["gpgconf", "--homedir", str(used), "--kill", "all"], check=False)
