@@ -4,7 +4,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import prod
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import (
     fixture,
+    loggable,
     parameter,
     run_after,
     run_before,
@@ -29,12 +30,20 @@ from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
 from iowatch.metrics import measured, slow_rank
 from iowatch.references import excuse
-from iowatch.result import InvalidResult, Job, id_of_round, notes, verified
+from iowatch.result import (
+    InvalidResult,
+    Job,
+    exit_code,
+    id_of_round,
+    notes,
+    require_end,
+    verified,
+)
 from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, JOB_TMPDIR, NIGHTLY, SWEEPS
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
-from . import past, run_directory
+from . import allocation, left_behind, not_now, past, run_directory
 from .benchio import BuiltBenchio
 from .parameters import (
     FILESYSTEMS,
@@ -55,6 +64,10 @@ if JOB_TMPDIR in os.environ:
     os.environ.pop("TMPDIR", None)
     if users := os.environ.pop(JOB_TMPDIR):
         os.environ["TMPDIR"] = users
+
+
+#: The time limit of a script that only waits: what it waits for has its own.
+WAITS = "30d"
 
 
 def keep_commands(test):
@@ -81,15 +94,17 @@ def spread(test, case, writers_per_node):
 def one_job_at_once(test, filesystem):
     """No two jobs of ours write to a filesystem at the same time, where the scheduler can do it."""
     # max_jobs of the partition holds within one session, this also across a user's sessions.
-    if test.current_partition.scheduler.registered_name in ("slurm", "squeue"):
+    if test.current_partition.scheduler.registered_name in not_now.SLURM:
         name = f"iowatch_{filesystem.name}"
         test.job.options += [f"--job-name={name}", "--dependency=singleton"]
 
 
-def make_run_directory(case, filesystem):
+def make_run_directory(test, case, filesystem):
     """The commands with which a job has `RUNDIR`, and room there for one round of this case."""
     kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024
-    return run_directory.commands(filesystem.path, kib)
+    # On one machine, the jobs of all partitions are ours, and `max_jobs` holds.
+    takes_turns = not test.is_local() or bool(filesystem.allocation)
+    return run_directory.commands(filesystem.path, kib, takes_turns)
 
 
 def phase_limit(test):
@@ -97,8 +112,8 @@ def phase_limit(test):
 
     A phase that takes a tenth of the job's time would leave none for the rounds that are asked for.
     """
-    place = f"systems/0/partitions/@{test.current_partition.name}"
-    limit = test.time_limit or rt.runtime().get_option(f"{place}/time_limit")
+    # The job's own: a test waits longer than that for its job to join the allocation.
+    limit = test.job.time_limit or test.time_limit or test.current_partition.time_limit
     return [f"--phase-limit {max(1, int(typ.Duration(limit) // 10))}"] if limit else []
 
 
@@ -127,6 +142,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
     #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
     sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
 
+    #: Take up the jobs of this night that a session which was killed has left.
+    #:
+    #: :default: ``False``; ``iowatch nightly --resume`` sets it
+    resumes = variable(typ.Bool, value=False)
+
     #: How many cases that sweep of the whole system has: a session that ran them all is a night.
     promised = variable(int, value=0, loggable=True)
 
@@ -138,6 +158,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 
     #: Where the raw results are kept.
     kept = variable(str, value="", loggable=True)
+
+    #: The id that the job gives to benchio: a result without it is another job's.
+    run_id = variable(str, value="", loggable=True)
 
     #: What the job writes in its stage, which may hold an earlier job's; patterns of the shell.
     outputs = ()
@@ -155,6 +178,25 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
     case = None
     filesystem = None
 
+    #: When the job was made.
+    made = None
+
+    #: The folder and the record of the job that is taken up; None: it has one of its own.
+    left = None
+
+    @loggable
+    @property
+    def queued(self):
+        """What its job waited for when its session was stopped: then it is not known how it is."""
+        try:
+            if self.verdict:
+                return ""
+            if self.filesystem.allocation and self.job.submit_time:
+                return allocation.waited_for(self)
+            return not_now.waited_for(self)
+        except Exception:  # it would cost the report of the whole session
+            return ""
+
     @property
     def setting(self):
         return setting_of(self)
@@ -171,18 +213,45 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
         self.filesystem_name = self.filesystem.name
 
     @run_after("setup")
+    def take_up_job(self):
+        if self.resumes and not self.is_dry_run():
+            self.left = left_behind.find(self)
+        if self.left:
+            left_behind.take_up(self)
+
+    @run_after("setup")
     def require_expected_failures(self):
         """Before the job has run: a file that cannot be read would else cost the night."""
         try:
             past.expected_failures()
+            past.maintenance()
         except UserError as err:
             raise PerformanceError(str(err)) from None
+
+    @run_before("run")
+    def skip_what_is_not_there(self):
+        self.made = datetime.now(UTC)
+        if self.left:
+            return
+        # As ReFrame is about to do; in seconds, then.
+        self.job.time_limit = self.time_limit or self.current_partition.time_limit
+        if self.is_dry_run():
+            return
+        end = self.made + timedelta(seconds=self.job.time_limit or 0)
+        try:
+            announced = not_now.maintenance(self.filesystem_name, self.made, end)
+        except UserError as err:
+            raise PerformanceError(str(err)) from None
+        if why := announced or not_now.reservation(self.job):
+            self.end_not_measured(why)
 
     @run_before("run")
     def set_kept(self):
         self.executable = self.benchio.word
         self.kept = "runs"
-        if not self.is_dry_run():
+        if self.left:
+            self.kept = str(self.left[0])
+        elif not self.is_dry_run():
             try:
                 prefix = Path(rt.runtime().prefix)
                 self.kept = str(raw_results.new_folder(prefix, past.KEPT_AS, self.case))
@@ -192,12 +261,48 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
             Path(self.stagedir, str(name)).unlink(missing_ok=True)
         self.prerun_cmds = [*keep_commands(self), *self.benchio.load_cmds]
 
+    @run_before("run")
+    def join_allocation(self):
+        if self.left or not self.filesystem.allocation:
+            return
+        limit = self.job.time_limit
+        if not (
+            self.is_local()
+            and limit
+            and self.current_partition.launcher_type.registered_name == "srun"
+            and self.current_partition.max_jobs == 1
+        ):
+            self.end_invalid(
+                "'allocation' in the partition's extras needs the scheduler 'local', the launcher "
+                "'srun', 1 as 'max_jobs' and a 'time_limit': mend it in the site's configuration"
+            )
+        try:
+            allocation.require_time(self.filesystem, limit)
+        except not_now.NotMeasured as err:
+            self.end_not_measured(err)
+        self.prerun_cmds += allocation.join(self, limit)
+        self.time_limit = WAITS
+
+    @run_before("run", always_last=True)
+    def wait_for_job(self):
+        """In the place of all that it would do itself."""
+        if self.left:
+            record = self.left[1]
+            self.made, self.run_id = record["made"], record["run_id"]
+            self.prerun_cmds, self.executable_opts, self.postrun_cmds = [], [], []
+            self.executable, self.time_limit = left_behind.wait(self, record), WAITS
+        elif not self.is_dry_run():
+            left_behind.remember(self)
+
     def kept_file(self, name):
         """A file among the raw results, which every verdict rests on."""
         return Path(self.kept, name)
 
     def keep_output(self):
         """What the job said: some schedulers hand that over only after the job."""
+        if self.left:  # the stage is another one
+            for file in Path(self.kept).iterdir():
+                shutil.copy(file, file.name)
         for name in (self.stdout, self.stderr):
             file = Path(str(name))
             if not self.kept_file(file.name).exists():
@@ -221,6 +326,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
         today = datetime.now(UTC).date()
         return excuse(past.expected_failures(), self.case_id, today)
 
+    def end_not_measured(self, why):
+        """End the test as ReFrame ends one that is skipped, whatever it has come to."""
+        self.verdict, self.sentence = str(Kind.NOT_MEASURED), f"{self.case}: {why}"
+        self.skip(self.sentence)
+
     def end_invalid(self, why):
         self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)
 
@@ -228,7 +338,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 class BenchioJob(CaseCheck):
     """One job of benchio; every backend but mpiio runs with mpiio as its control."""
 
-    outputs = ("result*.json", "exit_code")
+    outputs = ("result*.json", "exit_code", run_directory.BUSY, run_directory.NO_QUOTA)
 
     #: How files are spread over OSTs: ``4x1`` is 4 stripes of 1 MiB, ``-1x1:flash`` one on each OST
     #: of a pool, ``default`` what users get; or a layout of the site's; None: the filesystem is not
@@ -252,17 +362,11 @@ class BenchioJob(CaseCheck):
     #: :default: as many as the check takes
     repeats = variable(int, type(None), value=None)
 
-    #: The id that the job gives to benchio: a result without it is another job's.
-    run_id = variable(str, value="", loggable=True)
-
     #: The slowest rank of each phase, in words.
     slowest = variable(dict, value={}, loggable=True)
 
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
-
-    #: When the job was made; set with its id.
-    made = None
 
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
     measured = None
@@ -286,11 +390,13 @@ class BenchioJob(CaseCheck):
 
     @run_before("run")
     def set_run_directory(self):
-        self.prerun_cmds += make_run_directory(self.case, self.filesystem)
+        self.prerun_cmds += make_run_directory(self, self.case, self.filesystem)
+        # Without this mark benchio must not run: what it then fails to do could be excused.
+        self.prerun_cmds += [f': > "{self.kept_file(not_now.STARTED)}" || exit 1']
 
     @run_before("run")
     def set_command(self):
-        self.run_id, self.made = secrets.token_hex(8), datetime.now(UTC)
+        self.run_id = secrets.token_hex(8)
         try:
             self.executable_opts = self.benchio_options(self.repeats, "result.json")
         except UserError as err:
@@ -311,8 +417,9 @@ class BenchioJob(CaseCheck):
         self.keep_output()
         try:
             self.measured = self.verified()
-        except InvalidResult as err:
-            self.end_invalid(err)
+            self.require_exit_code()
+        except (InvalidResult, not_now.NotMeasured) as err:
+            self.end_without_result(err)
         self.slowest = self.measured.slowest
         self.control = dict(self.measured.control)
         self.conditions = dict(self.measured.conditions)
@@ -325,6 +432,14 @@ class BenchioJob(CaseCheck):
         if digest := self.benchio.digest:
             self.conditions["program"] = digest
         return True
+
+    def end_without_result(self, why):
+        """End the test of a job that has left nothing that counts."""
+        if isinstance(why, not_now.NotMeasured):
+            self.end_not_measured(why)
+        if known := not_now.why_not_started(self):
+            self.end_not_measured(known)
+        self.end_invalid(why)
 
     def verified(self):
         """What a run that satisfies the law came to; else InvalidResult."""
@@ -340,6 +455,14 @@ class BenchioJob(CaseCheck):
     def verified_result(self, name, repeats, hung=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
         return verified(self.ended_job, name, repeats, hung)
+
+    def require_exit_code(self):
+        """InvalidResult, NotMeasured."""
+        not_now.require_end(exit_code(Path(self.kept)), self.said())
+        require_end(self.ended_job)
+
+    def said(self):
+        return Path(str(self.stderr)).read_text(errors="replace")
 
 
 class BenchioCheck(BenchioJob):

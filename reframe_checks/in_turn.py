@@ -94,7 +94,8 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             command = " ".join([variant["command"], *options])
             file.write_text("\n".join([*variant["environment"], command, ""]))
             file.chmod(0o755)
-        self.prerun_cmds = [*keep_commands(self), *make_run_directory(self.case, self.filesystem)]
+        in_directory = make_run_directory(self, self.case, self.filesystem)
+        self.prerun_cmds = [*keep_commands(self), *in_directory]
         turns = (",".join(map(str, order)) for order in self.planned["turns"])
         self.executable = TURNS.format(turns=" ".join(turns), said=self.planned["said"])
         self.postrun_cmds = ["echo $? > exit_code"]

@@ -17,17 +17,18 @@ from iowatch.checks import (
     parse_size,
 )
 from iowatch.files import UserError
-from iowatch.site import Setting, cases, read_filesystem, require_no_misspelt
+from iowatch.site import Setting, cases, is_ours, read_filesystem, require_no_misspelt
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
 
 
 def _filesystems():
-    """The filesystem of each partition. A mistake there ends ReFrame with one line: an error would
-    be a traceback, and one of ReFrame's own would only skip the checks, and exit with 0."""
+    """The filesystem of each partition that is ours. A mistake there ends ReFrame with one line: an
+    error would be a traceback; one of ReFrame's own would only skip the checks, and exit with 0."""
     try:
-        for environ in (environ for part in SYSTEM.partitions for environ in part.environs):
+        ours = [part for part in SYSTEM.partitions if is_ours(part.extras)]
+        for environ in (environ for part in ours for environ in part.environs):
             require_no_misspelt(SYSTEM.name, environ.name, environ.extras, CONFIG.sources)
         return {
             part.name: read_filesystem(
@@ -37,7 +38,7 @@ def _filesystems():
                 part.extras,
                 CONFIG.sources,
             )
-            for part in SYSTEM.partitions
+            for part in ours
         }
     except UserError as err:
         raise SystemExit(f"error: {err}") from None

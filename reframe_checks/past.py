@@ -51,6 +51,11 @@ def expected_failures():
     return references.read_expected(SYSTEM.name, reference_folder())
 
 
+def maintenance():
+    """What is announced: read anew, for it may be announced while a session runs. BadReference."""
+    return references.read_maintenance(SYSTEM.name, reference_folder())
+
+
 @cache
 def _nights():
     """The nights of each case; none before the first session is stored."""

@@ -23,6 +23,7 @@ from iowatch.site import DARSHAN, IOR
 from iowatch.verdict import Kind, Verdict
 
 from .base import BenchioCheck, BenchioJob
+from .not_now import NotMeasured
 from .parameters import swept
 
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
@@ -195,11 +196,12 @@ class IoProfile(BenchioJob):
         log = self.kept_file(DARSHAN_LOG)
         try:
             self.conditions = conditions(self.verified_result("result.json", self.repeats))
+            self.require_exit_code()
             files = read_log(log, self.case.writers)
             write_summary(log, self.kept_file(DARSHAN_SUMMARY))
             writes = {backend: writes_of(backend, files) for backend in self.case.backends}
-        except (InvalidResult, ProfileError) as err:
-            self.end_invalid(err)
+        except (InvalidResult, NotMeasured, ProfileError) as err:
+            self.end_without_result(err)
         faults = [
             judge(backend, found, self.case.writers, self.repeats)
             for backend, found in writes.items()

@@ -83,6 +83,12 @@ def invalid(of=HDF5, ago=0, hour=1.0, **changes):
     return red(of, ago, hour, **(told | changes))
 
 
+def unmeasured(of=HDF5, ago=0, hour=1.0, **changes):
+    """Amber, with what an amber run never has, so that nothing goes by it."""
+    told = {"kind": "not_measured", "result": "skip", "sentence": f"{of}: in maintenance"}
+    return ran(of, ago, hour, **(told | changes))
+
+
 def well(of=HDF5, nights=10):
     """Nights before the last one, in which all was well."""
     return [ran(of, ago) for ago in range(nights, 0, -1)]

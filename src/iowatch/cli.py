@@ -33,6 +33,7 @@ from iowatch.run import Run, by_case, day_of
 from iowatch.site import NIGHTLY, results_database
 
 DAY = "%Y-%m-%d"
+AMBER = 4  # the exit code of a night of which not all is known
 
 
 class Output(io.TextIOWrapper):
@@ -256,6 +257,14 @@ def nightly_command(
             help="Run only those suspicious cases of the last night that are due to run again.",
         ),
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the last night, if iowatch and ReFrame were killed in it: take up the "
+            "jobs that they have left, and run the cases that had none.",
+        ),
+    ] = False,
     time_limit: Annotated[
         str, typer.Option(help="Time that the whole night may take, such as 90m or 6h.")
     ] = "20h",
@@ -281,12 +290,22 @@ def nightly_command(
             "--verbose", help="Show ReFrame's own output instead of how far the night is."
         ),
     ] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- OPTIONS]",
+            help="Options of ReFrame's for every session, after a `--`, such as "
+            "`-- -J reservation=NAME`.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run every check that a system's configuration promises, and judge the night.
 
     The exit code is 0 if the night is green, 1 if it is red, 2 if it did not run (because of a
     mistake in the command or the site's file, or because the last night is still at work), 3 if it
-    is green but the summary could not be printed or sent, and 130 or 143 if it was interrupted.
+    is not red but the summary could not be printed or sent, 4 if it is amber (nothing is red, but
+    some cases were not measured, for a reason that is known), and 130 or 143 if it was interrupted.
     """
     with session.interruptible():
         with one_line_errors():
@@ -294,6 +313,8 @@ def nightly_command(
                 *(system, sweep, name or [], record, again, read_time_limit(time_limit)),
                 quiet=quiet,
                 verbose=verbose,
+                resume=resume,
+                options=options or [],
             )
             wanted.check()
             channels = notices.channels(address, webhook)
@@ -314,7 +335,8 @@ def nightly_command(
         posted = post(channels, notices.Notice(f"{title}: {tables.in_brief(night)}", *said))
         shown = show(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
-    raise typer.Exit(code or (0 if posted and shown else 3))
+    code = code or (0 if posted and shown else 3)
+    raise typer.Exit(code or (AMBER if night.amber else 0))
 
 
 def read_time_limit(text: str) -> timedelta:

@@ -17,7 +17,7 @@ from iowatch.checks import DRIFT, metric
 from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import Night
+from iowatch.night.gate import COLOURS, Night
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
 from iowatch.verdict import Kind
@@ -114,9 +114,9 @@ def _families(nights: Sequence[Night]) -> list[Family]:
         of = {"system": night.system}
         start.add(began(night.id).timestamp(), of)
         end.add(night.runs[-1].time.timestamp(), of)
-        colour.add_states("red" if night.is_red else "green", ("green", "red"), "colour", of)
+        colour.add_states(night.colour, COLOURS, "colour", of)
         problems.add(len(night.problems), of)
-        cases.add(len(night.cases), of)
+        cases.add(len(night.cases) - len(night.amber), of)
         if promises := [run.promise.cases for run in night.runs if run.promise]:
             promised.add(max(promises), of)
         for row in night.cases:

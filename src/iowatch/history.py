@@ -101,10 +101,15 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
     """
     info, tests = session["session_info"], tests_of(session)
     night = info.get(NIGHT_KEY) or _own_night(info, tests)
+    queues = {test["partition"]: test["queued"] for test in tests if test.get("queued")}
     for test in tests:
         case = known_case(str(test.get("case_id")))
-        if case is not None and test["result"] not in UNFINISHED:
-            yield _run(case, info, night, test)
+        if case is None:
+            continue
+        if test["result"] not in UNFINISHED:
+            yield _run(case, info, night, test, *_verdict(case, test))
+        elif why := _why_unfinished(test, queues.get(test["partition"], "")):
+            yield _run(case, info, night, test, Kind.NOT_MEASURED, f"{case}: {why}")
 
 
 def tests_of(session: Mapping[str, Any]) -> list[Any]:
@@ -130,10 +135,27 @@ def _own_night(info: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> s
     return kept if is_night_id(kept) else began
 
 
-def _run(case: Case, info: Mapping[str, Any], night: str, test: Mapping[str, Any]) -> Run:
+def _why_unfinished(test: Mapping[str, Any], queue: str) -> str:
+    """Why a test whose session was stopped was not measured, if its job never began; empty: it did,
+    or nobody knows. `queue` is what a job of its partition was waiting for then, if one was."""
+    if test.get("queued"):
+        return f"its job was still queued when the session was ended: {queue}"
+    if queue and not test.get("job_submit_time"):
+        return f"its turn had not come when the session was ended: before it, {queue}"
+    return ""
+
+
+def _run(
+    case: Case,
+    info: Mapping[str, Any],
+    night: str,
+    test: Mapping[str, Any],
+    kind: Kind,
+    sentence: str,
+) -> Run:
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
-    perfvalues = test.get("perfvalues") or {}
-    kind, sentence = _verdict(case, test)
+    # What was not measured has no metric, whatever its job has left.
+    perfvalues = {} if kind.is_amber else test.get("perfvalues") or {}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
@@ -158,6 +180,8 @@ def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Kind, str]:
     """What the check said of its run: invalid unless ReFrame agrees with it."""
     result, sentence = test["result"], test.get("sentence") or ""
     kind = _kind(test.get("verdict") or "")
+    if result == "skip" and kind is Kind.NOT_MEASURED:
+        return kind, sentence
     if result == "fail":
         if kind and kind.is_red:
             return kind, sentence or f"{case}: {reason(test)}"
@@ -168,6 +192,8 @@ def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Kind, str]:
         why = "measured but not judged"
     elif result == "xfail" and kind not in EXCUSABLE:
         why = f"its failure was expected, and its verdict is {kind}"
+    elif result == "pass" and kind.is_amber:
+        why = f"passed, and its verdict is {kind}"
     elif result == "pass" and kind.is_red and kind is not Kind.NO_BASELINE:
         why = f"passed with a red verdict, {kind}"
     else:

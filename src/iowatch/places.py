@@ -10,10 +10,13 @@ env.sh runs this module by itself, so it needs the standard library alone.
 from __future__ import annotations
 
 import os
+import runpy
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from iowatch.files import UserError
 
@@ -82,6 +85,49 @@ def config_files() -> str:
     # To ReFrame an empty name says to forget the files before it: it stays at the beginning only.
     none = [""] if given.startswith(":") else []
     return ":".join([*none, *others, *map(str, ours.values())])
+
+
+def extended(
+    file: str | Path,
+    system: str,
+    partitions: Mapping[str, Mapping[str, Any]],
+    environs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """For a configuration file of a site: a system that another file of ReFrame's defines, and what
+    iowatch has to know of it, as extras of these of its partitions and environments.
+
+    ReFrame takes the whole of a system from the file that is read last. SystemExit with one line if
+    the other file cannot be read or has no such system, partition or environment.
+    """
+    try:
+        config = runpy.run_path(str(file))["site_configuration"]
+    except (OSError, KeyError, SyntaxError) as err:
+        raise SystemExit(f"error: {file}: no configuration of ReFrame: {err!r}") from None
+    of_system = [entry for entry in config["systems"] if entry["name"] == system][:1]
+    if not of_system:
+        raise SystemExit(f"error: {file}: has no system {system!r}: mend the name")
+    (own,) = of_system
+    environs = environs or {}
+    every = [entry for entry in config.get("environments", []) if entry["name"] in environs]
+    # Of two with one name ReFrame takes the one for this system.
+    every.sort(key=lambda entry: system in entry.get("target_systems", ()))
+    used = {entry["name"]: {**entry, "target_systems": [system]} for entry in every}
+    return {
+        "systems": [{**own, "partitions": _with(own["partitions"], partitions, file)}],
+        "environments": _with([*used.values()], environs, file),
+    }
+
+
+def _with(
+    entries: Sequence[Mapping[str, Any]], extras: Mapping[str, Mapping[str, Any]], file: str | Path
+) -> list[dict[str, Any]]:
+    """The entries, each with its own extras besides."""
+    if unknown := sorted(extras.keys() - {entry["name"] for entry in entries}):
+        raise SystemExit(f"error: {file}: has no {unknown[0]!r} to give extras to: mend the name")
+    return [
+        {**entry, "extras": {**entry.get("extras", {}), **extras.get(entry["name"], {})}}
+        for entry in entries
+    ]
 
 
 def prepare() -> None:

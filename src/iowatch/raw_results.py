@@ -20,7 +20,7 @@ from pathlib import Path
 
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, whole
-from iowatch.run import day_of
+from iowatch.run import day_of, is_night_id
 
 FOLDER = "runs"
 COMPRESSED = ".gz"
@@ -45,6 +45,20 @@ def new_folder(prefix: Path, night: str, case: Case) -> Path:
     except OSError as err:
         raise UserError(f"{parent}: raw results cannot be kept: {err.strerror}") from None
     return folder
+
+
+def folders(prefix: Path, night: str, case: Case) -> list[Path]:
+    """Those of the runs of a case in one night, the last first."""
+    parent, name = prefix / FOLDER / night, str(case).replace("/", ",")
+    found = [parent / name, *(parent / f"{name}+{n}" for n in range(2, count(prefix, night) + 2))]
+    return [folder for folder in reversed(found) if folder.is_dir()]
+
+
+def last_night(prefix: Path, system: str) -> str:
+    """The last night with runs of a system; empty: there is none."""
+    nights = sorted((prefix / FOLDER).glob("*"), reverse=True)
+    ours = (night for night in nights if is_night_id(night.name))
+    return next((night.name for night in ours if any(night.glob(f"{system}:*"))), "")
 
 
 def count(prefix: Path, night: str) -> int:

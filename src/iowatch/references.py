@@ -1,4 +1,5 @@
-"""What a site expects of its cases: reference_values/<system>.yaml, and failures until a date.
+"""What a site expects of its cases: reference_values/<system>.yaml, failures until a date, and
+when its filesystems are not there.
 
 A reference file has a section for each check that needs one, and one for all others. Their keys are
 regular expressions for whole case ids; the first that matches counts:
@@ -13,6 +14,13 @@ reference_values/expected_failures/<system>.yaml has the failures that a site ex
     - case: archer:fs[23]/.*/backend=hdf5/.*
       until: 2027-01-31
       why: HDF5 1.8.14 closes slowly on Lustre, ticket 4711
+
+reference_values/maintenance/<system>.yaml has what was announced:
+
+    - from: 2027-01-12 08:00:00 +00:00
+      until: 2027-01-12 18:00:00 +00:00
+      filesystems: [fs2, fs3]
+      why: Lustre 2.15.6 on the servers
 """
 
 from __future__ import annotations
@@ -20,8 +28,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +41,8 @@ from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
 
 class BadReference(UserError):
-    """A reference value or an expected failure has no meaning; the message says which and why."""
+    """A reference value, an expected failure or a maintenance has no meaning; the message says
+    which and why."""
 
 
 @dataclass(frozen=True)
@@ -236,26 +246,35 @@ def expected_path(system: str, folder: Path) -> Path:
 def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
     """The failures that are expected of a system; none without a file. BadReference."""
     file = expected_path(system, folder)
+    return [_expected(*entry) for entry in _entries(file, ("case", "until", "why"))]
+
+
+def _entries(file: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The entries of a list in a file, each with where it stands and with exactly these keys, the
+    last of which is a text; none without a file. BadReference."""
     try:
         entries = load_yaml(text_of(file)) or []
     except FileNotFoundError:
-        return []
+        return
     except BadYaml as err:
         raise BadReference(f"{file}: {err}") from None
+    named = f"{', '.join(keys[:-1])} and {keys[-1]}"
     if not isinstance(entries, list):
-        raise BadReference(f"{file}: write a list of entries, each with case, until and why")
-    return [_entry(file, number, entry) for number, entry in enumerate(entries, start=1)]
+        raise BadReference(f"{file}: write a list of entries, each with {named}")
+    for number, entry in enumerate(entries, start=1):
+        where = f"{file}, entry {number}"
+        if not isinstance(entry, dict) or set(entry) != set(keys):
+            raise BadReference(f"{where}: an entry has {named}, and nothing else")
+        why = entry[keys[-1]]
+        if not (isinstance(why, str) and why.strip()):
+            raise BadReference(f"{where}: {keys[-1]} is {why!r}: name the cause, or its ticket")
+        yield where, entry
 
 
-def _entry(file: Path, number: int, entry: Any) -> ExpectedFailure:
-    where = f"{file}, entry {number}"
-    if not isinstance(entry, dict) or set(entry) != {"case", "until", "why"}:
-        raise BadReference(f"{where}: an entry has case, until and why, and nothing else")
+def _expected(where: str, entry: Mapping[str, Any]) -> ExpectedFailure:
     case, until, why = entry["case"], entry["until"], entry["why"]
     if type(until) is not date:
         raise BadReference(f"{where}: until is {until!r}: write a day such as 2027-01-31")
-    if not (isinstance(why, str) and why.strip()):
-        raise BadReference(f"{where}: why is {why!r}: name the fault, or its ticket")
     try:
         return ExpectedFailure(re.compile(case), until, why)
     except (re.error, TypeError) as err:
@@ -267,3 +286,62 @@ def _entry(file: Path, number: int, entry: Any) -> ExpectedFailure:
 def excuse(failures: Iterable[ExpectedFailure], case: str, today: date) -> ExpectedFailure | None:
     """The first entry that excuses a failure of this case today."""
     return next((entry for entry in failures if entry.excuses(case, today)), None)
+
+
+# Maintenance
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """A time in which some filesystems are not to be measured, as the site has announced."""
+
+    begins: datetime
+    ends: datetime
+    filesystems: tuple[str, ...]  # by their names in the site's configuration
+    why: str
+
+    def covers(self, filesystem: str, first: datetime, last: datetime) -> bool:
+        """Some of the time from the first to the last."""
+        return filesystem in self.filesystems and self.begins <= last and first < self.ends
+
+    def __str__(self) -> str:
+        first, last = (
+            f"{time.astimezone(UTC):%Y-%m-%d %H:%M}" for time in (self.begins, self.ends)
+        )
+        return f"maintenance from {first} to {last} UTC: {self.why}"
+
+
+def maintenance_path(system: str, folder: Path) -> Path:
+    return folder / "maintenance" / f"{system}.yaml"
+
+
+def read_maintenance(system: str, folder: Path) -> list[Maintenance]:
+    """What a system has announced, past and to come; nothing without a file. BadReference."""
+    file = maintenance_path(system, folder)
+    return [_maintenance(*e) for e in _entries(file, ("from", "until", "filesystems", "why"))]
+
+
+def _maintenance(where: str, entry: Mapping[str, Any]) -> Maintenance:
+    begins, ends = (_instant(f"{where}: {key}", entry[key]) for key in ("from", "until"))
+    if begins >= ends:
+        raise BadReference(f"{where}: it ends at {ends}, and begins only at {begins}")
+    names = entry["filesystems"]
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+        raise BadReference(
+            f"{where}: filesystems is {names!r}: list their names in the site's configuration, "
+            "such as [fs2, fs3]"
+        )
+    return Maintenance(begins, ends, tuple(names), entry["why"])
+
+
+def _instant(where: str, value: Any) -> datetime:
+    """A time, which must have its zone: the login node's may be another than the reader's."""
+    if isinstance(value, str):  # as people write it, without seconds, it is no time to YAML
+        with suppress(ValueError):
+            value = datetime.fromisoformat(re.sub(r" *([+-]\d\d:?\d\d|Z)$", r"\1", value.strip()))
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise BadReference(
+            f"{where} is {str(value)!r}: write a time with its zone, such as "
+            "2027-01-12 08:00 +01:00, or with Z for UTC"
+        )
+    return value

@@ -111,6 +111,8 @@ def _test(suite: ET.Element, row: CaseNight, under: str) -> None:
         ET.SubElement(test, "skipped", message=_clean(f"{row.kind}, see {under}"))
     elif row.is_red:
         ET.SubElement(test, "failure", type=row.kind, message=sentence).text = said
+    elif row.is_amber:
+        ET.SubElement(test, "skipped", message=sentence)
     elif row.known:
         ET.SubElement(test, "skipped", message=f"{row.kind}, {_clean(row.known)}")
     metrics = [f"{name} = {value:.6g}" for name, value in row.metrics.items()]
@@ -187,7 +189,7 @@ class Record:
         folder, now = reference_folder(), datetime.now(UTC)
         blessed = bless.read(system, folder)
         expected = references.read_expected(system, folder)
-        known = Known(blessed, expected, archived=_archived(system))
+        known = Known(blessed, expected, "", *_of_site(system))
         since = year_before(min(until or now, now))
         return cls(
             system, databases, known, history.read(databases, since, bless.spans(blessed.values())),
@@ -245,12 +247,14 @@ def systems(databases: Sequence[Path]) -> list[str]:
     return found
 
 
-def _archived(system: str) -> Mapping[str, date]:
-    """What the site's file says; nothing where the system is not configured, as on another host."""
+def _of_site(system: str) -> tuple[Mapping[str, date], Mapping[str, int]]:
+    """What the site's file says of nights; nothing where the system is not configured, as on
+    another host."""
     try:
-        return read_site(system).archived
+        site = read_site(system)
     except UserError:
-        return {}
+        return {}, {}
+    return site.archived, site.amber_nights
 
 
 # The pages of all systems

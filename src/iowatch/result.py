@@ -349,16 +349,26 @@ def verified(job: Job, name: str, repeats: int, hung: Collection[str] = ()) -> R
 
     `hung` are the targets that it was not to try again.
     """
-    file, code = job.folder / name, job.folder / "exit_code"
+    file = job.folder / name
     if not file.exists():
         raise InvalidResult(why_it_failed(job.folder))
     result = read_result(file)
     require_of_job(result, name, job.run_id, job.made)
     require(result, job.case, repeats, job.filesystem, hung)
     require_built(result.versions, job.spec)
-    if not code.exists() or code.read_text("utf-8", "replace").strip() != "0":
-        raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
     return result
+
+
+def exit_code(folder: Path) -> str:
+    """What the last launcher of a job ended with; empty: the job did not come to write it."""
+    file = folder / "exit_code"
+    return file.read_text("utf-8", "replace").strip() if file.exists() else ""
+
+
+def require_end(job: Job) -> None:
+    """InvalidResult unless the launcher, too, says that benchio ended well."""
+    if exit_code(job.folder) != "0":
+        raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
 
 
 #: What a package of Spack is in a result, and the words before its version there. Versions of

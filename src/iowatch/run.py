@@ -76,7 +76,12 @@ class Run:
 
     @property
     def is_invalid(self) -> bool:
-        return self.kind in WORTHLESS
+        return self.kind in WORTHLESS and not self.is_amber
+
+    @property
+    def is_amber(self) -> bool:
+        """Was it not measured, for a reason that is known?"""
+        return self.kind.is_amber
 
     @property
     def is_known(self) -> bool:
@@ -114,6 +119,12 @@ def day_of(night: str) -> date:
 def began(night: str) -> datetime:
     """When a night began, UTC."""
     return datetime.fromisoformat(night).replace(tzinfo=UTC)
+
+
+def deciding(runs: Sequence[Run]) -> Run:
+    """The run of a night whose verdict is the case's: its check has looked at those before it. What
+    was not measured says nothing against what was."""
+    return next((run for run in reversed(runs) if not run.is_amber), runs[-1])
 
 
 def nights_of(runs: Iterable[Run]) -> dict[str, list[Run]]:

@@ -56,8 +56,11 @@ SWEEPS = (NIGHTLY, ACCEPTANCE)
 #: Optional, in the extras of an environment: the benchio to use instead of the one that is found.
 BENCHIO = "benchio"
 
+#: Of the keys that the extras of a partition must have, those that a centre's own partitions do not
+#: have by chance: with any of them it is one of ours.
+OURS = ("filesystem", "peak", "osts", "cached_reads", "writers_per_node", "keep_days", "sweeps")
 #: The keys that the extras of a partition may have besides those that they must have.
-OPTIONAL = ("archived", "settle", "pools", "layouts")
+OPTIONAL = ("archived", "settle", "pools", "layouts", "amber_nights", "allocation")
 #: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
 SPACK = "spack"
 
@@ -69,6 +72,9 @@ IOR = "ior"
 
 LUSTRE = "lustre"
 MIB = 2**20
+
+#: Nights in a row without a measurement that are too many, where a site does not say so itself.
+AMBER_NIGHTS = 3
 
 #: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
 LONGEST_CASE = 240
@@ -128,6 +134,8 @@ class Filesystem:
     pools: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # the OSTs of each
     #: Options of `lfs setstripe` by the name of the layout.
     layouts: Mapping[str, str] = field(default_factory=dict)
+    amber_nights: int = AMBER_NIGHTS
+    allocation: str = ""  # Slurm's `--time` of one that all cases share; empty: each has a job
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
         """What a check is to measure here; nothing if the sweep does not name it."""
@@ -218,6 +226,11 @@ class Site:
         """The partitions of which nights were archived, and up to which day."""
         return {p.partition: p.archived for p in self.filesystems if p.archived}
 
+    @property
+    def amber_nights(self) -> dict[str, int]:
+        """How many nights in a row without a measurement are too many, by partition."""
+        return {p.partition: p.amber_nights for p in self.filesystems}
+
 
 def read_site(system: str) -> Site:
     """The site of a system, or of one of its partitions (`archer:fs3`).
@@ -226,7 +239,13 @@ def read_site(system: str) -> Site:
     """
     config = _configuration(system)
     name: str = config.get("systems/0/name")
-    partitions = config.get("systems/0/partitions")
+    every = config.get("systems/0/partitions")
+    partitions = [partition for partition in every if is_ours(partition.get("extras", {}))]
+    if not partitions:
+        raise UserError(
+            f"--system {system}: none of its partitions has the extras of iowatch: "
+            "site_configs/README.md says how to give them, also where another file defines it"
+        )
     used = {environ for partition in partitions for environ in partition.get("environs", [])}
     for environ in config.get("environments"):
         if environ["name"] in used:
@@ -248,7 +267,7 @@ def read_site(system: str) -> Site:
         prefix,
         _stage(config) or prefix,
         _database(config),
-        {sweep: promise(partitions, sweep) for sweep in SWEEPS},
+        {sweep: promise(every, sweep) for sweep in SWEEPS},
         tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
         tuple(file for file in config.sources if file != "<builtin>"),
     )
@@ -279,7 +298,9 @@ def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
     everywhere = sum(check.is_everywhere for check in CHECKS.values())
     count, source = 0, []
     for partition in partitions:
-        environs, extras = partition["environs"], partition["extras"]
+        environs, extras = partition["environs"], partition.get("extras", {})
+        if "sweeps" not in extras:  # the centre's own
+            continue
         checks = extras["sweeps"][sweep]
         products = [
             math.prod(map(len, values.values()))
@@ -290,6 +311,11 @@ def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
         source.append((partition["name"], environs, checks, extras["writers_per_node"]))
     text = json.dumps(source, sort_keys=True, default=str)
     return Promise(count, hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def is_ours(extras: Mapping[str, Any]) -> bool:
+    """Is a partition with these extras to be measured here? Others are the centre's."""
+    return any(key in extras for key in OURS)
 
 
 def require_for_jobs(name: str, folder: Path) -> Path:
@@ -433,6 +459,8 @@ def read_filesystem(
         settle=read("settle", read_count) if "settle" in extras else 0,
         pools=pools,
         layouts=layouts,
+        allocation=read("allocation", _slurm_time) if "allocation" in extras else "",
+        amber_nights=read("amber_nights", read_count) if "amber_nights" in extras else AMBER_NIGHTS,
     )
     each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].needs_stripes]
     if each and len(place.targets) < 2:
@@ -545,6 +573,12 @@ def _past_day(value: Any) -> date:
     if day > datetime.now(UTC).date():  # nights to come would be missed by nobody
         raise ValueError(f"is a day to come: {value!r}")
     return day
+
+
+def _slurm_time(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"(\d+-)?\d+(:\d\d){0,2}", value, re.ASCII):
+        raise ValueError(f"is no time of Slurm's such as '6:00:00': {value!r}")
+    return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

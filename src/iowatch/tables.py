@@ -61,10 +61,11 @@ def show_night(night: Night, console: Console) -> None:
         before, place = place, f"{case.partition}/{case.environ}" if several else case.partition
         if place != before:
             console.print(f"\n{place}", style="bold", soft_wrap=True, markup=False)
-        _print_row(its_cells, widths, "red" if row.is_red else "", console)
+        colour = "red" if row.is_red else "yellow" if row.is_amber else ""
+        _print_row(its_cells, widths, colour, console)
         if case.way:
             console.print(f"    with {case.way}", soft_wrap=True, markup=False)
-        if (row.is_red or row.known) and case not in night.merged:
+        if (row.is_red or row.known or row.is_amber) and case not in night.merged:
             console.print(f"    {row.last.sentence}", soft_wrap=True, markup=False)
     if night.cases and (night.alarms or night.problems or night.notes or night.page):
         console.print()
@@ -80,13 +81,14 @@ def show_night(night: Night, console: Console) -> None:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     if night.page:
         console.print(f"report: {night.page}", soft_wrap=True, markup=False)
-    colour = "red" if night.is_red else "green"
+    measured = counted(len(night.cases) - len(night.amber), "case")
+    amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")
     whole = f", {alarms} of several cases" if night.red_alarms else ""
     console.print(
-        f"\n{colour}: {counted(len(night.cases), 'case')} measured, {len(night.red)} with a red "
-        f"verdict{whole}, {counted(len(night.problems), 'problem')} with the night",
-        style=colour,
+        f"\n{night.colour}: {measured} measured{amber}, {len(night.red)} with a red verdict"
+        f"{whole}, {counted(len(night.problems), 'problem')} with the night",
+        style="yellow" if night.colour == "amber" else night.colour,
         soft_wrap=True,
     )
 
@@ -162,10 +164,11 @@ def as_message(night: Night) -> str:
 def in_brief(night: Night) -> str:
     """A night in a few words, for the subject of a mail."""
     cases, red = len(night.cases), len(night.red)
-    words = ["red" if night.is_red else "green"]
+    words = [night.colour]
     words += ["interrupted"] if night.signal else []
     words += [night.slow] if night.slow else []
     words += [f"{red} of {counted(cases, 'case')}" if night.is_red else counted(cases, "case")]
+    words += [f"{len(night.amber)} not measured"] if night.amber else []
     words += [counted(len(night.problems), "problem")] if night.problems else []
     return ", ".join(words)
 

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     DEFECT = "defect"  # worse than an absolute bound: needs no history
     REGRESSION = "regression"  # worse than a reference, or lastingly below the baseline
     NO_BASELINE = "no_baseline"  # nothing to compare with
+    NOT_MEASURED = "not_measured"  # for a reason that is no fault of what it would have measured
     SUSPECT = "suspect"  # low tonight, but that is no alarm (yet)
     TRANSIENT = "transient"  # an alarm that has gone
     IMPROVEMENT = "improvement"
@@ -27,6 +28,11 @@ class Kind(StrEnum):
     def is_red(self) -> bool:
         """Red, unless the site expects it; a case without a baseline is red outside record mode."""
         return self in RED
+
+    @property
+    def is_amber(self) -> bool:
+        """Nobody knows how it is; nothing that was tried and not verified is."""
+        return self is Kind.NOT_MEASURED
 
     @property
     def rank(self) -> int:
@@ -41,7 +47,7 @@ RED = frozenset(
     }
 )
 #: Of these nothing is past, evidence or baseline.
-WORTHLESS = frozenset({Kind.INVALID, Kind.TOO_FAST})
+WORTHLESS = frozenset({Kind.INVALID, Kind.TOO_FAST, Kind.NOT_MEASURED})
 #: What was not verified, or cannot be, is never excused.
 EXCUSABLE = frozenset({Kind.REGRESSION, Kind.DEFECT, Kind.SEVERE})
 #: A night that may stand for how a case usually is.

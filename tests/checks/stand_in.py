@@ -80,5 +80,9 @@ elif fault == "no rate":
 elif fault == "no result":
     sys.exit("benchio: error: stand-in: wrote nothing")
 Path(value["--json"]).write_text(text)
+if says := os.environ.get("STAND_IN_SAYS"):
+    print(says, file=sys.stderr)
 if fault == "fails at the end":
     sys.exit("benchio: error: stand-in: failed after its result file")
+if fault == "ends late":
+    sys.exit(1)

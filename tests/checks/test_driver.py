@@ -1,9 +1,12 @@
 """`iowatch nightly` as cron runs it: never twice at once, ended in time, with the real ReFrame."""
 
+import contextlib
 import os
 import pty
 import re
 import select
+import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -165,3 +168,43 @@ def test_time_limit(site):
     assert done.stdout.startswith("\nproblem: "), "nothing of ReFrame's own"
     assert list(site.scratch.iterdir()) == []
     assert processes_of(site) == []
+
+
+def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
+    """The case that was measured is judged by its raw results; the one that ran then runs anew."""
+    process = hanging.start(*NIGHTLY)
+    try:
+        wait_for_job(hanging, process, "hangs")
+        fine = f"*/{CASE.format('fine').replace('/', ',')}"
+        while not list(hanging.kept.glob(f"{fine}/exit_code")):
+            time.sleep(0.1)
+    finally:
+        killed = [process.pid, *members(hanging)]
+        for pid in killed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
+    for left in hanging.scratch.iterdir():
+        shutil.rmtree(left)
+    (measured,) = hanging.kept.glob(fine)
+    before = (measured / "result.json").read_bytes()
+
+    hanging.faults["hangs"] = "none"
+    done = hanging.iowatch("--resume")
+    assert done.returncode == 0, done.stdout
+    night = measured.parent.name
+    assert done.stdout.startswith(f"Night {night} of small: goes on with 4 cases (4 on memory).\n")
+    runs = {run.case.environ: run for run in read([hanging.database]) if run.metrics}
+    assert {run.night for run in runs.values()} == {night}
+    assert runs["fine"].folder == str(measured)
+    assert (measured / "result.json").read_bytes() == before
+    assert runs["hangs"].folder.endswith("+2")
+
+
+def members(site):
+    """The processes that know the site's folders."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = file.read_text()
+            if any(str(own) in line for own in (site.folder, site.scratch, site.temporary)):
+                yield int(file.parent.name)

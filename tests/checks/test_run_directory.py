@@ -1,7 +1,9 @@
 """Where a job writes, as two users of one machine have it."""
 
+import fcntl
 import importlib
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -25,12 +27,16 @@ def folder():
 
 @pytest.fixture
 def job(folder, monkeypatch):
-    """job(user, path): where a job of this user writes below the folder, and what it says."""
+    """job(user, path, ...): where a job of this user writes below the folder, and what it says."""
     monkeypatch.syspath_prepend(ROOT)
     commands = importlib.import_module("reframe_checks.run_directory").commands
 
-    def job(user, path):
-        lines = ["keep() { :; }", *commands(str(folder / path), 1), 'stat -c "%u %a %n" "$RUNDIR"']
+    def job(user, path, kib=1, **how):
+        lines = [
+            "keep() { :; }",
+            *commands(str(folder / path), kib, **how),
+            'stat -c "%u %a %n" "$RUNDIR"',
+        ]
         done = subprocess.run(
             ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "bash"],
             input="\n".join(lines), cwd="/", capture_output=True, text=True,
@@ -74,6 +80,62 @@ def test_where_everybody_may_write_each_user_has_a_place(job, folder):
 
     make(folder / "shm/iowatch", 0o1777)  # as an administrator may
     assert job(0, "shm/iowatch") == job(NOBODY, "shm/iowatch") == "shm/iowatch"
+
+
+def test_jobs_of_two_users_take_turns(job, folder, monkeypatch):
+    """The second waits for the first, but not for ever; a job that was killed holds nothing."""
+    module = importlib.import_module("reframe_checks.run_directory")
+    monkeypatch.setattr(module, "LOCK_S", 1)
+    make(folder / "fs", 0o755)
+    make(folder / "fs/iowatch", 0o1777)
+    for first, second in ((0, NOBODY), (NOBODY, 0)):
+        assert job(first, "fs/iowatch", takes_turns=True) == "fs/iowatch"
+        lock = folder / "fs/iowatch" / module.LOCK
+        with lock.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            said = job(second, "fs/iowatch", takes_turns=True)
+            assert "another job of iowatch is writing to fs/iowatch, and 1 s later it still" in said
+            assert job(second, "fs/iowatch") == "fs/iowatch", "on a machine of its own"
+        assert job(second, "fs/iowatch", takes_turns=True) == "fs/iowatch"
+        lock.unlink()
+
+
+#: What the commands say of a user with 1000 of 1004 KiB: recorded forms, made-up names.
+QUOTAS = {
+    "lfs": "     /mnt/a-filesystem-with-a-long-name\n      1000*  1004  0  3d2h  2  0  0  -",
+    "quota": "Disk quotas for user a (uid 7): \n     Filesystem  blocks   quota   limit   grace\n"
+    "      /dev/loop0    1000       0    1004       0       4       0       0       0",
+}
+
+
+def test_quota_is_asked_before_anything_is_written(job, folder, monkeypatch):
+    """Stand-ins for the commands: the smallest of what is left counts."""
+    make(folder / "fs", 0o777 | 0o1000)
+    tools = folder / "tools"
+    make(tools, 0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+
+    def says(name, text):
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+
+    for name, text in QUOTAS.items():
+        says(name, f"/bin/cat <<'EOF'\n{text}\nEOF")
+        assert job(NOBODY, "fs/iowatch", 4) == f"fs/iowatch.{NOBODY}"
+        wanted = r"left: 5 KiB will be written, and that of (user|group) 65534 has room for 4 KiB"
+        assert re.search(wanted, job(NOBODY, "fs/iowatch", 5))
+        says(name, f"/bin/cat <<'EOF'\n{text.replace('1004', '0')}\nEOF")
+        assert job(NOBODY, "fs/iowatch", 5) == f"fs/iowatch.{NOBODY}", "it has no limit"
+        says(name, "echo 'Permission denied.' >&2; exit 1")
+        assert job(NOBODY, "fs/iowatch", 5) == f"fs/iowatch.{NOBODY}", "nobody knows"
+    (tools / "quota").unlink()
+    says(
+        "getfattr",
+        f'case "$*" in *quota.max_bytes*{folder}) echo 8000 ;; *rbytes*) echo 5000 ;; *) exit 1 ;; '
+        "esac",
+    )
+    assert job(NOBODY, "fs/iowatch", 2) == f"fs/iowatch.{NOBODY}"
+    assert job(NOBODY, "fs/iowatch", 3).strip().endswith("has room for 2 KiB")
 
 
 def test_what_another_user_could_replace_is_refused(job, folder):

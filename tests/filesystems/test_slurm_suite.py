@@ -28,8 +28,9 @@ ONLY = ("-n", "SharedFileWrite")
 
 
 def left(suite: Suite, directory: Path) -> list[str]:
-    """What lies in the directory of a filesystem."""
-    return sorted(entry.name for entry in suite.slurm.machine.seen(directory).iterdir())
+    """What lies in the directory of a filesystem, but for the lock, which stays."""
+    found = {entry.name for entry in suite.slurm.machine.seen(directory).iterdir()}
+    return sorted(found - {".iowatch.lock"})
 
 
 def one_at_a_time(jobs: list[Job]) -> bool:

@@ -20,6 +20,7 @@ from nights import (
     red,
     slow,
     tonight,
+    unmeasured,
     well,
 )
 from nights import HDF5 as CASE
@@ -60,6 +61,12 @@ def test_complete_night_has_no_problem():
     assert problems(BOTH, complete) == faults(complete) == []
     every = {HDF5, VERSIONS, PROFILE}
     assert problems(every, session(*map(reported, every))) == []
+    amber = {"verdict": "not_measured", "result": "skip", "perfvalues": {}}
+    complete = session(reported(HDF5), reported(OTHER, **amber), num_skipped=1)
+    assert problems(BOTH, complete) == faults(complete) == []
+    waited = {"result": "abort", "verdict": "", "perfvalues": {}, "queued": "job 7 had no nodes"}
+    complete = session(reported(HDF5), reported(OTHER, **waited), num_aborted=1)
+    assert problems(BOTH, complete) == faults(complete) == []
 
 
 def test_incomplete_night_says_what_is_missing():
@@ -161,6 +168,56 @@ def test_problem_or_red_case_makes_the_night_red():
     assert Night("archer", night_id(), problems=["no disk"]).is_red
     found = tonight(ran(), problems=["no disk"])
     assert (found.brief, found.why) == ("Red: 1 case, 1 problem with the night", "no disk")
+
+
+def test_night_of_which_not_all_is_known_is_amber():
+    night = tonight(*well(), *well(MPIIO), ran(), unmeasured(MPIIO))
+    assert (night.colour, night.is_red) == ("amber", False)
+    assert (night.brief, night.why) == (
+        "Amber: 2 cases, 1 not measured",
+        "not_measured: mpiio on fs3: in maintenance",
+    )
+    assert tonight(red(), unmeasured(MPIIO)).brief == "Red: 1 of 2 cases, 1 not measured"
+    assert tonight(slow(), unmeasured(MPIIO)).why.startswith("not_measured: ")
+    assert recorded(unmeasured()).brief == "Amber: 1 case, 1 not measured"
+    for runs, colour in (
+        ([invalid(hour=1), unmeasured(hour=5)], "red"),
+        ([red(hour=1), unmeasured(hour=5)], "red"),
+        ([ran(hour=1), unmeasured(hour=5)], "green"),
+        ([unmeasured(hour=1), ran(hour=5)], "green"),
+        ([unmeasured(hour=1), invalid(hour=5)], "red"),
+    ):
+        assert tonight(*runs).colour == colour, "what was tried counts"
+
+
+def test_amber_night_is_no_past():
+    before = [*well()[:-1], unmeasured(ago=1, rate=1)]
+    (with_it,), (without_it,) = tonight(*before, ran()).cases, tonight(*well(), ran()).cases
+    assert night_id(1) in without_it.good
+    assert night_id(1) not in with_it.good
+    assert with_it.usual == without_it.usual
+    assert with_it.expected.value == pytest.approx(USUAL)
+    (row,) = tonight(*well(), unmeasured(rate=1)).cases
+    assert (row.rate, row.metrics, row.past, row.trend.rates[-1]) == (None, {}, None, None)
+
+
+def test_case_that_nobody_guards_is_a_problem():
+    def said(*runs, **known):
+        night = night_of("archer", night_id(), sorted(runs, key=lambda run: run.time),
+                         Known(**known), at(24))  # fmt: skip
+        return [problem for problem in night.problems if "nobody" in problem]
+
+    two = [*well(nights=5)[:4], unmeasured(ago=1), unmeasured()]
+    assert said(*two) == []
+    assert said(*two, unmeasured(ago=2, hour=9)) == [], "it was measured that night"
+    three = [*well(nights=6)[:3], unmeasured(ago=2), unmeasured(ago=1), unmeasured()]
+    assert said(*three) == [
+        f"nobody guards 1 case, not measured on 3 nights in a row: {CASE}: find out why, or raise "
+        "`amber_nights` in the site's file"
+    ]
+    assert said(*three, amber_nights={"fs3": 4}) == []
+    assert said(*two, amber_nights={"fs3": 2})
+    assert said(*three, ran(hour=5)) == []
 
 
 def test_only_who_ran_the_night_can_say_green():
@@ -466,6 +523,8 @@ def test_baseline_that_was_lost_is_a_problem():
     assert said(ran(metrics=judged)) == [], "its first night"
     assert said(ran(ago=2, metrics=judged), ran(ago=1), ran()) == [], "known since the night before"
     assert said(*before, invalid(ago=1, hour=5), ran()), "a re-run failed"
+    nights_before = [ran(ago=3), ran(ago=2, metrics=judged), unmeasured(ago=1, metrics={})]
+    assert said(*nights_before, ran()), "nobody could know last night"
     many = [changed(CASE, writers=n) for n in (1, 2)]
     runs = [r for c in many for r in (ran(c, 1, metrics=judged), ran(c))]
     assert said(*runs)[0].startswith("the baseline of 2 cases is gone")
@@ -497,7 +556,7 @@ def test_expected_failure_that_does_not_show():
     well += "remove the entry if the fault is mended"
     assert said(*two) == [f"archer:fs3/.*: {well}"]
     assert said(*two, red(CASES[2], kind="defect", result="xfail")) == []
-    assert said(invalid()) == [], "cannot tell"
+    assert said(invalid()) == said(unmeasured()) == [], "cannot tell"
     assert said(*two, entry=failure("cirrus:.*")) == []
     assert said(*two, entry=failure(until=NIGHT - timedelta(1))) == []
     night = tonight(red(result="xfail"), expected=[failure()])

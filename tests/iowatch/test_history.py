@@ -34,6 +34,12 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
         (("pass", "no_baseline", "none yet"), ("no_baseline", "none yet")),  # in record mode
         (("pass", "", ""), ("invalid", f"{HDF5}: measured but not judged")),
         (("skip", "", ""), ("invalid", f"{HDF5}: skip")),
+        (("skip", "ok", ""), ("invalid", f"{HDF5}: skip")),
+        (("skip", "not_measured", "away"), ("not_measured", "away")),
+        (
+            ("pass", "not_measured", "away"),
+            ("invalid", f"{HDF5}: passed, and its verdict is not_measured"),
+        ),
         (("xpass", "ok", ""), ("invalid", f"{HDF5}: passed, and ReFrame expects it to fail")),
         (("xfail", "defect", "slow"), ("defect", "slow")),
         (("xfail", "", ""), ("invalid", f"{HDF5}: measured but not judged")),
@@ -45,7 +51,10 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
         ),
         *(
             (("fail", kind, "fine"), ("invalid", because))
-            for kind in ("ok", "suspect", "noisy", "improvement", "transient", "", "nonsense")
+            for kind in (
+                *("ok", "suspect", "noisy", "improvement", "transient", "", "nonsense"),
+                "not_measured",
+            )
         ),
         *(
             (("xfail", kind, "fine"), ("invalid", f"{HDF5}: {expected} {kind}"))
@@ -57,6 +66,9 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
         run = only_run(result=result, verdict=verdict, sentence=sentence, **reason)
         assert (run.kind, run.sentence) == wanted, (result, verdict)
         green = [("pass", "ok"), ("pass", "no_baseline"), ("xfail", "defect")]
+        green += [("skip", "not_measured")]
+        assert run.is_amber is ((result, verdict) == green[-1]), run
+        assert not (run.is_amber and run.metrics)
         assert run.is_red is ((result, verdict) not in green), run
         assert run.is_known is ((result, verdict) == ("xfail", "defect")), run
 
@@ -79,6 +91,25 @@ def test_what_is_no_run_of_a_case():
     others = [FIXTURE, reported(HDF5, case_id=""), reported(HDF5, case_id=old)]
     unfinished = [reported(MPIIO, result=result) for result in ("abort", "<unknown>")]
     assert [run.case for run in runs_of(session(*others, *unfinished, reported(HDF5)))] == [HDF5]
+
+
+def test_job_that_was_queued_as_its_session_was_stopped_was_not_measured():
+    """One whose job had begun, or that nobody knows why it never was submitted, is no run."""
+    stopped = {"result": "abort", "verdict": "", "perfvalues": {}, "job_submit_time": 1.0}
+    waits = reported(HDF5, **stopped, queued="job 7 had no nodes yet (Priority)")
+    behind = reported(MPIIO, **{**stopped, "job_submit_time": None})
+    began = reported(changed(HDF5, writers=8), **stopped, queued="")
+    elsewhere = {**behind, "partition": "other"}
+    said = [(run.case, run.kind, run.sentence) for run in runs_of(session(waits, behind, began))]
+    queue = "job 7 had no nodes yet (Priority)"
+    assert said == [
+        (HDF5, "not_measured",
+         f"{HDF5}: its job was still queued when the session was ended: {queue}"),
+        (MPIIO, "not_measured",
+         f"{MPIIO}: its turn had not come when the session was ended: before it, {queue}"),
+    ]  # fmt: skip
+    assert list(runs_of(session(behind, began))) == []
+    assert [run.case for run in runs_of(session(waits, elsewhere))] == [HDF5]
 
 
 # Nights

@@ -165,6 +165,9 @@ def test_progress_counts_cases_and_the_jobs_that_they_have_had():
     progress.hear(output_of_reframe(("FAIL", write)))
     progress.hear(["==> test failed during 'setup': test staged in '/x'"])  # it had no job
     assert str(progress) == "4 of 9 cases done, 2 red, 1 running or queued, 4 to come; 0 min"
+    progress.hear(output_of_reframe(("SKIP", write)))
+    later = "2 red, 1 not measured, 1 running or queued, 3 to come; 0 min"
+    assert str(progress) == f"5 of 9 cases done, {later}"
     unknown = Progress(0, lambda: 1)
     assert str(unknown) == "0 cases done, 0 red, 1 running or queued; 0 min"
 
@@ -203,6 +206,7 @@ def test_options_that_reframe_gets(site):
         ({"record": True}, ["--timestamp=nightly", "--setvar=record=1"]),
         ({"sweep": "acceptance", "record": True}, ["--mode=acceptance", "--setvar=record=1"]),
         ({"names": ["hdf5", "/a1"]}, ["--name=hdf5", "--name=/a1", "--timestamp=nightly"]),
+        ({"options": ["-J", "qos=io"]}, ["--timestamp=nightly", "-J", "qos=io"]),
     ):
         given = site(Session(GREEN), stores=False)
         nightly.run(Wanted("local", **wanted))
@@ -486,6 +490,32 @@ def test_suspect_says_the_command_that_runs_it_again(site, database, tmp_path):
     assert acceptance == "iowatch nightly --system archer:fs3 --sweep acceptance --again"
 
 
+def test_night_that_was_killed_goes_on_as_the_same(site, database, tmp_path):
+    """What is on record was not lost, and one that is over is not continued."""
+    resume = Wanted("local", resume=True)
+    given = site(Session(GREEN))
+    (tmp_path / "runs" / "by hand").mkdir(parents=True)
+    with pytest.raises(UserError, match=rf"^--resume: there is no night of local in {tmp_path}$"):
+        nightly.run(resume)
+    old, last = (night_id(NOW - timedelta(hours=hours)) for hours in (90, 1))
+    for night, system, refused in (
+        (old, "local", rf"^--resume: the last night, {old}, was not stored, and is over: "),
+        (last, "other", rf"^--resume: the last night, {old}, was not stored, and is over: "),
+    ):
+        (tmp_path / "runs" / night / f"{system}:tmpfs,gnu,LibraryVersions").mkdir(parents=True)
+        with pytest.raises(UserError, match=refused):
+            nightly.run(resume)
+    assert given == []
+    (tmp_path / "runs" / last / "local:tmpfs,gnu,LibraryVersions").mkdir()
+    night = nightly.run(resume)
+    assert (night.id, night.problems) == (last, [])
+    ours = ["--timestamp=nightly", "--timestamp=resumed_%FT%H%M%S", "--setvar=resumes=1"]
+    assert given == [Given(["--system", "local", *ours], last)]
+    said = f"^--resume: the last night, {last}, is on record: nothing of it was lost$"
+    with pytest.raises(UserError, match=said):
+        nightly.run(resume)
+
+
 def test_nothing_to_run_again_before_the_first_night(site, database):
     site()
     sentence = f"^--again: nothing is on record yet: there is no {database}$"
@@ -527,6 +557,10 @@ def judged(*tests, **changes):
 
 
 ALL_WELL = judged(reported(HDF5))
+NOT_MEASURED = judged(
+    reported(HDF5),
+    reported(MPIIO, verdict="not_measured", result="skip", sentence=f"{MPIIO}: away"),
+)
 INTERRUPTED = judged(
     reported(HDF5), problems=["interrupted by SIGTERM"], signal=int(signal.SIGTERM)
 )
@@ -569,6 +603,12 @@ def test_exit_code_output_and_mail(ends, mails):
         (ALL_WELL, 0, "green: 1 case measured, ", "green, 1 case"),
         (NOTHING_RAN, 1, "problem: nothing ran\n", "red, 0 of 0 cases, 1 problem"),
         (
+            NOT_MEASURED,
+            4,
+            "amber: 1 case measured, 1 not measured, 0 with a red",
+            "amber, 2 cases, 1 not measured",
+        ),
+        (
             INTERRUPTED,
             143,
             "problem: interrupted by",
@@ -605,10 +645,16 @@ def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
         (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
         (["--again", "-n", "hdf5"], "--again runs what is due: leave out --name"),
+        (["--again", "--resume"], "--resume ends the whole night: leave out --again and --name"),
         (["--mail", "-oops"], "--mail -oops: not one mail address"),
         (["--webhook", "file:///etc/passwd"], NO_HOOK),
         (["--webhook", "https:///secret"], NO_HOOK),
         (["--webhook", "http://[::1/secret"], NO_HOOK),
+        (
+            ["hdf5"],
+            "hdf5: no option of iowatch: those of ReFrame follow `--`, such as `-- -J "
+            "reservation=NAME`",
+        ),
     ):
         done = ends(AssertionError("it ran"), *options)
         assert (done.exit_code, done.output) == (2, f"iowatch: error: {sentence}\n")
@@ -619,12 +665,13 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
         raise NotSent("no mail to root: no such user")
 
     monkeypatch.setattr(Outbox, "send", refuse)
-    for night, code in ((ALL_WELL, 3), (NOTHING_RAN, 1), (INTERRUPTED, 143)):
+    for night, code in ((ALL_WELL, 3), (NOT_MEASURED, 3), (NOTHING_RAN, 1), (INTERRUPTED, 143)):
         done = ends(night, "--mail", "root")
         assert (done.exit_code, done.stderr) == (
             code, "iowatch: error: no mail to root: no such user\n",
         )  # fmt: skip
-        assert f"{counted(len(night.cases), 'case')} measured" in done.stdout
+        measured = len(night.cases) - len(night.amber)
+        assert f"{counted(measured, 'case')} measured" in done.stdout
 
 
 def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch):

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cases import case, changed
-from nights import HDF5, MPIIO, NIGHT, invalid, ran, recorded, red, slow, tonight, well
+from nights import HDF5, MPIIO, NIGHT, invalid, ran, recorded, red, slow, tonight, unmeasured, well
 from pages.simulated import Year
 from reported import reported, session, store
 from typer.testing import CliRunner
@@ -52,6 +52,10 @@ def test_junit_fails_what_is_red():
     (skipped,) = suite.findall("testcase/skipped")
     told = "regression, expected until 2026-11-20: ticket 4711"
     assert (skipped.get("message"), len(suite.findall("testcase/failure"))) == (told, 0)
+    suite = ET.fromstring(junit(tonight(*well(), unmeasured())))
+    assert suite.get("failures") == "0"
+    (skipped,) = suite.findall("testcase/skipped")
+    assert skipped.get("message") == "hdf5 on fs3: in maintenance"
 
 
 def test_alarm_of_several_cases_comes_first_with_the_cases_under_it():

@@ -59,6 +59,9 @@ def test_facts_and_cases_of_a_partition():
 
     assert (filesystem.settle, read(settle=30).settle) == (0, 30), "a site need not have it"
 
+    assert (filesystem.amber_nights, read(amber_nights=7).amber_nights) == (3, 7)
+    assert (filesystem.allocation, read(allocation="1-06:00:00").allocation) == ("", "1-06:00:00")
+
     assert (filesystem.archived, read(archived="2026-10-31").archived) == (None, date(2026, 10, 31))
 
     cases = filesystem.cases("nightly")
@@ -102,6 +105,8 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
             "writers_per_node": [-1],
             "keep_days": [0, "60", 1.5, True],
             "settle": [0, "30", 1.5, None],
+            "amber_nights": [0, "3", None],
+            "allocation": ["6h", 360, "", "6:0:0"],
             "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
             "sweeps": [{}, {"nightly": {}}],
         }.items()

@@ -5,8 +5,10 @@ import itertools
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
+import textwrap
 from functools import cache
 from pathlib import Path
 
@@ -368,3 +370,16 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path):
     monkeypatch.delenv("RFM_CONFIG_PATH", raising=False)
     with pytest.raises(UserError, match=r"RFM_CONFIG_FILES, which is not set: source env\.sh$"):
         read_site("archer")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
+def test_units_that_the_readme_has_are_valid(tmp_path):
+    text = (ROOT / "site_configs" / "README.md").read_text()
+    blocks = re.findall(r"((?:^    .*\n|^\n)+)", text[text.index("    # iowatch.service") :], re.M)
+    for unit in textwrap.dedent(blocks[0]).split("# iowatch.")[1:]:
+        name, _, lines = unit.partition("\n")
+        (tmp_path / f"iowatch.{name}").write_text(lines)
+    units = sorted(tmp_path.iterdir())
+    assert [unit.suffix for unit in units] == [".service", ".timer"]
+    done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -32,7 +32,7 @@ from iowatch.metrics import (
 )
 from iowatch.night.gate import faults
 from iowatch.raw_results import COMPRESSED, FOLDER
-from iowatch.result import InvalidResult, Job, Result, conditions, verified
+from iowatch.result import InvalidResult, Job, Result, conditions, require_end, verified
 from iowatch.run import day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 from iowatch.verdict import Kind
@@ -371,6 +371,8 @@ def _take(
         case = known_case(test.get("case_id") or "")
         if case is None or not case.metrics or case in has:  # of what has no rate nothing is judged
             continue
+        if test["verdict"] == Kind.NOT_MEASURED:  # as if nobody had asked for it
+            continue
         key, again = (session.uuid, case), is_rerun or case in seen
         seen.add(case)
         if again and not rules.replaces_invalid:
@@ -437,6 +439,7 @@ def _exhibit(
     else:
         results, rates = ior.of_rounds(job, test["nodes"], test["repeats"])
         found = ior_metrics(results, rates)
+    require_end(job)
     for result in results:
         seconds = result.started.timestamp()
         if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:

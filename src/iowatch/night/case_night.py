@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
+from itertools import takewhile
 from statistics import median
 
 from iowatch.bless import Blessed, samples_of
@@ -23,7 +24,7 @@ from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, medians
 from iowatch.metrics import PHASES, control_rate, finishing, is_slow_to_finish, slow_phase
 from iowatch.references import Reference
-from iowatch.run import Nights, Run, day_of
+from iowatch.run import Nights, Run, day_of, deciding
 from iowatch.verdict import GOOD, Kind
 
 COMPARED = 30  # good nights that stand in for a baseline
@@ -103,8 +104,8 @@ class CaseNight:
 
     @property
     def last(self) -> Run:
-        """The run that decides: its check has looked at those before it."""
-        return self.runs[-1]
+        """The run that decides."""
+        return deciding(self.runs)
 
     @property
     def kind(self) -> Kind:
@@ -113,6 +114,17 @@ class CaseNight:
     @property
     def is_red(self) -> bool:
         return self.last.is_red
+
+    @property
+    def is_amber(self) -> bool:
+        """Nobody knows how it is tonight."""
+        return self.last.is_amber
+
+    @cached_property
+    def unguarded(self) -> int:
+        """Nights in a row, this one included, on which it was not measured."""
+        nights = [self.runs, *(self.earlier[night] for night in sorted(self.earlier, reverse=True))]
+        return sum(1 for _ in takewhile(lambda runs: deciding(runs).is_amber, nights))
 
     @property
     def label(self) -> str:
@@ -203,7 +215,7 @@ class CaseNight:
     def good(self) -> list[str]:
         """The nights before that were well."""
         nights = self.earlier.items()
-        return [night for night, runs in nights if runs[-1].kind in GOOD and fastest(runs)]
+        return [night for night, runs in nights if deciding(runs).kind in GOOD and fastest(runs)]
 
     @property
     def last_good(self) -> date | None:
@@ -302,7 +314,7 @@ class CaseNight:
         days = [day_of(night) for night in shown]
         best = [fastest(runs) for runs in shown.values()]
         rates = [run.rate if run else None for run in best]
-        red = [runs[-1].is_red for runs in shown.values()]
+        red = [deciding(runs).is_red for runs in shown.values()]
         return Trend(days, rates, red, list(_levels(days, rates)))
 
     # The sentence

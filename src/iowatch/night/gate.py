@@ -16,15 +16,17 @@ from iowatch.case import Case, short_names
 from iowatch.checks import DRIFT
 from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError, counted
-from iowatch.history import reason, tests_of
+from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight, fastest
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import NOTE, Promise, Run, by_case, day_of, night_id, nights_of
+from iowatch.run import NOTE, Promise, Run, by_case, day_of, deciding, night_id, nights_of
+from iowatch.site import AMBER_NIGHTS
 from iowatch.verdict import Kind
 
 NAMED = 12  # cases that a sentence names at most
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
+COLOURS = ("green", "amber", "red")  # of a night
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
@@ -65,6 +67,11 @@ class Night:
         return [case for case in self.cases if case.is_red]
 
     @property
+    def amber(self) -> list[CaseNight]:
+        """The cases of which nobody knows how they are."""
+        return [case for case in self.cases if case.is_amber]
+
+    @property
     def is_red(self) -> bool:
         return bool(self.problems or self.red or self.red_alarms)
 
@@ -95,19 +102,26 @@ class Night:
         return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | own
 
     @property
+    def colour(self) -> str:
+        """Red if something is wrong, amber if not all is known, else green."""
+        return "red" if self.is_red else "amber" if self.amber else "green"
+
+    @property
     def worst_first(self) -> list[CaseNight]:
         return sorted(self.cases, key=lambda case: case.severity)
 
     @property
     def brief(self) -> str:
-        """Red or green, and of how many cases."""
+        """Its colour, and of how many cases."""
         red = len(self.red)
         every, problems = counted(len(self.cases), "case"), len(self.problems)
         count = f"{red} of {every}" if red else every
+        amber = f", {len(self.amber)} not measured" if self.amber else ""
         of_night = f", {counted(problems, 'problem')} with the night" if problems else ""
         slow = f"{self.slow}, " if self.slow else ""
-        well = "Green" if self.is_gated else "Green, as far as it is on record"
-        return f"{'Red' if self.is_red else well}: {slow}{count}{of_night}"
+        is_sure = self.is_gated or self.colour != "green"
+        colour = self.colour.capitalize() + ("" if is_sure else ", as far as it is on record")
+        return f"{colour}: {slow}{count}{amber}{of_night}"
 
     @property
     def why(self) -> str:
@@ -141,6 +155,8 @@ class Known:
     expected: Sequence[ExpectedFailure] = ()
     rerun_command: str = ""  # that runs again what is suspicious; empty: not to be said
     archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
+    #: Likewise: how many nights in a row without a measurement are too many.
+    amber_nights: Mapping[str, int] = field(default_factory=dict)
 
 
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
@@ -169,7 +185,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
     ]
-    problems = list(_lost_nights(cases, known.archived))
+    problems = [*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)]
     return replace(found, problems=problems, notes=notes)
 
 
@@ -180,7 +196,7 @@ def _case_night(
     entry = known.blessed.get(case)
     if entry and entry.blessed > day_of(night):  # it was not in force then
         entry = None
-    is_known = runs[-1].is_known
+    is_known = deciding(runs).is_known
     why = excuse(known.expected, str(case), day_of(night)) if is_known else None
     return CaseNight(
         case=case,
@@ -327,6 +343,19 @@ def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> It
         )
 
 
+def _unguarded(cases: Iterable[CaseNight], limits: Mapping[str, int]) -> Iterator[str]:
+    """A sentence on the cases that were not measured for too long, whatever the reasons."""
+    found: dict[int, list[Case]] = {}
+    for row in cases:
+        if row.unguarded >= limits.get(row.case.partition, AMBER_NIGHTS):
+            found.setdefault(row.unguarded, []).append(row.case)
+    for nights, rows in sorted(found.items(), reverse=True):
+        yield (
+            f"nobody guards {counted(len(rows), 'case')}, not measured on {nights} nights in a "
+            f"row: {shown(rows)}: find out why, or raise `amber_nights` in the site's file"
+        )
+
+
 def _is_forgotten(row: CaseNight, archived: date | None) -> bool:
     entry = row.blessed
     if entry is None or not entry.is_before(row.night):
@@ -344,7 +373,8 @@ def _well(cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure]) -> It
     """Failures that were expected and did not come."""
     for entry in expected:
         rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
-        if rows and not any(row.known or row.kind is Kind.INVALID for row in rows):
+        tried = [row for row in rows if not row.is_amber]
+        if tried and not any(row.known or row.kind is Kind.INVALID for row in tried):
             yield (
                 f"{entry.case.pattern}: it does not fail, although it is {entry}: remove the entry "
                 "if the fault is mended"
@@ -390,7 +420,7 @@ def problems_of(
         yield "a case ran more than once"
     for run in runs:
         missing = [name for name in run.case.metrics if name not in run.metrics]
-        if missing and not run.is_invalid:
+        if missing and not (run.is_invalid or run.is_amber):
             yield f"{run.case}: its verdict is {run.kind}, and it has no {', '.join(missing)}"
     if session:
         yield from _lost(session)
@@ -443,9 +473,17 @@ def _failed(session: Mapping[str, Any]) -> list[str]:
 
 
 def _lost(session: Mapping[str, Any]) -> list[str]:
+    """But what was not measured for a reason that is known."""
     run = session["runs"][-1]
     lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
+    lost -= sum(run.is_amber for run in runs_of(session))
     return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
+
+
+def _last_measured(row: CaseNight) -> Sequence[Run]:
+    """The runs of the last night before on which it was measured; none: it never was."""
+    nights = (row.earlier[night] for night in sorted(row.earlier, reverse=True))
+    return next((runs for runs in nights if not deciding(runs).is_amber), ())
 
 
 def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
@@ -455,7 +493,7 @@ def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
         for row in cases
         if not row.blessed
         and row.earlier
-        and any(DRIFT in run.metrics for run in row.earlier[max(row.earlier)])
+        and any(DRIFT in run.metrics for run in _last_measured(row))
     ]
     if lost:
         yield (

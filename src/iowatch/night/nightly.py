@@ -55,6 +55,8 @@ class Wanted:
     time_limit: timedelta = timedelta(hours=20)
     quiet: bool = False  # nothing is printed while it runs
     verbose: bool = False  # ReFrame's own output instead of how far it is
+    options: Sequence[str] = ()  # of ReFrame's, besides ours
+    resume: bool = False  # the last night, whose session was killed
 
     def check(self) -> None:
         """UserError if these do not go together."""
@@ -62,6 +64,13 @@ class Wanted:
             raise UserError(f"--sweep {self.sweep}: there are {' and '.join(SWEEPS)}")
         if self.again and self.names:
             raise UserError("--again runs what is due: leave out --name")
+        if self.resume and (self.again or self.names):
+            raise UserError("--resume ends the whole night: leave out --again and --name")
+        if self.options and not self.options[0].startswith("-"):
+            raise UserError(
+                f"{self.options[0]}: no option of iowatch: those of ReFrame follow `--`, such as "
+                "`-- -J reservation=NAME`"
+            )
         if self.quiet and self.verbose:
             raise UserError("--quiet and --verbose exclude each other: leave one of them out")
 
@@ -69,7 +78,9 @@ class Wanted:
     def rerun_command(self) -> str:
         """The command that runs again what is suspicious."""
         sweep = [] if self.sweep == NIGHTLY else ["--sweep", self.sweep]
-        return shlex.join(["iowatch", "nightly", "--system", self.system, *sweep, "--again"])
+        options = ["--", *self.options] if self.options else []
+        words = ["iowatch", "nightly", "--system", self.system, *sweep, "--again", *options]
+        return shlex.join(words)
 
 
 @dataclass(frozen=True)
@@ -104,7 +115,7 @@ def run(wanted: Wanted) -> Night:
         else:
             names = [f"--name={name}" for name in wanted.names]
             parts = [Part(["--system", wanted.system, *names], asked)]
-            night = night_id(datetime.now(UTC))
+            night = _killed(site) if wanted.resume else night_id(datetime.now(UTC))
         before = _found(site.database)
         ran: list[tuple[Part, Session]] = []
         promise = site.promises[wanted.sweep]
@@ -153,6 +164,8 @@ def _announced(
     cases = counted(counts.total(), "case")
     if wanted.again:
         yield f"Night {night} of {wanted.system}: {cases} will be measured again ({places})."
+    elif wanted.resume:
+        yield f"Night {night} of {wanted.system}: goes on with {cases} ({places})."
     elif wanted.names:
         yield f"Night {night} of {wanted.system}: those of {cases} ({places}) that --name matches."
     else:
@@ -178,7 +191,8 @@ def _usual(site: Site, night: str, parts: Sequence[Part]) -> str:
         return ""
     for earlier, own in nights_of(runs).items():
         first = [run for run in own if run.session == own[0].session]
-        if asked <= {run.case for run in first} and earlier < night:
+        measured = {run.case for run in first if not run.is_amber}
+        if asked <= measured and earlier < night:
             took.append(max(run.time for run in first) - began(earlier))
     minutes = sorted(max(1, round(each / timedelta(minutes=1))) for each in took[-RECENT:])
     return _in_words(minutes[0], minutes[-1]) if minutes else ""
@@ -242,6 +256,22 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Par
     return night, list(_again(due))
 
 
+def _killed(site: Site) -> str:
+    """The last night, of which nothing is on record: its session was killed. UserError."""
+    night = raw_results.last_night(site.prefix, site.system)
+    if not night:
+        raise UserError(f"--resume: there is no night of {site.system} in {site.prefix}")
+    runs = history.read([site.database]) if site.database.is_file() else []
+    if any(run.night == night and run.case.system == site.system for run in runs):
+        raise UserError(f"--resume: the last night, {night}, is on record: nothing of it was lost")
+    if datetime.now(UTC) - began(night) > OVER:
+        raise UserError(
+            f"--resume: the last night, {night}, was not stored, and is over: it began more than "
+            f"{OVER.days} days ago"
+        )
+    return night
+
+
 def _again(due: Sequence[CaseNight]) -> Iterator[Part]:
     places = sorted({(row.case.partition, row.case.environ) for row in due})
     for partition, environ in places:
@@ -258,7 +288,7 @@ def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[R
     folder = reference_folder()
     blessed = bless.read(site.system, folder)
     expected = references.read_expected(site.system, folder)
-    known = Known(blessed, expected, again, site.archived)
+    known = Known(blessed, expected, again, site.archived, site.amber_nights)
     since, spans = now - history.YEAR, bless.spans(blessed.values())
     return known, history.read([site.database], since, spans)
 
@@ -326,6 +356,14 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
         for entry in known.expected
         if not any(entry.case.fullmatch(str(case)) for case in cases)
     ]
+    announced = references.read_maintenance(site.system, folder)
+    names = {place.name for place in site.filesystems}
+    unknown = sorted({name for entry in announced for name in entry.filesystems} - names)
+    if unknown:
+        yield (
+            f"{references.maintenance_path(site.system, folder)}: names no filesystem of the site: "
+            f"{', '.join(unknown)}: write their names as `filesystem` has them in the site's file"
+        )
     for file, entries in (
         (values, keys),
         (bless.path_of(site.system, folder), blessed),
@@ -342,7 +380,10 @@ def _problems(
     part: Part, session: Session, own: Sequence[Run], stored: Collection[str]
 ) -> Iterator[str]:
     """What is wrong with a session as such; `stored` are those in ReFrame's results database."""
-    if session.stopped:
+    # If all that was left was queued then, the cases say so.
+    queued = {run.case for run in own if run.result in history.UNFINISHED}
+    said = queued and part.expected <= {run.case for run in own}
+    if session.stopped and not (session.is_out_of_time and said):
         yield session.stopped
     found = list(problems_of(part.expected, session.report, own))
     yield from found
@@ -376,7 +417,9 @@ def _mode(wanted: Wanted) -> list[str]:
     """
     # A "timestamp" that is a name: it goes below whatever folders a site has chosen.
     mode = [f"--timestamp={NIGHTLY}" if wanted.sweep == NIGHTLY else f"--mode={wanted.sweep}"]
-    return [*mode, *(["--setvar=record=1"] if wanted.record else [])]
+    if wanted.resume:  # in a folder of its own: the jobs that were left still use theirs
+        mode += ["--timestamp=resumed_%FT%H%M%S", "--setvar=resumes=1"]
+    return [*mode, *(["--setvar=record=1"] if wanted.record else []), *wanted.options]
 
 
 def read_duration(text: str) -> timedelta:

@@ -27,6 +27,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # [       OK ] ( 3/40) SharedFileWrite %backend=hdf5 ... /e1f8c5d8 @local:disk+gnu
 _ENDED = re.compile(r"\[ +(OK|XFAIL|FAIL|XPASS|ERROR|ABORT|SKIP) \] \( *\d+/\d+\) (\w+)")
 _GREEN = ("OK", "XFAIL")
+_SKIPPED = "SKIP"  # nearly always before there was a job
 # [ RUN      ] comes when a test is set up, long before its job: how many jobs there have been is
 # counted by the folders of raw results. These stages are before that.
 _NO_JOB = re.compile(r"==> test failed during '(?:startup|setup|compile\w*)'")
@@ -40,6 +41,7 @@ class Progress:
     jobs: Callable[[], int]  # how many were given to the scheduler so far
     done: int = 0
     red: int = 0
+    skipped: int = 0
     without_job: int = 0  # that are done
     began: float = field(default_factory=time.monotonic)
     _is_case: bool = False  # was the last test that ended one of ours?
@@ -50,17 +52,20 @@ class Progress:
             if ended := _ENDED.match(COLOURS.sub("", line)):
                 self._is_case = ended[2] in CHECKS  # else it has built benchio
                 self.done += self._is_case
-                self.red += self._is_case and ended[1] not in _GREEN
+                self.red += self._is_case and ended[1] not in (*_GREEN, _SKIPPED)
+                self.skipped += self._is_case and ended[1] == _SKIPPED
             elif _NO_JOB.match(line):
                 self.without_job += self._is_case
 
     def __str__(self) -> str:
-        running = max(0, self.jobs() - (self.done - self.without_job))
+        running = max(0, self.jobs() - (self.done - self.without_job - self.skipped))
         to_come = max(0, self.cases - self.done - running)
+        skipped = f"{self.skipped} not measured, " if self.skipped else ""
         minutes = round((time.monotonic() - self.began) / 60)
         return (
             f"{self.done}{f' of {self.cases}' if self.cases else ''} cases done, {self.red} red, "
-            f"{running} running or queued{f', {to_come} to come' if self.cases else ''}; "
+            f"{skipped}{running} running or queued"
+            f"{f', {to_come} to come' if self.cases else ''}; "
             f"{minutes} min"
         )
 

@@ -35,6 +35,7 @@ JOB_GRACE_S = 30.0  # for the jobs on this machine to end after that
 PR_SET_CHILD_SUBREAPER = 36
 IN_USE = "in_use"  # the file that is locked while somebody needs a temporary folder
 OWNER = 200  # bytes of a lock file that say who holds it
+OUT_OF_TIME = "the time limit was reached"
 LOST = "the session is lost, and the scheduler may still have its jobs"
 
 
@@ -55,6 +56,11 @@ class Session:
     stopped: str = ""  # why it was ended early
     signal: int = 0  # that ended it
     error: str = ""  # why there is no report, as far as ReFrame said so
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Was it ended for the time alone, and did it end well?"""
+        return self.stopped == OUT_OF_TIME
 
 
 @contextlib.contextmanager
@@ -146,7 +152,7 @@ def run_session(
                         _follow(process, said, follow, deadline)
                     process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                stopped = "the time limit was reached"
+                stopped = OUT_OF_TIME
             except Interrupted as interrupt:
                 stopped, number = str(interrupt), interrupt.number
         if stopped:

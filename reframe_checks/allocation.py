@@ -1,0 +1,124 @@
+"""One allocation of Slurm's for all cases of a filesystem, where a site chooses that.
+
+ReFrame's jobs then run on the login node, one after the other, and their steps in the allocation.
+"""
+
+import atexit
+import shlex
+import subprocess
+from math import ceil
+from pathlib import Path
+
+import reframe.core.runtime as rt
+
+from . import past
+from .not_now import NotMeasured, ask, field, scontrol
+
+FOLDER = "allocations"
+GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
+
+#: What a case's script does. The first one asks for the allocation, which ends by itself if nobody
+#: has begun a case in it for longer than one may take: whoever should release it may be killed.
+_JOIN = """\
+ALLOCATION={folder}
+mkdir -p "$ALLOCATION" && touch "$ALLOCATION/in_use" || exit 1
+[ -s "$ALLOCATION/job" ] || sbatch --parsable {options} \\
+    --wrap "while [ \\"\\$(find $ALLOCATION/in_use -mmin -{minutes})\\" ]; do sleep 5; done" |
+    cut -d ';' -f 1 > "$ALLOCATION/job"
+export SLURM_JOB_ID=$(cat "$ALLOCATION/job")
+[ "$SLURM_JOB_ID" ] || exit 1
+until state=$(squeue -h -j $SLURM_JOB_ID -o %T) && [ "$state" = RUNNING ]; do
+    [ "$state" ] || {{ echo "allocation $SLURM_JOB_ID has ended" >&2; exit 1; }}
+    touch "$ALLOCATION/in_use"
+    sleep 2
+done
+: > "{granted}" || exit 1"""
+
+
+def folder_of(filesystem):
+    """Where what is known of the allocation is: another session has another one."""
+    return Path(rt.runtime().prefix, FOLDER, f"{past.KEPT_AS},{filesystem.partition}")
+
+
+def number_of(filesystem):
+    """The job's number; empty: nobody has asked for it yet."""
+    try:
+        return (folder_of(filesystem) / "job").read_text().strip()
+    except OSError:
+        return ""
+
+
+def require_time(filesystem, seconds):
+    """NotMeasured if the allocation is there and has less time left than a case may take."""
+    if not (job := number_of(filesystem)):
+        return
+    state, _, left = (ask("squeue", "-h", "-j", job, "-o", "%T %L") or [""])[0].partition(" ")
+    if not state or state == "COMPLETING":
+        raise NotMeasured(f"the allocation of its filesystem, job {job}, had ended before its turn")
+    if state == "RUNNING" and _seconds(left) < seconds:
+        raise NotMeasured(
+            f"the allocation of its filesystem, job {job}, had {left} left at its turn, and it may "
+            f"take {ceil(seconds / 60)} minutes"
+        )
+
+
+def _seconds(text):
+    """Of Slurm's [days-][hours:]minutes:seconds; no limit is 0."""
+    days, _, rest = text.rpartition("-")
+    seconds = 0
+    for part in rest.split(":"):
+        if not part.isdigit():
+            return 0 if text != "UNLIMITED" else float("inf")
+        seconds = 60 * seconds + int(part)
+    return seconds + 86400 * int(days or 0)
+
+
+def join(test, seconds):
+    """The commands with which the script of a test gets into the allocation; its steps may take so
+    many seconds each."""
+    filesystem, sweep = test.filesystem, test.filesystem.sweeps[test.sweep]
+    settings = [setting for its in sweep.values() for setting in its]
+    options = [
+        *test.current_partition.access,
+        f"--job-name=iowatch_{filesystem.name}",
+        "--dependency=singleton",
+        f"--nodes={max(setting.nodes for setting in settings)}",
+        f"--ntasks-per-node={max(setting.writers_per_node for setting in settings)}",
+        f"--time={filesystem.allocation}",
+        "--output=/dev/null",
+    ]
+    per_node = test.num_tasks_per_node or 1
+    test.job.launcher.options += [
+        f"--time={ceil(seconds / 60)}",
+        f"--nodes={ceil(test.num_tasks / per_node)}",
+        f"--ntasks={test.num_tasks}",
+        f"--ntasks-per-node={per_node}",
+    ]
+    folder = folder_of(filesystem)
+    atexit.register(_release, folder)
+    return [
+        _JOIN.format(
+            folder=shlex.quote(str(folder)),
+            options=shlex.join(options),
+            minutes=ceil(seconds / 60) + 5,
+            granted=test.kept_file(GRANTED),
+        )
+    ]
+
+
+def _release(folder):
+    job = folder / "job"
+    if job.exists():
+        subprocess.run(["scancel", job.read_text().strip() or "0"], capture_output=True)
+        job.unlink()
+
+
+def waited_for(test):
+    """What the allocation was waiting for when the script of a test was ended; empty if it had its
+    nodes, or nobody had asked for it."""
+    job = number_of(test.filesystem)
+    if not job or test.kept_file(GRANTED).exists():
+        return ""
+    lines = scontrol(f"job={job}")
+    reason = field(lines[0], "Reason").replace("_", " ") if lines else ""
+    return f"the allocation, job {job}, had no nodes yet{f' ({reason})' if reason else ''}"

@@ -1,0 +1,82 @@
+"""Jobs that a session which was killed has left: another one of the same night takes them up."""
+
+import json
+import shlex
+from datetime import datetime
+from pathlib import Path
+
+import reframe.core.runtime as rt
+from reframe.core.backends import getlauncher, getscheduler
+from reframe.core.schedulers import Job
+
+from iowatch import raw_results
+
+from . import past
+from .not_now import SLURM, ask
+
+RECORD = "job.json"  # among the raw results of a run, from before its job is submitted
+
+#: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
+_QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
+_WAIT = """\
+here={stage}
+trap 'scancel $({numbers} | awk -v here="$here" "\\\\$2 == here {{print \\\\$1}}"); exit 143' TERM
+until queue=$({stages}) && ! grep -qxF "$here" <<< "$queue"; do sleep 5 & wait $!; done"""
+
+
+def remember(test):
+    """Write down what a test of another session has to know of the job of this one."""
+    record = {
+        "stage": test.stagedir,
+        "run_id": test.run_id,
+        "made": test.made.isoformat(),
+    }
+    test.kept_file(RECORD).write_text(json.dumps(record))
+
+
+def find(test):
+    """The folder of the last run of a case in this night, and the record of its job; None: it never
+    had one, or nothing is known of it."""
+    prefix = Path(rt.runtime().prefix)
+    for folder in raw_results.folders(prefix, past.KEPT_AS, test.case):
+        try:
+            record = json.loads((folder / RECORD).read_text())
+        except (OSError, ValueError):
+            continue
+        record["made"] = datetime.fromisoformat(record["made"])
+        names = {file.name for file in folder.iterdir()}
+        if not _is_slurm(test):  # what had not ended then was killed with its session
+            is_left = "exit_code" in names
+        else:
+            queue = ask("sh", "-c", _QUEUE.format(form="%Z"))
+            is_left = names != {RECORD} or record["stage"] in queue
+        if is_left:
+            return folder, record
+    return None
+
+
+def _is_slurm(test):
+    return test.current_partition.scheduler.registered_name in SLURM
+
+
+def take_up(test):
+    """Let a test whose job was left run on this machine, where it only waits."""
+    test.local = True
+    test._job = Job.create(
+        getscheduler("local")(),
+        getlauncher("local")(),
+        name=test.job.name,
+        script_filename=test.job.script_filename,
+        workdir=test.stagedir,
+    )
+
+
+def wait(test, record):
+    """The command that waits for the end of a job, and ends it if it is ended itself."""
+    if not _is_slurm(test):
+        return "true"
+    return _WAIT.format(
+        stage=shlex.quote(record["stage"]),
+        stages=_QUEUE.format(form="%Z"),
+        numbers=_QUEUE.format(form="%i %Z").replace("'", '"'),
+    )

@@ -1,0 +1,142 @@
+"""Why a case is not to be measured now, or was not: none of it is a fault of what it measures."""
+
+import os
+import re
+import shlex
+import subprocess
+from argparse import ArgumentParser
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from . import past
+from .run_directory import BUSY, NO_QUOTA
+
+ASK_S = 60  # for the batch system to answer
+
+#: Schedulers of ReFrame's that are Slurm.
+SLURM = ("slurm", "squeue")
+
+#: The file that a job leaves among its raw results when benchio is about to start.
+STARTED = "benchio_started"
+
+#: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
+#: rank that has long left MPI_Finalize for a crash: open-mpi/ompi#7833. It then names process 0,
+#: as it does of no rank that really fails.
+LOST_RANK = "with PID 0 on"
+
+
+class NotMeasured(Exception):
+    """A case was not measured, and nothing that was tried has failed to verify; the message says
+    why."""
+
+
+def maintenance(filesystem, first, last):
+    """What was announced for some of this time; empty if nothing was. BadReference."""
+    announced = (entry for entry in past.maintenance() if entry.covers(filesystem, first, last))
+    entry = next(announced, None)
+    return f"{filesystem} is not there: {entry}" if entry else ""
+
+
+def reservation(job):
+    """The maintenance for which Slurm has reserved all nodes that a job could run on, now; empty if
+    there is none, or Slurm does not say."""
+    if job.scheduler.registered_name not in SLURM:
+        return ""
+    given = _options(job)
+    if given.reservation:  # which may be that of the maintenance
+        return ""
+    partitions = [line for line in scontrol("partition") if _is_asked(line, given.partition)]
+    nodes = {node for line in partitions for node in _hosts(line)}
+    for line in scontrol("reservation"):
+        flags, state = field(line, "Flags").split(","), field(line, "State")
+        if nodes and "MAINT" in flags and state == "ACTIVE" and nodes <= _hosts(line):
+            names = ", ".join(field(line, "PartitionName") for line in partitions)
+            end = datetime.fromtimestamp(int(field(line, "EndTime")), UTC)
+            return (
+                f"all nodes of {names} are reserved for maintenance until {end:%Y-%m-%d %H:%M} UTC "
+                f"(reservation {field(line, 'ReservationName')})"
+            )
+    return ""
+
+
+def _options(job):
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("--reservation")
+    parser.add_argument("-p", "--partition")
+    options = [*job.sched_access, *job.options, *job.cli_options]
+    return parser.parse_known_args([word for text in options for word in shlex.split(text)])[0]
+
+
+def _is_asked(line, names):
+    if names:
+        return field(line, "PartitionName") in names.split(",")
+    return field(line, "Default") == "YES"
+
+
+def _hosts(line):
+    return set(ask("scontrol", "show", "hostnames", field(line, "Nodes")))
+
+
+def scontrol(what):
+    """What Slurm says of each, a line each; times are seconds since 1970."""
+    return ask("scontrol", "--all", "--oneliner", "show", what)
+
+
+def ask(*command):
+    """The lines that a command prints; none if it fails."""
+    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=ASK_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return done.stdout.splitlines()
+
+
+def field(line, name):
+    found = re.search(rf"(?:^|\s){name}=(\S+)", line)
+    return found[1] if found else ""
+
+
+def waited_for(test):
+    """What the job of a test was waiting for when it was cancelled; empty if it had begun, or was
+    never submitted. Both the batch system and what it left behind must say so."""
+    job = test.job
+    if not (job and job.submit_time) or test.is_local() or not _is_over(job):
+        return ""
+    traces = [Path(test.stagedir, str(name)) for name in (test.stdout, test.stderr)]
+    if job.nodelist or any(file.exists() for file in [*traces, *Path(test.kept).glob("*")]):
+        return ""
+    lines = scontrol(f"job={job.jobid}") if job.scheduler.registered_name in SLURM else []
+    reason = field(lines[0], "Reason").replace("_", " ") if lines else ""
+    return f"job {job.jobid} had no nodes yet{f' ({reason})' if reason else ''}"
+
+
+def _is_over(job):
+    try:
+        return job.finished()
+    except Exception:  # ReFrame's own word on a job that it has given up
+        return True
+
+
+def why_not_started(test):
+    """Why the job of a test ended before benchio could start; empty if it did, or nobody knows."""
+    if any(test.kept_file(name).exists() for name in (STARTED, "exit_code")):
+        return ""
+    for name in (BUSY, NO_QUOTA):
+        if (said := test.kept_file(name)).exists():
+            return said.read_text().strip()
+    if test.job.max_pending_time and (waiting := waited_for(test)):
+        limit = timedelta(seconds=test.job.max_pending_time)
+        return f"its job was still queued after {limit}: {waiting}"
+    return maintenance(test.filesystem_name, test.made, datetime.now(UTC))
+
+
+def require_end(code, said):
+    """NotMeasured if only the launcher failed, after benchio had ended well."""
+    if code == "1" and LOST_RANK in said and "benchio: error:" not in said:
+        raise NotMeasured(
+            "what was written was verified, but mpirun of Open MPI 4 then took the end of a rank "
+            "for a crash (open-mpi/ompi#7833)"
+        )

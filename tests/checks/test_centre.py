@@ -1,0 +1,105 @@
+"""A centre's own ReFrame: its configuration and its checks beside ours."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HELLO = """\
+import reframe as rfm
+import reframe.utility.sanity as sn
+
+@rfm.simple_test
+class Hello(rfm.RunOnlyRegressionTest):
+    valid_systems = ["small"]
+    valid_prog_environs = ["*"]
+    executable = "echo hello"
+
+    @rfm.core.builtins.sanity_function
+    def assert_hello(self):
+        return sn.assert_found("hello", self.stdout)
+"""
+
+
+@pytest.fixture
+def centre(site):
+    """Its files: a partition like ours and one to log in to, neither with extras of iowatch."""
+    site.faults = {"gnu": "none"}
+    site._write()
+    config = runpy.run_path(str(site.folder / "small.py"))["site_configuration"]
+    (partition,) = config["systems"][0]["partitions"]
+    (environ,) = config["environments"] = config["environments"][-1:]
+    ours = partition.pop("extras"), environ.pop("extras")
+    login = {**partition, "name": "login", "extras": {"type": "login", "nodes": 2}}
+    config["systems"][0]["partitions"].append(login)
+    every = {"name": "gnu", "cc": "gcc", "env_vars": [["ANY", "1"]]}
+    config["environments"].append(every)
+    (site.folder / "centre.py").write_text(f"site_configuration = {config!r}\n")
+    (site.folder / "checks").mkdir()
+    (site.folder / "checks" / "hello.py").write_text(HELLO)
+    return site, *ours
+
+
+def with_files(site, *names):
+    files = [f"{ROOT}/site_configs/settings.py", *(f"{site.folder}/{name}" for name in names)]
+    site.environment["RFM_CONFIG_FILES"] = ":".join(files)
+
+
+def ran(site):
+    """The place of each check of the last session that passed."""
+    tests = site._last_stored()["runs"][-1]["testcases"]
+    names = ((test["name"].split()[0], test["partition"], test["result"]) for test in tests)
+    return sorted(name for name in names if name[0] != "BuiltBenchio")
+
+
+def test_partitions_that_are_not_ours_are_the_centre_s(centre):
+    site, partition, environ = centre
+    both = ["-c", f"{site.folder}/checks", "-r"]
+    with_files(site, "centre.py")
+    alone = site.reframe(*both)
+    assert alone.returncode == 0, alone.stdout
+    hello = [("Hello", place, "pass") for place in ("login", "memory")]
+    assert ran(site) == hello
+    night = site.iowatch()
+    assert (night.returncode, night.stdout) == (
+        2,
+        "iowatch: error: --system small: none of its partitions has the extras of iowatch: "
+        "site_configs/README.md says how to give them, also where another file defines it\n",
+    )
+
+    extras = {"memory": partition}, {"gnu": environ}
+    (site.folder / "ours.py").write_text(
+        "from iowatch.places import extended\n"
+        f"site_configuration = extended({str(site.folder / 'centre.py')!r}, 'small', *{extras!r})\n"
+    )
+    with_files(site, "centre.py", "ours.py")
+    together = site.reframe(*both)
+    assert together.returncode == 0, together.stdout
+    ours = [(name, "memory", "pass") for name in ("LibraryVersions", "SharedFileWrite")]
+    assert ran(site) == [*hello, *ours]
+    night = site.iowatch("--quiet")
+    assert night.returncode == 0, night.stdout
+    assert ran(site) == ours
+    script = max(site.kept.glob("*/*SharedFileWrite*/rfm_job.sh"))
+    assert "ANY=1" not in script.read_text(), "the environment that is for this system"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("extended(CENTRE, 'smal', {})", "has no system 'smal': mend the name"),
+        ("extended(CENTRE, 'small', {'fs3': {}})", "has no 'fs3' to give extras to: mend the name"),
+        ("extended('/no/file.py', 'small', {})", "no configuration of ReFrame: FileNotFoundError("),
+    ],
+)
+def test_names_that_the_centre_does_not_know_are_one_line(centre, text, said):
+    site, *_ = centre
+    (site.folder / "ours.py").write_text(
+        "from iowatch.places import extended\n"
+        f"CENTRE = {str(site.folder / 'centre.py')!r}\nsite_configuration = {text}\n"
+    )
+    with_files(site, "centre.py", "ours.py")
+    for done in (site.iowatch(), site.reframe("-l")):
+        assert len(done.stdout.splitlines()) == 1, done.stdout
+        assert said in done.stdout

@@ -1,0 +1,169 @@
+"""What was not measured, with the real ReFrame: amber if it is known why, and never if what was
+tried did not verify."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from login_node import say
+
+CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
+LOST_RANK = "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9"
+#: What benchio cannot be made to do at will, and what never verifies.
+FAULTS = ("cut off", "no rate", "another run", "early", "no result", "fails at the end")
+
+
+def announced(site, *windows, filesystems=("memory",)):
+    """Announce these times, in minutes from now, as maintenance."""
+    now, file = datetime.now(UTC), site.folder / "maintenance" / "small.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(
+        "".join(
+            f"- from: {now + timedelta(minutes=first):%Y-%m-%d %H:%M} +00:00\n"
+            f"  until: {now + timedelta(minutes=last):%Y-%m-%d %H:%M:%S} Z\n"
+            f"  filesystems: [{', '.join(filesystems)}]\n"
+            "  why: a new Lustre\n"
+            for first, last in windows
+        )
+    )
+    return file
+
+
+def verdicts(site, done):
+    """The verdict of every case of the last night; each row of its table says the same."""
+    tests = site.report("LibraryVersions")
+    assert len(re.findall(r"^(?:write shared|versions) .*\S$", done.stdout, re.M)) == len(tests)
+    return {test["case_id"]: test["verdict"] for test in tests}
+
+
+@pytest.fixture
+def quick(site):
+    site.faults = {"gnu": "none"}
+    return site
+
+
+def test_announced_maintenance_is_amber_until_nobody_guards_the_case(quick):
+    """One filesystem is away, the other is not; the site allows two such nights."""
+    away = quick.scratch / "not" / "mounted"
+    quick.partitions = {
+        "memory": {"extras": {"path": str(away), "amber_nights": 3}},
+        "here": {},
+    }
+    lost, here = CASE.format("memory"), CASE.format("here")
+    unannounced = quick.iowatch("--quiet")
+    assert unannounced.returncode == 1, unannounced.stdout
+    assert verdicts(quick, unannounced)[lost] == "invalid"
+
+    announced(quick, (-60, 60), filesystems=("memory", "elsewhere"))
+    for _ in range(2):
+        done = quick.iowatch()
+        assert done.returncode == 4, done.stdout
+    found = verdicts(quick, done)
+    assert found == {
+        lost: "not_measured",
+        here: "ok",
+        "small:memory/gnu/LibraryVersions": "not_measured",
+        "small:here/gnu/LibraryVersions": "ok",
+    }
+    assert re.search(rf"^ +{lost}: memory is not there: maintenance from .* UTC: a new Lustre$",
+                     done.stdout, re.M)  # fmt: skip
+    assert "note: " in done.stdout
+    assert "names no filesystem of the site: elsewhere: " in done.stdout
+    assert done.stdout.endswith(
+        "\namber: 2 cases measured, 2 not measured, 0 with a red verdict, 0 problems with the "
+        "night\n"
+    )
+    page = Path(re.search(r"^report: (.*)$", done.stdout, re.M)[1]).read_text()
+    assert '<header class="amber">' in page
+    assert not (quick.kept / re.search(r"Night (\S+) of", done.stdout)[1] / lost).exists()
+
+    third = quick.iowatch("--quiet")
+    assert third.returncode == 1, third.stdout
+    assert "problem: nobody guards 2 cases, not measured on 3 nights in a row: " in third.stdout
+    announced(quick, (-60, -1))
+    quick.partitions["memory"]["extras"].clear()
+    back = quick.iowatch("--quiet")
+    assert back.returncode == 0, back.stdout
+
+
+def test_maintenance_that_would_begin_before_the_job_ends(quick):
+    announced(quick, (-90, -60), (1, 90))
+    done = quick.reframe("-r")
+    assert done.returncode == 0, done.stdout
+    (test,) = quick.report()
+    assert (test["result"], test["verdict"]) == ("skip", "not_measured")
+    announced(quick, (-90, -60), (30, 90))
+    done = quick.reframe("-r")
+    (test,) = quick.report()
+    assert (test["result"], test["verdict"]) == ("pass", "ok")
+
+
+def test_maintenance_that_cannot_be_read_is_one_line(quick):
+    file = announced(quick, (-60, 60))
+    for old, new, said in (
+        (
+            "+00:00",
+            "",
+            "entry 1: from is '20.*': write a time with its zone, such as 2027-01-12 08",
+        ),
+        ("[memory]", "memory", "entry 1: filesystems is 'memory': list their names"),
+        ("until", "to", "entry 1: needs from, until, filesystems and why, and nothing else"),
+    ):
+        text = file.read_text()
+        file.write_text(text.replace(old, new))
+        done = quick.iowatch("--quiet")
+        file.write_text(text)
+        assert done.returncode == 1, done.stdout
+        assert re.search(f"{file}, {said}", done.stdout), done.stdout
+
+
+def announce_in_jobs(site):
+    """Maintenance of `memory` that is announced once a job of a case has begun, and mpirun's word
+    that it lost a rank."""
+    file, hour = site.folder / "maintenance" / "small.yaml", timedelta(hours=1)
+    entry = (
+        f"{{from: {datetime.now(UTC) - hour:%Y-%m-%dT%H:%M:%SZ}, until: 2999-01-01T00:00:00Z, "
+        "filesystems: [memory], why: now}"
+    )
+    announce = f"mkdir -p {file.parent}; sleep 1; echo '- {entry}' > {file}"
+    site.partition["prepare_cmds"] = [
+        f"case $PWD in *SharedFileWrite*) {announce} ;; esac",
+        f"export STAND_IN_SAYS='{LOST_RANK}'",
+    ]
+
+
+def test_what_did_not_verify_is_never_amber(site):
+    """Though maintenance is announced while the job runs, and mpirun says that it lost a rank."""
+    site.faults = {fault.replace(" ", "-"): fault for fault in FAULTS}
+    site.partition["max_jobs"] = len(FAULTS)
+    announce_in_jobs(site)
+    done = site.reframe("-r", "-n", "SharedFileWrite")
+    assert done.returncode == 1, done.stdout
+    found = {test["environ"]: test["verdict"] for test in site.report()}
+    assert found == dict.fromkeys(site.faults, "invalid"), done.stdout
+
+
+def test_filesystem_that_is_taken_away_as_announced_before_benchio_starts(site):
+    """And two that are there: one's user has no quota left, the other's launcher alone fails after
+    all was verified."""
+    site.faults = {"gnu": "none", "late": "ends late", "poor": "none"}
+    tools = site.folder / "tools"
+    tools.mkdir()
+    say(tools, lfs="/fs 1000* 1000 1000 - 2 0 0 -")  # a stand-in for Lustre's
+    site.environs["poor"] = {"env_vars": [["PATH", f"{tools}:$PATH"]]}
+    away = {"path": str(site.scratch / "not" / "mounted")}
+    site.partitions = {
+        "memory": {"environs": ["gnu"], "extras": away},
+        "other": {"environs": ["late", "poor"]},
+    }
+    announce_in_jobs(site)
+    done = site.reframe("-r", "-n", "SharedFileWrite")
+    found = {test["environ"]: test for test in site.report()}
+    assert {test["result"] for test in found.values()} == {"skip"}, done.stdout
+    assert "memory is not there: maintenance from " in found["gnu"]["sentence"]
+    said = "was verified, but mpirun of Open MPI 4 then took the end of a rank for a crash"
+    assert said in found["late"]["sentence"]
+    assert "no quota is left: " in found["poor"]["sentence"]
+    assert not any(test["metrics"] for test in found.values())
+    assert all(list(Path(test["kept"]).iterdir()) for test in found.values()), "their jobs ran"
