@@ -7,7 +7,7 @@ from reframe.core.builtins import parameter, run_before
 
 from iowatch.checks import OST_RATIO
 from iowatch.metrics import Measured, hung_osts, ost_metrics, slow_osts, void_osts
-from iowatch.result import conditions
+from iowatch.result import InvalidResult, conditions
 
 from .base import BenchioCheck
 from .parameters import swept
@@ -79,6 +79,8 @@ class SlowOst(BenchioCheck):
     def set_starts(self):
         # A name that the log has, and no result: the watchdog has ended that start.
         self.prerun_cmds += [
+            # Of srun: the step of processes that cannot be killed, as a server hangs, goes on.
+            "export SLURM_OVERLAP=1",
             f"TARGETS={','.join(self.filesystem.targets)} START=0",
             'while [ -n "$TARGETS" ]; do',
             "START=$((START + 1))",
@@ -99,8 +101,11 @@ class SlowOst(BenchioCheck):
 
     def verified(self):
         hung, osts = hung_osts(Path(self.kept)), self.filesystem.targets
-        result = self.verified_result(f"result.{len(hung) + 1}.json", self.repeats, hung)
-        void = void_osts(result, hung, osts)
+        try:
+            result = self.verified_result(f"result.{len(hung) + 1}.json", self.repeats, hung)
+        except InvalidResult as err:  # of the last start; those before it have hung
+            raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)])) from None
+        void = void_osts({**hung, **result.void}, osts)
         return Measured(ost_metrics(result, osts, void), conditions(result), notes=void)
 
     def details(self, verdict):

@@ -170,10 +170,9 @@ def hung_osts(folder: Path) -> dict[str, str]:
     return hung
 
 
-def void_osts(result: Result, hung: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
+def void_osts(why: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
     """A sentence on each OST that could not be measured; `osts` as above."""
-    void = {**hung, **result.void}
-    return [f"OST {osts[name]} was not measured: {why}" for name, why in void.items()]
+    return [f"OST {osts[name]} was not measured: {said}" for name, said in why.items()]
 
 
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:

@@ -148,9 +148,12 @@ class Ceph:
             wait_until(lambda: "OSD_FULL" not in self.ceph("health", "detail"), "room in the OSD")
             self.slurm.machine.sh("rados", *place, "rm", "filler", env=self.env)
 
-    def kill(self, osd: int) -> None:
-        """With all that is on it, of which there is no copy."""
-        os.kill(self.pid(f"osd.{osd}"), signal.SIGKILL)
+    def kill(self, daemon: str) -> None:
+        """An OSD with all that is on it, of which there is no copy."""
+        os.kill(self.pid(daemon), signal.SIGKILL)
+
+    def start_mds(self) -> None:
+        self._daemon("mds", "iowatch")
 
     def replace(self, osd: int) -> None:
         """An empty one takes the place of one that was killed."""
@@ -163,6 +166,7 @@ class Ceph:
             if osd in group["acting"]
         )
         self.wait_until_well()
+        self.ceph("osd", "down", osd)  # it comes up again, and clients ask it again what was lost
 
     def wait_until_well(self) -> None:
         """Until every OSD serves all that is on it, and the metadata server does."""
@@ -192,7 +196,7 @@ class Ceph:
         self._tell(f"osd new {identity}" for identity in self.identities.values())
         for osd in self.identities:
             self._start_osd(osd)
-        self._daemon("mds", "iowatch")
+        self.start_mds()
         self._tell(self._plan())
         wait_until(
             lambda: "up:active" in self._run("ceph", "mds", "stat").out, "an active MDS of CephFS"

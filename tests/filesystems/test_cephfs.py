@@ -4,8 +4,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -128,7 +129,7 @@ def test_night(site: Suite, ceph: Ceph) -> None:
     done = site.run(site.nightly(), timeout=300)
     assert done.code == 0, done.out + done.err
     assert "green: 13 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert list(site.slurm.machine.seen(directory).iterdir()) == []
+    assert not list(site.slurm.machine.seen(directory).iterdir())
     (each_ost,) = [case for case in site.cases() if "/SlowOst/" in case["case_id"]]
     assert "OST" not in each_ost["sentence"], "all are well"
     found = {
@@ -156,7 +157,7 @@ def test_slow_osd(site: Suite, ceph: Ceph) -> None:
         if osd is None:
             done = site.run(site.reframe(*options))
         else:
-            with ceph.slow(osd, 0.05):
+            with ceph.slow(osd, 0.03):
                 done = site.run(site.reframe(*options))
         (case,) = site.cases()
         assert done.code == (0 if osd is None else 1), done.out + done.err
@@ -168,11 +169,10 @@ def test_slow_osd(site: Suite, ceph: Ceph) -> None:
         assert all(re.findall(r"OST (\d)", names) == [str(osd)] for _, names in said), said
 
 
-def during_run(site: Suite, directory: Path, harm: Callable[[], AbstractContextManager[object]],
-               *, until: str = "", timeout: float = 120) -> dict[str, Any]:  # fmt: skip
-    """The case of a session of one job without end, which is harmed once it writes: for as long as
-    the session lasts, or until the job has said this."""
-    session = site.start(site.reframe("-n", "SharedFileWrite", "-S", "repeats=1000000"))
+@contextmanager
+def in_mid_run(site: Suite, directory: Path, *options: object) -> Iterator[Popen[str]]:
+    """A session of one job, once that writes."""
+    session = site.start(site.reframe("-n", "SharedFileWrite", *options))
     try:
         seen = site.slurm.machine.seen(directory)
         wait_until(
@@ -180,27 +180,34 @@ def during_run(site: Suite, directory: Path, harm: Callable[[], AbstractContextM
             "a file of the job", 60,
         )  # fmt: skip
         assert session.poll() is None, finish(session)
-        with harm():
-            if until:
-                wait_until(lambda: until in said(site), f"{until!r} of the job", 60)
-            else:
-                done = finish(session, timeout)
-        if until:
-            done = finish(session, timeout)
+        yield session
     finally:
         if session.poll() is None:
             kill_session(session)
         site.slurm.sh("scancel", "--name=iowatch_cephfs")
+
+
+def invalid(site: Suite, session: Popen[str], timeout: float = 120) -> str:
+    """A session that has to end, and what is then said of its only case, which has no metric."""
+    done = finish(session, timeout)
     assert done.code == 1, done.out + done.err
     (case,) = site.cases()
     assert (case["result"], case["verdict"]) == ("fail", "invalid"), case
     assert case["perfvalues"] == {}
-    return case
+    return str(case["sentence"])
 
 
-def said(site: Suite) -> str:
-    """What jobs have said by now."""
-    return "".join(file.read_text() for file in site.folder.glob("run/stage/**/rfm_job.err"))
+ENDLESS = ("-S", "repeats=1000000")
+
+
+def wait_until_said(site: Suite, what: str) -> None:
+    """Until a job has said it."""
+
+    def is_said() -> bool:
+        files = site.folder.glob("run/stage/**/rfm_job.err")
+        return any(what in file.read_text() for file in files)
+
+    wait_until(is_said, f"{what!r} of the job", 60)
 
 
 def check_next_night(site: Suite, directory: Path) -> None:
@@ -212,77 +219,81 @@ def check_next_night(site: Suite, directory: Path) -> None:
         os.utime(path, (old, old))
     night = site.run(site.nightly())
     assert night.code == 0, night.out + night.err
-    assert list(slurm.machine.seen(directory).iterdir()) == []
+    assert not list(slurm.machine.seen(directory).iterdir())
 
 
-#: The only case of a site that meets faults: on the one OSD that has them.
+#: On the OSD that has the faults.
 ON_ONE = {"SharedFileWrite": {**PLAIN, "stripe_count": [1], "stripe_size": [1], "pool": ["osd.2"]}}
+BESIDE = "no end after 6 s (--phase-limit); a small write beside it does not end either"
 
 
 @pytest.mark.slow
 def test_no_room(site: Suite, ceph: Ceph) -> None:
     """On one OSD, or by a quota: the errno is said that MPI-IO does not know, and nothing stays."""
-    directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    case = during_run(site, directory, lambda: ceph.full(2))
-    assert re.search(r"MPI_ERR_IO.*; a small write .* fails.*: No space left", case["sentence"])
-    assert list(site.slurm.machine.seen(directory).iterdir()) == []
-    site.partitions[0]["extras"]["sweeps"]["nightly"] |= EACH_OST
-    with ceph.full(2):
+    directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
+    seen = site.slurm.machine.seen(directory)
+    with in_mid_run(site, directory, *ENDLESS) as session, ceph.full(2):
+        said = invalid(site, session)
+        assert re.search(r"MPI_ERR_IO.*; a small write .* fails.*: No space left on device$", said)
+        assert not list(seen.iterdir())
         done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=2"))
     assert done.code == 0, done.out + done.err
     (case,) = site.cases()
     assert re.search(r"; OST 2 was not measured: .*: No space left on device$", case["sentence"])
-    assert {"ost_0", "ost_1", "ost_3"} == {
-        name for name, (value, *_) in case["metrics"].items()
-        if re.fullmatch("ost_[0-9]", name) and value is not None
-    }  # fmt: skip
+    rated = {name.rpartition(":")[2] for name in case["perfvalues"]}
+    assert {name for name in rated if re.fullmatch("ost_[0-9]", name)} == {
+        "ost_0",
+        "ost_1",
+        "ost_3",
+    }
 
-    @contextmanager
-    def quota() -> Iterator[None]:
-        seen = site.slurm.machine.seen(directory)
+    with in_mid_run(site, directory, *ENDLESS) as session:
         os.setxattr(seen, "ceph.quota.max_bytes", b"1000000")
-        try:
-            yield
-        finally:
-            os.setxattr(seen, "ceph.quota.max_bytes", b"0")
-
-    case = during_run(site, directory, quota)
-    assert case["sentence"].endswith("fails: Disk quota exceeded")
+        assert invalid(site, session).endswith("fails: Disk quota exceeded")
+    os.setxattr(seen, "ceph.quota.max_bytes", b"0")
     check_next_night(site, directory)
-
-
-BESIDE = "no end after 6 s (--phase-limit); a small write beside it does not end either"
 
 
 @pytest.mark.slow
 def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
-    """For longer than the job may take: nobody can end its processes, and yet the session ends."""
-    directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    case = during_run(site, directory, lambda: ceph.stopped("osd.2"), timeout=240)
-    assert BESIDE in case["sentence"]
-    ceph.wait_until_well()
+    """For longer than a job may take, whose processes nobody can end: yet the session ends. Of all
+    OSTs the one is named, and the others' rates are kept."""
+    directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
+    with in_mid_run(site, directory, *ENDLESS) as session, ceph.stopped("osd.2"):
+        assert BESIDE in invalid(site, session, 240)
+        done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=1"), timeout=240)
+    assert done.code == 0, done.out + done.err
+    (case,) = site.cases()
+    void = r"; OST 2 was not measured: rank 0: .*/target\.osd\.2/.* does not end either$"
+    assert re.search(void, case["sentence"])
     check_next_night(site, directory)
 
 
 @pytest.mark.slow
 def test_osd_that_is_killed(site: Suite, ceph: Ceph) -> None:
-    @contextmanager
-    def killed() -> Iterator[None]:
-        ceph.kill(2)
-        yield
-        ceph.replace(2)
-
+    """Until another takes its place."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    case = during_run(site, directory, killed, until=BESIDE)
-    assert BESIDE in case["sentence"]
+    with in_mid_run(site, directory, *ENDLESS) as session:
+        ceph.kill("osd.2")
+        wait_until_said(site, BESIDE)
+        ceph.replace(2)
+        assert BESIDE in invalid(site, session)
     check_next_night(site, directory)
 
 
 @pytest.mark.slow
 def test_metadata_server(site: Suite, ceph: Ceph) -> None:
-    """Restarted it delays a run, which is right all the same; one that hangs is named."""
+    """One that hangs is named; one that starts anew delays a run, which is right all the same."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    case = during_run(site, directory, lambda: ceph.stopped("mds.iowatch"), until="no end after")
-    assert re.search(r": (open|unlink|close|.*): .* no end after 6 s", case["sentence"])
-    ceph.wait_until_well()
+    with in_mid_run(site, directory, *ENDLESS) as session:
+        with ceph.stopped("mds.iowatch"):
+            wait_until_said(site, "no end after 6 s")
+        assert "no end after 6 s (--phase-limit)" in invalid(site, session)
     check_next_night(site, directory)
+    with in_mid_run(site, directory, "-S", "repeats=20", "-S", "time_limit=5m") as session:
+        ceph.kill("mds.iowatch")
+        ceph.start_mds()
+        done = finish(session, 200)
+    assert done.code == 0, done.out + done.err
+    assert [case["verdict"] for case in site.cases()] == ["ok"]
+    assert not list(site.slurm.machine.seen(directory).iterdir())

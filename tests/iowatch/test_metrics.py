@@ -266,7 +266,7 @@ def test_slow_ost_is_found_and_named(spoil):
     # What the failed one has reached counts for nothing.
     assert not {"ost_13", "ost_read_13"} & set(values)
     said = "OST 13 was not measured: rank 0: open: /f: no space"
-    assert void_osts(result, {}, osts) == [said]
+    assert void_osts(result.void, osts) == [said]
     rates = {name: [round(rate) for rate in found] for name, found in each_rate(result, osts)}
     assert rates == {"write": [100, 50, 33], "read": [200, 100, 67]}
 
@@ -286,7 +286,7 @@ def test_osts_alike_are_not_slow_and_an_ost_alone_cannot_be_judged(spoil):
     assert (alike["ost_ratio"], alike["ost_3"]) == (1, alike["ost_7"])
     assert slow_osts(alike, "write", 0.5) == ""
     alone = each_ost(spoil, {"0": 400.0, "1": 400.0}, failed=["1"])
-    void = void_osts(alone, {}, {"0": 0, "1": 1})
+    void = void_osts(alone.void, {"0": 0, "1": 1})
     with pytest.raises(InvalidResult, match=r"^fewer than two OSTs can be .*; OST 1 was not meas"):
         ost_metrics(alone, {"0": 0, "1": 1}, void)
 

@@ -430,7 +430,7 @@ def _exhibit(
         hung = hung_osts(folder) if each_ost else {}
         results = [verified(job, paths[0].name, test["repeats"], hung)]
         if each_ost:
-            if void := void_osts(results[0], hung, place.targets):
+            if void := void_osts({**hung, **results[0].void}, place.targets):
                 raise InvalidResult("; ".join(void))
             found = ost_metrics(results[0], place.targets)
             osts = ost_rates(results[0], place.targets)
