@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from random import Random
 
 from cases import case, changed
 
 from iowatch.bless import Blessed, settings_hash
+from iowatch.checks import OST
 from iowatch.detector.settings import NORMAL
 from iowatch.night.gate import Known, night_of, on_record
 from iowatch.run import Run
@@ -112,3 +114,29 @@ def recorded(*runs, night="", system="archer", now=None, **known):
     """A night as the record has it."""
     ordered = sorted(runs, key=lambda run: run.time)
     return on_record(system, night, ordered, Known(**known), now or at(24))
+
+
+OSTS = changed(MPIIO, "SlowOst")
+
+
+def over_osts(nights, part, *more, **said):
+    """The last of so many nights, each but it with all re-runs, after others with one run each:
+    `part` says what is left of the write and the read of each of six OSTs, and how many nights ago;
+    0: it is not measured. `more` are runs of other cases."""
+    random = Random(18)
+    entry = replace(BLESSED, ratio=None, ratio_spread=None, first=night_id(54), last=night_id(20))
+
+    def metrics(ago):
+        rates = {
+            f"{name}{ost}": 500 * part(ost, operation, ago) * random.lognormvariate(0, 0.04)
+            for operation, name in OST.items()
+            for ost in range(6)
+        }
+        return ran(OSTS).metrics | {name: rate for name, rate in rates.items() if rate}
+
+    runs = [
+        ran(OSTS, ago, 1 + 4.1 * number, metrics=metrics(ago), **said)
+        for ago in range(54, -1, -1)
+        for number in range(5 if 0 < ago < nights else 1)
+    ]
+    return tonight(*runs, *more, blessed={OSTS: entry}, now=at(2), again="iowatch AGAIN")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean, median
 
@@ -199,26 +200,35 @@ class Ost:
     to_peers: float  # its rate over the median of all others
 
 
-def osts_of(metrics: Mapping[str, float], operation: str) -> list[Ost]:
-    """The OSTs that have a metric of their own, slowest first."""
+def osts_of(
+    metrics: Mapping[str, float], operation: str, among: Collection[str] | None = None
+) -> list[Ost]:
+    """The OSTs that have a metric of their own, slowest first; `among`: only these, by number, and
+    no other is a peer."""
     rates = {
         name.removeprefix(OST[operation]): rate
         for name, rate in metrics.items()
         if re.fullmatch(rf"{OST[operation]}\d+", name)
     }
-    found = [
-        Ost(name, rate, rate / median([r for peer, r in rates.items() if peer != name] or [rate]))
-        for name, rate in rates.items()
+    chosen = rates if among is None else {name: rates[name] for name in among if name in rates}
+    slowest_first = sorted(chosen.items(), key=itemgetter(1))
+    ordered = [rate for _, rate in slowest_first]
+    return [
+        Ost(name, rate, rate / median([*ordered[:at], *ordered[at + 1 :]] or [rate]))
+        for at, (name, rate) in enumerate(slowest_first)
     ]
-    return sorted(found, key=lambda ost: ost.rate)
+
+
+def osts_below(metrics: Mapping[str, float], operation: str, bound: float) -> list[Ost]:
+    """Those slower than `bound` times the median of their peers, slowest first."""
+    return [ost for ost in osts_of(metrics, operation) if ost.to_peers < bound]
 
 
 def slow_osts(metrics: Mapping[str, float], operation: str, bound: float) -> str:
-    """One phrase on the OSTs slower than `bound` times the median of their peers, slowest first."""
+    """The same in one phrase."""
     return ", ".join(
         f"OST {ost.name} ({brief_rate(ost.rate)} MiB/s, {ost.to_peers:.2f} of its peers)"
-        for ost in osts_of(metrics, operation)
-        if ost.to_peers < bound
+        for ost in osts_below(metrics, operation, bound)
     )
 
 

@@ -15,10 +15,11 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import ClassVar
 
-from iowatch.checks import CONTROL, rate_name
-from iowatch.files import brief, brief_rate
-from iowatch.metrics import PHASES
+from iowatch.checks import CONTROL, OST, rate_name
+from iowatch.files import brief, brief_rate, counted
+from iowatch.metrics import PHASES, osts_of
 from iowatch.night.case_night import CaseNight, Phase, Trend
+from iowatch.run import Nights, Run, day_of
 
 Tick = tuple[float, str]  # its place, and what stands there
 Point = tuple[float, float]
@@ -34,6 +35,21 @@ _THICK = 16  # of a bar
 _GROUP = 8  # more between the bars of one library and those of the next
 _NAMES = 84  # the width of what stands before a bar
 _TOTAL = 52  # the width of what stands after the longest
+_OST_DAYS = 42  # of nights, in the plot of OSTs
+_OST_TOP = 34  # of its first row: above are what is slowest and the key
+_OSTS_HIGH = 240  # all rows together, if they are not too many or too few
+_OST_LEAST, _OST_MOST = 4, 14  # the height of a row
+_OST_TEXT = 11  # the height of its number
+_OST_ENTRY = 56  # from one entry of its key to the next
+#: The shades of its cells: from which part of the peers' median on, and what the key says.
+_SHADES: Mapping[str, tuple[float, str]] = {
+    "even": (0.95, "0.95 up"),
+    "near": (0.85, "0.85 up"),
+    "low": (0.7, "0.7 up"),
+    "lower": (0.5, "0.5 up"),
+    "half": (0.0, "below"),
+}
+_MISSING = "missing"  # the shade of what was not measured
 _ENTRY = 50  # from one entry of the key to the next
 
 
@@ -68,7 +84,7 @@ class Trends:
     def __init__(self, first: date, last: date) -> None:
         self._first = first
         self._night = (_RIGHT - _LEFT) / ((last - first).days + 1)
-        self._dates = [(_tenth(self._at(day)), text) for day, text in dates_of(first, last)]
+        self.dates = [(_tenth(self._at(day)), text) for day, text in dates_of(first, last)]
 
     def plot(self, row: CaseNight) -> TrendPlot:
         """The plot of one case."""
@@ -84,7 +100,7 @@ class Trends:
         def height(rate: float) -> float:
             return _tenth(_ZERO - rate / highest * (_ZERO - _TOP))
 
-        middles, half = self._places(trend.nights)
+        middles, half = self.places(trend.nights)
         places = [_tenth(place) for place in middles]
         points = [
             None if rate is None else (place, height(rate))
@@ -102,7 +118,7 @@ class Trends:
         return TrendPlot(
             says=_in_words(row),
             values=[(height(value), brief(value)) for value in round_values(highest, 4)],
-            dates=self._dates,
+            dates=self.dates,
             rate=_path(points),
             alone=list(_alone(points)),
             tonight=points[-1],
@@ -116,7 +132,7 @@ class Trends:
             ),
         )
 
-    def _places(self, nights: Sequence[date]) -> tuple[list[float], Sequence[float]]:
+    def places(self, nights: Sequence[date]) -> tuple[list[float], Sequence[float]]:
         """The middle of each night, and half of its width: those of one day share the day's."""
         of_day, seen, places, halves = Counter(nights), Counter[date](), [], []
         for night in nights:
@@ -261,6 +277,87 @@ def paper_plot(rates: Mapping[str, float], says: str) -> PaperPlot:
         bars=[(_BAR * number, width) for number, width in enumerate(widths)],
         height=_BAR * len(rates),
     )
+
+
+@dataclass(frozen=True)
+class OstPlot(_Axes):
+    """Every OST beside its peers on each of the last nights: a row for an OST, a column for a
+    night, in a stronger colour the slower it was."""
+
+    says: str  # in a sentence
+    slowest: str  # tonight, in a few words
+    key: Sequence[tuple[float, str, str]]  # its place, shade and text
+    names: Sequence[Tick]  # of the rows, or of some if they are too many
+    dates: Sequence[Tick]
+    cells: Sequence[tuple[str, float, float, float, str]]  # shade, left, upper end, right, text
+    thick: float  # of a cell
+    zero: float  # below all rows
+
+
+def ost_plots(row: CaseNight) -> list[OstPlot]:
+    """Of writes and of reads, for a case that measures each OST by itself; else none."""
+    first = day_of(row.night) - timedelta(days=_OST_DAYS - 1)
+    shown = {n: runs for n, runs in row.earlier.items() if day_of(n) >= first}
+    shown[row.night] = row.runs
+    plots = [_ost_plot(operation, shown, first) for operation in OST]
+    return [plot for plot in plots if plot]
+
+
+def _ost_plot(operation: str, shown: Nights, first: date) -> OstPlot | None:
+    nights = [(day_of(night), _to_peers(runs, operation)) for night, runs in shown.items()]
+    osts = sorted({ost for _, found in nights for ost in found}, key=int)
+    if not osts:
+        return None
+    last, tonight = nights[-1]
+    at = Trends(first, last)
+    middles, halves = at.places([day for day, _ in nights])
+    high = min(_OST_MOST, max(_OST_LEAST, _OSTS_HIGH / len(osts)))
+    cells = [
+        (
+            _shade(found.get(ost)),
+            _tenth(middle - half),
+            _tenth(_OST_TOP + high * number),
+            _tenth(middle + half),
+            f"OST {ost}, {day}: {f'{found[ost]:.2f}' if ost in found else 'not measured'}",
+        )
+        for number, ost in enumerate(osts)
+        for (day, found), middle, half in zip(nights, middles, halves, strict=True)
+    ]
+    every = math.ceil(_OST_TEXT / high)
+    slowest = "tonight none was measured"
+    if tonight:
+        ost = min(tonight, key=lambda ost: tonight[ost])
+        slowest = f"slowest tonight: OST {ost}, {tonight[ost]:.2f} of its peers' median"
+    key = [*((shade, text) for shade, (_, text) in _SHADES.items()), (_MISSING, "not measured")]
+    return OstPlot(
+        says=f"{operation.capitalize()} rate of {counted(len(osts), 'OST')} beside the median of "
+        f"their peers, {counted(len(nights), 'night')}; {slowest}",
+        slowest=f"{operation}: {slowest}",
+        key=[(8 + _OST_ENTRY * n, shade, text) for n, (shade, text) in enumerate(key)],
+        names=[
+            (_tenth(_OST_TOP + high * (number + 0.5)), ost)
+            for number, ost in enumerate(osts) if number % every == 0
+        ],
+        dates=at.dates,
+        cells=cells,
+        thick=_tenth(high),
+        zero=_tenth(_OST_TOP + high * len(osts)),
+    )  # fmt: skip
+
+
+def _to_peers(runs: Sequence[Run], operation: str) -> dict[str, float]:
+    """Each OST's rate over the median of its peers, the best of a night's runs."""
+    best: dict[str, float] = {}
+    for run in runs:
+        for ost in osts_of(run.metrics, operation) if run.is_measured else ():
+            best[ost.name] = max(best.get(ost.name, 0.0), ost.to_peers)
+    return best
+
+
+def _shade(part: float | None) -> str:
+    if part is None:
+        return _MISSING
+    return next(shade for shade, (least, _) in _SHADES.items() if part >= least)
 
 
 def _in_words(row: CaseNight) -> str:

@@ -24,7 +24,7 @@ from iowatch.night.comparison import comparisons
 from iowatch.night.gate import Known, Night, by_hand, faults, on_record
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
-from iowatch.plots import Trends, paper_plot, phase_plot
+from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
 from iowatch.references import Reference
 from iowatch.run import Run, day_of, nights_of
 from iowatch.site import read_site
@@ -46,6 +46,7 @@ def html(night: Night) -> str:
         "paper_plot": paper_plot,
         "finding_like": _finding_like,
         "osts_of": osts_of,
+        "ost_plots": ost_plots,
         "zip": zip,
     }
     return env.get_template("report.html.j2").render(

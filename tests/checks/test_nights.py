@@ -338,7 +338,7 @@ def test_what_is_slow_as_a_whole_is_one_alarm(site):
     done = site.iowatch("--quiet")
     assert done.returncode == 0, done.stdout
     assert "slow tonight" not in done.stdout, "one case is not its filesystem, nor its library"
-    assert re.search("^note: 1 case.s. are suspect, and re-runs are due", done.stdout, re.M)
+    assert re.search("^note: 1 case is suspect, and re-runs are due", done.stdout, re.M)
 
     site.faults = dict.fromkeys(names.values(), "slow hdf5")
     done = site.iowatch("--quiet")

@@ -23,14 +23,16 @@ from hypothesis import strategies as st
 
 from iowatch.detector.baseline import (
     BaselineRefused,
+    Sample,
     baseline_of,
     change_point,
     estimate,
     visible_drops,
 )
-from iowatch.detector.common import Common, Group, have_alarms
+from iowatch.detector.common import Common, Group, each, have_alarms
 from iowatch.detector.rules import Detector, State
 from iowatch.detector.settings import SETTINGS
+from iowatch.verdict import Kind
 
 # R1
 
@@ -549,6 +551,28 @@ def test_a_group_needs_cases_and_half_of_them_each_night():
 
 
 # What holds on any nights
+
+
+def test_one_of_many_charts_is_seldom_suspicious_by_chance():
+    """48 charts on the same runs, of 24 OSTs written and read, over 30 nights."""
+    rng = random.Random(18)
+
+    def night(day):
+        return {f"{n}": [Sample(START + timedelta(days=day), rng.lognormvariate(0, 0.1))]
+                for n in range(48)}  # fmt: skip
+
+    blessed, later = [night(day) for day in range(30)], [night(day) for day in range(30, 60)]
+    suspects = [
+        name
+        for count, tonight in enumerate(later)
+        for name, (_, verdict) in each(blessed, later[:count], tonight).items()
+        if verdict.kind is Kind.SUSPECT
+    ]
+    assert len(suspects) < 15, "of 1440, a chart alone would be in 33"
+    slow = later[0] | {"7": [Sample(START + timedelta(days=60), 0.6)]}
+    assert each(blessed, later[:1], slow)["7"][1].kind is Kind.SUSPECT
+    few = {name: value for name, value in slow.items() if name != "8"}
+    assert {*each([runs if n < 19 else few for n, runs in enumerate(blessed)], [], slow)} == {*few}
 
 
 def series(seed, count=60, spread=0.25):

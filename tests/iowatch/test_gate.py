@@ -10,11 +10,13 @@ from nights import (
     BLESSED,
     MPIIO,
     NIGHT,
+    OSTS,
     SLOW,
     USUAL,
     at,
     invalid,
     night_id,
+    over_osts,
     ran,
     recorded,
     red,
@@ -411,6 +413,77 @@ def test_slow_ost_and_the_cases_over_all_of_them():
         "that is slow writes to all OSTs (1)"
     )
     assert [row.case for row in alarm.rows] == [osts, one]
+
+
+def test_ost_that_gets_slow_over_weeks_is_named_before_it_is_half_as_fast():
+    def one(ost, operation, ago):
+        return 0.975 ** max(0, 20 - ago) if (ost, operation) == (2, "write") else 1.0
+
+    night = over_osts(1, one)
+    (alarm,) = night.alarms
+    said = re.fullmatch(
+        r"OST 2 of fs3: slow to write: (\d\d)% slower beside its peers than usual since "
+        r"2026-11-(\d\d); tonight 0\.[56]\d of its peers' median, usually (0\.99|1\.0\d)",
+        alarm.sentence,
+    )
+    assert said, alarm.sentence
+    assert 15 < int(said[1]) < 35
+    assert 1 <= int(said[2]) <= 8, "it began on the 1st"
+    assert (str(alarm.kind), night.is_red, night.why) == ("regression", True, alarm.sentence)
+    assert ([row.case for row in alarm.rows], alarm.merged, night.reruns) == ([OSTS], {*()}, {})
+    assert night.brief == "Red: OST 2 of fs3 is slow, 1 case"
+
+
+def test_ost_that_is_slow_tonight_has_its_case_run_again():
+    def only_tonight(ost, operation, ago):
+        return 0.7 if (ost, operation, ago) == (4, "read", 0) else 1.0
+
+    night = over_osts(1, only_tonight)
+    (alarm,) = night.alarms
+    assert re.fullmatch(
+        r"OST 4 of fs3: slow to read: tonight 0\.\d\d of its peers' median, usually \d\.\d\d; "
+        "it is measured again to tell whether it lasts",
+        alarm.sentence,
+    )
+    assert (str(alarm.kind), night.is_red) == ("suspect", False)
+    assert night.reruns == {OSTS: at(5)}
+    assert night.notes == [
+        "1 case can tell whether a suspicion lasts, and re-runs are due from 2026-11-20 05:00 UTC: "
+        "iowatch AGAIN"
+    ]
+
+    def for_five_nights(ost, operation, ago):
+        return 0.7 if (ost, operation) == (4, "read") and ago < 5 else 1.0
+
+    (alarm,) = over_osts(5, for_five_nights).alarms
+    assert alarm.said.startswith("slow to read: 28% slower beside its peers than usual since 2026")
+
+    def to_a_third(ost, operation, ago):
+        return for_five_nights(ost, operation, ago) ** 3
+
+    told = {"kind": "defect", "result": "fail"}
+    told["references"] = {"ost_read_ratio": Reference(1.0, -0.5, None)}
+    (third,) = over_osts(5, to_a_third, **told).alarms
+    assert (third.what, third.merged) == ("OST 4 of fs3", {OSTS}), "it says why the case is red"
+    over_all = slow(PAIRS[0])
+    (both,) = over_osts(5, to_a_third, over_all, ran(PAIRS[1]), **told).alarms
+    assert both.what == "OSTs of fs3", "said once"
+    assert "slow to read: OST 4 (" in both.said
+
+
+def test_osts_that_come_or_go_are_no_alarm():
+    def grown(ost, operation, ago):
+        """The first three go, and the last three come, which are three times as fast."""
+        new = 3.0 if ago < 12 else 0.0
+        return [1.0 if ago else 0.0, 1.0, 1.0, new, new, new][ost]
+
+    assert over_osts(1, grown).alarms == []
+
+    def gone(ost, operation, ago):
+        """Three of them are always slower; of the others, all but one go, and come again."""
+        return 0.6 if ost < 3 else 0.0 if ost > 3 and ago < 12 else 1.0
+
+    assert over_osts(1, gone).alarms == []
 
 
 def test_alarms_of_half_of_the_cases_are_one_without_a_chart():

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from conftest import ROOT
-from nights import BLESSED, HDF5, night_id, ran, recorded, red, tonight
-from pages.plotted import SVG, Plot, axis, svgs
+from nights import BLESSED, HDF5, NIGHT, night_id, over_osts, ran, recorded, red, tonight
+from pages.plotted import SVG, Plot, axis, lines, svgs
 from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
 
 from iowatch import history
@@ -220,14 +220,70 @@ def test_drawings_are_short_and_their_looks_are_the_style_sheets(year):
     page = html(night)
     assert page == html(night), "the same every time"
     drawn = svgs(page)
-    assert max(map(len, drawn)) < 2500 + 12 * NIGHTS
+    of_osts = [svg for svg in drawn if 'class="cells"' in svg]
+    assert max(len(svg) for svg in drawn if svg not in of_osts) < 2500 + 12 * NIGHTS
+    assert [len(svg) < 2500 + 12 * 42 * 100 for svg in of_osts] == [True], "100 for each cell"
     for svg in drawn:
-        shapes = re.sub(r">[^<]*<", "><", svg.split("</title>")[1])
+        shapes = re.sub(r">[^<]*<", "><", svg.split("</title>", 1)[1])
         assert not re.search(r'\d\.\d\d|(?<=[ "ML])-|style=|fill=|stroke', shapes)
     names = {name for svg in drawn for name in re.findall(r'class="([^"]+)"', svg)}
     assert {"rate", "band", "expected", "tonight", "spread", "change", "red"} <= names
     rules = set(re.findall(r"\.([a-z-]+)", CSS.read_text()))
     assert names - rules <= {"dates", "bars", "seconds"}, "groups that look like any other"
+
+
+# OSTs
+
+
+def test_every_ost_and_night_has_a_cell_with_its_number():
+    def part(ost, operation, ago):
+        """One is slower to write every night, one to read; one was away, and two are tonight."""
+        if (ost == 5 and 8 < ago < 16) or (ost in (0, 1) and not ago):
+            return 0.0
+        return {(2, "write"): 0.6, (3, "read"): 0.3, (4, "write"): 2.0}.get((ost, operation), 1.0)
+
+    page = html(over_osts(1, part))
+    (section,) = re.findall(r'<section class="osts".*?</section>', page, re.DOTALL)
+    assert '<a href="#case-1">mpiio on fs3</a>' in section
+    for svg, operation, slowest, usual in zip(
+        svgs(section), ("write", "read"), ("2", "3"), (0.6, 0.3), strict=True
+    ):
+        root = ET.fromstring(svg)
+        (cells,) = root.findall(f"{SVG}g[@class='cells']")
+        said = {}
+        for cell in cells:
+            ost, day, text = re.fullmatch(r"OST (\d), (\S+): (.*)", cell[0].text).groups()
+            (corners,) = lines(cell.get("d").removesuffix("z"))
+            said[ost, NIGHT - date.fromisoformat(day)] = text, cell.get("class"), corners[0]
+        days = [timedelta(days=ago) for ago in range(41, -1, -1)]
+        assert [*said] == [(f"{ost}", day) for ost in range(6) for day in days]
+        missing = {at for at, (text, *_) in said.items() if text == "not measured"}
+        assert missing == {("5", timedelta(days=ago)) for ago in range(9, 16)} | {
+            (ost, timedelta(0)) for ost in "01"
+        }
+        assert missing == {at for at, (_, shade, _) in said.items() if shade == "missing"}
+        shades = {"even": 0.95, "near": 0.85, "low": 0.7, "lower": 0.5, "half": 0}
+        for at in said.keys() - missing:
+            least = next(s for s, least in shades.items() if float(said[at][0]) >= least - 0.005)
+            most = next(s for s, least in shades.items() if float(said[at][0]) >= least + 0.005)
+            assert said[at][1] in (least, most)
+        assert {at[0] for at in said if said[at][1] in ("lower", "half")} == {slowest}
+        number = said[slowest, timedelta(0)][0]
+        assert float(number) == pytest.approx(usual, rel=0.2)
+        words = f"slowest tonight: OST {slowest}, {number} of its peers' median"
+        assert root.findtext(f"{SVG}text") == f"{operation}: {words}"
+        assert root.findtext(f"{SVG}title") == (
+            f"{operation.capitalize()} rate of 6 OSTs beside the median of their peers, 42 nights; "
+            f"{words}"
+        )
+        left = [said["0", day][2][0] for day in days]
+        assert left == sorted(left)
+        assert (left[0], len({*left})) == (50, 42)
+        names = [text.text for text in root.find(f"{SVG}g[@class='nights']")]
+        assert names == [*"012345"]
+    every = html(over_osts(1, lambda ost, operation, ago: bool(ago)))
+    assert "write: tonight none was measured" in every, "void"
+    assert 'class="osts"' not in html(tonight(ran()))
 
 
 # Phases

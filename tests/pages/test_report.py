@@ -6,7 +6,7 @@ from datetime import date
 from functools import partial
 
 import pytest
-from nights import BLESSED, HDF5, MPIIO, changed, ran, red, tonight, well
+from nights import BLESSED, HDF5, MPIIO, changed, over_osts, ran, red, tonight, well
 from pages.colours import contrast, luminance_of
 from pages.simulated import CLOSE, MESSAGE, Year
 
@@ -172,6 +172,40 @@ def test_case_that_is_slow_to_finish_tells_it_at_one_glance(tmp_path, open_page)
                 for svg in figures.locator("svg").all():
                     assert svg.evaluate(COVERED) == [], width
                 assert page.evaluate(NO_SCROLL)
+
+
+def test_osts_are_told_apart_by_shade_and_by_number(tmp_path, open_page):
+    parts = {0: 1.2, 1: 1.0, 2: 0.92, 3: 0.78, 4: 0.6}
+
+    def part(ost, operation, ago):
+        return parts.get(ost, 0.2 if ago else 0.0)
+
+    path = tmp_path / "report.html"
+    path.write_text(html(over_osts(1, part)))
+    style = "element => ['fill', 'fillOpacity'].map((name) => getComputedStyle(element)[name])"
+    shades = ("even", "near", "low", "lower", "half", "missing")
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            with open_page(path, width, color_scheme=scheme) as page:
+                drawn = page.locator(".osts svg")
+                assert drawn.count() == 2
+                assert page.get_by_role("img", name="Read rate of 6 OSTs beside").count() == 1
+                svg = drawn.first
+                assert svg.bounding_box()["width"] > 300
+                assert svg.evaluate(COVERED) == [], (width, scheme)
+                assert page.evaluate(NO_SCROLL)
+                looks = [svg.locator(f".cells .{shade}").first.evaluate(style) for shade in shades]
+                assert looks == [svg.locator(f".key .{shade}").evaluate(style) for shade in shades]
+                even, *slow, _ = looks
+                assert len({fill for fill, _ in (even, *slow)}) == 2
+                opacity = [float(value) for _, value in slow]
+                assert opacity == sorted({*opacity}), "the slower, the stronger"
+                behind = luminance_of(page, "body", "backgroundColor")
+                half = luminance_of(page, ".osts .cells .half", "fill")
+                assert contrast(behind, half) > 3
+                assert "OST 4, 0." in svg.locator(".slowest").text_content()
+                page.locator(".osts a").click()
+                assert page.locator("#case-1").evaluate("row => row.open")
 
 
 def test_phases_differ_by_colour_and_lines_are_no_areas(tmp_path, open_page):

@@ -209,6 +209,30 @@ def _below(part: float, values: Sequence[float], weights: Sequence[float]) -> fl
     return max(values)
 
 
+def each(
+    blessed: Sequence[Runs], later: Sequence[Runs], tonight: Runs, settings: Settings = NORMAL
+) -> dict[str, tuple[Baseline, Verdict]]:
+    """The other way round, what one case measures of many: the baseline of each, and the verdict
+    on it tonight, by name.
+
+    One that is not measured tonight, or was on too few of the blessed nights, has none.
+    """
+
+    def nights_of(name: str, nights: Sequence[Runs]) -> list[Sequence[Sample]]:
+        return [runs[name] for runs in nights if name in runs]
+
+    past = {name: nights_of(name, blessed) for name in tonight}
+    past = {name: nights for name, nights in past.items() if len(nights) >= settings.min_nights}
+    found, settings = {}, settings.for_one_of(max(len(past), 1))
+    for name, nights in past.items():
+        baseline, state = estimate(nights, settings), State()
+        detector = Detector(baseline, settings)
+        for night in nights_of(name, later):
+            state, _ = detector.judge(state, night)
+        found[name] = baseline, detector.judge(state, tonight[name], final=False)[1]
+    return found
+
+
 def have_alarms(
     common: Common, verdicts: Mapping[str, Verdict], night: datetime, settings: Settings = NORMAL
 ) -> list[str]:

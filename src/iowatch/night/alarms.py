@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -12,13 +14,13 @@ from iowatch.bless import samples_of
 from iowatch.case import Case
 from iowatch.checks import OST_RATIO
 from iowatch.detector.baseline import Sample
-from iowatch.detector.common import Common, Group, Runs, have_alarms
+from iowatch.detector.common import Common, Group, Runs, each, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, State
 from iowatch.detector.settings import NORMAL
-from iowatch.metrics import slow_osts
+from iowatch.metrics import osts_below, osts_of, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import day_of
+from iowatch.run import Run, day_of
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
@@ -28,6 +30,8 @@ _USUAL = {
     Common.FILESYSTEM: ("its baseline", "their baselines"),
     Common.LIBRARY: ("its usual ratio to MPI-IO", "their usual ratios to MPI-IO"),
 }
+#: Verdicts of a chart that are worth an alarm.
+_SAYS = frozenset({Kind.REGRESSION, Kind.SEVERE, Kind.SUSPECT, Kind.TRANSIENT})
 _SOME = 2  # cases, at least, that were well on the nodes beside those that are named
 _NODES = 2  # named at most: of more, nobody can say which
 
@@ -36,7 +40,7 @@ _NODES = 2  # named at most: of more, nobody can say which
 class Alarm:
     """One sentence on what is slow as a whole, and the cases under it."""
 
-    what: str  # fs3, hdf5 on fs3, node n17
+    what: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
     kind: Kind  # suspect: it may be an alarm in a few nights
     said: str
     rows: Sequence[CaseNight]  # of the cases that are slow
@@ -141,8 +145,7 @@ class _Together:
 
     @property
     def is_alarm(self) -> bool:
-        said = {Kind.REGRESSION, Kind.SEVERE, Kind.SUSPECT, Kind.TRANSIENT}
-        return self.kind in said
+        return self.kind in _SAYS
 
     @cached_property
     def slow(self) -> list[CaseNight]:
@@ -233,9 +236,12 @@ def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
         osts = [row for row in own if row.is_red and row.case.check.needs_stripes]
         if together.is_alarm:
             alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
-            yield _with_osts(alarm, osts)
+            found = [_with_osts(alarm, osts)]
         else:
-            yield from _of_osts(name, own, osts)
+            found = [*_of_osts(name, own, osts)]
+        yield from found
+        told = {row.case for alarm in found for row in osts if row in alarm.rows}
+        yield from _osts(name, [row for row in own if row.case.check.needs_stripes], told)
 
 
 def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
@@ -259,11 +265,131 @@ def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) ->
 
 def _slow_osts(row: CaseNight) -> str:
     said = []
-    for operation, ratio in OST_RATIO.items():
-        reference = row.references.get(ratio)
-        slow = slow_osts(row.metrics, operation, (reference and reference.lower) or 0.0)
+    for operation in OST_RATIO:
+        slow = slow_osts(row.metrics, operation, _bound(row, operation))
         said += [f"slow to {operation}: {slow}"] if slow else []
     return "; ".join(said) or row.said
+
+
+def _bound(row: CaseNight, operation: str) -> float:
+    """Below which part of its peers' rate an OST is slow, whatever its past."""
+    reference = row.references.get(OST_RATIO[operation])
+    return (reference and reference.lower) or 0.0
+
+
+# An OST
+
+
+@dataclass(frozen=True)
+class _SlowOst:
+    """What the nights say of one OST, by one operation of one case."""
+
+    row: CaseNight
+    operation: str
+    name: str
+    usual: float  # its rate over the median of its peers, as blessed
+    tonight: float  # the same of its best run
+    verdict: Verdict
+
+    @property
+    def said(self) -> str:
+        verdict, slow = self.verdict, f"slow to {self.operation}"
+        if verdict.kind is Kind.TRANSIENT:
+            return f"{slow}: {verdict.sentence}"
+        now = f"tonight {self.tonight:.2f} of its peers' median, usually {self.usual:.2f}"
+        if verdict.kind is Kind.REGRESSION:
+            lost = f"{verdict.drop:.0%} slower beside its peers than usual"
+            return f"{slow}: {lost}{_since(verdict.since)}; {now}"
+        return f"{slow}: {now}" + (
+            f", in all {verdict.runs} runs" if verdict.kind is Kind.SEVERE else ""
+        )
+
+    @property
+    def due(self) -> datetime | None:
+        """When its case is to be run again: a run that it had no part in tells nothing of it."""
+        measured = sum(run.is_measured for run in self.row.runs)
+        is_told = measured > self.verdict.runs or self.row.invalid_runs > MAX_INVALID
+        return None if is_told else self.verdict.rerun_at
+
+
+def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Iterator[Alarm]:
+    """Each OST of a filesystem that is not as it was beside its peers; `told`: the cases whose OSTs
+    below the absolute bound another alarm names."""
+    found: dict[str, list[_SlowOst]] = {}
+    for row in rows:
+        named = {ost for op in OST_RATIO for ost in _below(row, op)} if row.case in told else ()
+        for ost in _judged_osts(row):
+            if ost.name not in named:
+                found.setdefault(ost.name, []).append(ost)
+    red = {ost for ost, every in found.items() if any(one.verdict.is_red for one in every)}
+    for number, every in sorted(found.items(), key=lambda item: int(item[0])):
+        kind = min((one.verdict.kind for one in every), key=lambda kind: kind.rank)
+        own = {one.row.case: one.row for one in every}
+        due = {one.row.case: one.due for one in every if one.due}
+        again = "; it is measured again to tell whether it lasts" if due else ""
+        merged = frozenset(
+            case for case, row in own.items()
+            if number in red and row.is_red and _own(row).kind not in EXCUSABLE
+            and {slow for op in OST_RATIO for slow in _below(row, op)} <= red
+        )  # fmt: skip
+        said = "; ".join(one.said for one in every) + again
+        yield Alarm(f"OST {number} of {name}", kind, said, [*own.values()], merged, due=due)
+
+
+def _below(row: CaseNight, operation: str) -> list[str]:
+    return [ost.name for ost in osts_below(row.metrics, operation, _bound(row, operation))]
+
+
+def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
+    """Those of which there is something to say."""
+    entry = row.blessed
+    if entry is None:
+        return
+    blessed = [runs for night, runs in row.earlier.items() if entry.covers(night)]
+    later = [runs for night, runs in row.earlier.items() if entry.is_before(night)]
+    # An OST that has come or gone changes its peers' median, and none of them: the peers are
+    # those that were blessed and are there tonight, in every night.
+    known = _measured_osts(blessed)
+    names = {
+        (operation, ost)
+        for operation, ost in _measured_osts([row.runs])
+        if known[operation, ost] >= NORMAL.min_nights
+    }
+
+    def parts(runs: Sequence[Run]) -> Runs:
+        found: dict[str, list[Sample]] = {}
+        for run in runs:
+            if not run.is_measured:
+                continue
+            for operation in OST_RATIO:
+                peers = [ost for of, ost in names if of == operation]
+                for ost in osts_of(run.metrics, operation, peers):
+                    sample = Sample(run.time, ost.to_peers)
+                    found.setdefault(f"{operation} {ost.name}", []).append(sample)
+        return found
+
+    tonight = parts(row.runs)
+    judged = each([parts(runs) for runs in blessed], [parts(runs) for runs in later], tonight)
+    for name, (baseline, verdict) in judged.items():
+        if verdict.kind in _SAYS:
+            operation, ost = name.split()
+            best = max(sample.best for sample in tonight[name])
+            yield _SlowOst(row, operation, ost, math.exp(baseline.m), best, verdict)
+
+
+def _measured_osts(nights: Iterable[Sequence[Run]]) -> Counter[tuple[str, str]]:
+    """On how many nights each OST was measured, by operation and number."""
+    return Counter(
+        found
+        for runs in nights
+        for found in {
+            (operation, ost.name)
+            for run in runs
+            if run.is_measured
+            for operation in OST_RATIO
+            for ost in osts_of(run.metrics, operation)
+        }
+    )
 
 
 def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:

@@ -303,9 +303,13 @@ def _reruns(night: Night, now: datetime, again: str) -> Iterator[str]:
         first = min(due.values())
         when = "now" if first <= now else f"from {first:%Y-%m-%d %H:%M} UTC"
         own = len(suspects & {*due})
-        more = len(due) - own
-        also = f", and {more} more tell of what they share" if more else ""
-        yield f"{counted(own, 'case', 'are')} suspect{also}, and re-runs are due {when}: {again}"
+        said = [f"{counted(own, 'case', 'are')} suspect"] if own else []
+        if more := len(due) - own:  # the case of a slow OST, those that tell of a filesystem
+            said.append(
+                f"{counted(more, 'other case' if own else 'case')} can tell whether a "
+                "suspicion lasts"
+            )
+        yield f"{', '.join(said)}, and re-runs are due {when}: {again}"
     waiting = {case for alarm in night.alarms if alarm.due for case in alarm.held}
     if rest := len(suspects - {*due} - waiting):
         yield f"{counted(rest, 'case', 'are')} suspect, and will not run again tonight"
