@@ -11,6 +11,8 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
+from iowatch.files import counted
+
 from . import past
 from .not_now import NotMeasured, ask, field, scontrol
 
@@ -58,7 +60,7 @@ def require_time(filesystem, seconds):
     if state == "RUNNING" and _seconds(left) < seconds:
         raise NotMeasured(
             f"the allocation of its filesystem, job {job}, had {left} left at its turn, and it may "
-            f"take {ceil(seconds / 60)} minutes"
+            f"take {counted(ceil(seconds / 60), 'minute')}"
         )
 
 

@@ -522,7 +522,8 @@ class BenchioCheck(BenchioJob):
             return
         if self.is_of_contract:
             verdict = by_contract(self.case, self.measured.metrics, self.filesystem.peak)
-            self.end(verdict, PerformanceError)
+            said = "; ".join([verdict.sentence, *self.measured.notes])
+            self.end(Verdict(verdict.kind, said), PerformanceError)
             return
         try:
             self.case_past = self.case_past or self.look_back()

@@ -21,6 +21,7 @@ from iowatch.site import Setting, cases, is_ours, read_filesystem, require_no_mi
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
+UNKNOWN = "generic"  # what ReFrame takes a host for that no system names
 
 
 def _filesystems():
@@ -28,6 +29,8 @@ def _filesystems():
     error would be a traceback; one of ReFrame's own would only skip the checks, and exit with 0."""
     try:
         ours = [part for part in SYSTEM.partitions if is_ours(part.extras)]
+        if not ours and SYSTEM.name == UNKNOWN:  # by itself ReFrame runs nothing, and ends with 0
+            raise UserError("no system that is configured has this host: name one with --system")
         for environ in (environ for part in ours for environ in part.environs):
             require_no_misspelt(SYSTEM.name, environ.name, environ.extras, CONFIG.sources)
         return {

@@ -21,7 +21,7 @@ from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
-from iowatch.night.gate import Known, Night, by_hand, faults, on_record
+from iowatch.night.gate import COLOURS, Known, Night, by_hand, faults, on_record
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
 from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
@@ -272,7 +272,7 @@ class Square:
     @property
     def sign(self) -> str:
         """The letter by which it is known without its colour."""
-        return "-" if self.night is None else "R" if self.night.is_red else "G"
+        return "-" if self.night is None else self.night.colour[0].upper()
 
     @property
     def text(self) -> str:
@@ -289,8 +289,13 @@ class Watched:
     silent: bool  # no night has come for long
 
     @property
+    def colour(self) -> str:
+        return "red" if self.silent else self.last.colour
+
+    @property
     def is_well(self) -> bool:
-        return not (self.last.is_red or self.silent)
+        """Is it known that nothing is wrong?"""
+        return self.colour == "green"
 
     @property
     def page(self) -> str:
@@ -324,7 +329,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         squares += [Square(day) for day in every if day not in days]
         shown = sorted(squares, key=lambda square: (square.day, square.page))[-SITE_DAYS:]
         rows.append(Watched(system, last, shown, now - last.runs[-1].time > SILENT))
-    rows.sort(key=lambda row: (row.is_well, not row.last.is_red, row.name))
+    rows.sort(key=lambda row: (-COLOURS.index(row.colour), not row.last.is_red, row.name))
     template = _environment(autoescape=True).get_template("index.html.j2")
     write(index, template.render(systems=rows, now=now, mark=SITE_MARK))
     return index

@@ -154,8 +154,15 @@ def as_text(night: Night) -> str:
 def as_message(night: Night) -> str:
     """What is not as it should be, a line each, for a chat; and where the page is."""
     lines = [f"Problem: {problem}" for problem in night.problems]
+    lines += [f"{alarm.label}: {alarm.sentence}" for alarm in night.alarms]
     rows = [row for row in night.worst_first if not row.is_quiet and row.case not in night.merged]
-    lines += [f"{row.label}: {row.sentence}" for row in rows]
+    lines += [f"{row.label}: {row.sentence}" for row in rows if not row.is_amber]
+    reasons: dict[str, list[CaseNight]] = {}  # a maintenance is that of many cases
+    for row in night.amber:
+        reasons.setdefault(row.said, []).append(row)
+    for said, its in reasons.items():
+        which = its[0].name if len(its) == 1 else counted(len(its), "case")
+        lines.append(f"{its[0].label}: {which}: {said}")
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))

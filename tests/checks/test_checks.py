@@ -56,7 +56,7 @@ def test_acceptance_of_local_runs_what_the_gate_expects(site):
 def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     done = site._run("reframe", "-c", ROOT / "reframe_checks", "-r")
     assert done.returncode == 1, done.stdout
-    said = "error: generic:default: the partition's extras have no 'filesystem'"
+    said = "error: no system that is configured has this host: name one with --system"
     assert said in done.stdout, "an unknown host is not taken for local"
 
     site.environs["real"] = {"extras": {"spck": "benchio@0.1.0"}}
@@ -365,7 +365,7 @@ UNUSABLE = [
     (REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[0.9]"), "write [value, lower threshold"),
     (
         REGRESSION_ONLY.replace("[0.9, -0.5, null]", "[$xfail, a bug, [0.9, -0.5, null, '1']]"),
-        "a failure that is expected stands in expected_failures/",
+        "a failure that is expected belongs in expected_failures/",
     ),
     (REGRESSION_ONLY.replace("-0.5", "null"), "ratio: it has no bound"),
     (REGRESSION_ONLY.replace("ratio", "rato"), "rato: local:tmpfs/gnu/SharedFileWrite/"),

@@ -121,7 +121,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert f"--fs-type {','.join(filesystem.types)} " in command(script), case
         assert "--settle" not in script, "no site asks for it"
         assert f'PLACE="{filesystem.path}"\n' in script, case
-        minutes = 20 if system == "archer2" else 30
+        minutes = 20 if system in ("archer2", "cosma5") else 30
         assert f" --phase-limit {6 * minutes}" in command(script), "a tenth of the job's own"
         words = command(script).split()
         told = {name: words[words.index(name) + 1] for name in LAYOUT if name in words}

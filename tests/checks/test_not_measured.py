@@ -108,7 +108,7 @@ def test_maintenance_that_cannot_be_read_is_one_line(quick):
             "entry 1: from is '20.*': write a time with its zone, such as 2027-01-12 08",
         ),
         ("[memory]", "memory", "entry 1: filesystems is 'memory': list their names"),
-        ("until", "to", "entry 1: needs from, until, filesystems and why, and nothing else"),
+        ("until", "to", "entry 1: an entry has from, until, filesystems and why, and nothing else"),
     ):
         text = file.read_text()
         file.write_text(text.replace(old, new))

@@ -181,7 +181,10 @@ class Ceph:
                 and [rank["status"] for rank in state["fsmap"]["by_rank"]] == ["up:active"]
             )
 
-        wait_until(is_well, "a CephFS that is well", 60)
+        try:
+            wait_until(is_well, "a CephFS that is well", 60)
+        except TimeoutError as err:
+            raise AssertionError(f"{err}:\n{self.ceph('status')}") from None
 
     @property
     def conf(self) -> Path:

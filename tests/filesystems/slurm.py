@@ -136,7 +136,8 @@ class Slurm:
                 "sacct", "-nXP", f"--name={name}", f"--starttime={since:%Y-%m-%dT%H:%M:%S}",
                 "--format=jobid,start,end",
             )  # fmt: skip
-            return [line.split("|") for line in out.splitlines()]
+            found = [line.split("|") for line in out.splitlines()]
+            return [row for row in found if "None" not in row]  # it was cancelled before its turn
 
         def has_all() -> bool:
             found = rows()

@@ -8,7 +8,20 @@ from pathlib import Path
 
 import pytest
 from cases import case, changed
-from nights import BLESSED, HDF5, MPIIO, at, invalid, night_id, ran, recorded, red, tonight, well
+from nights import (
+    BLESSED,
+    HDF5,
+    MPIIO,
+    at,
+    invalid,
+    night_id,
+    ran,
+    recorded,
+    red,
+    tonight,
+    unmeasured,
+    well,
+)
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as textfile
 from reported import reported, session, store
@@ -18,6 +31,7 @@ from iowatch import export, run
 from iowatch.checks import METRICS
 from iowatch.cli import app
 from iowatch.export import document, httpjson, prometheus
+from iowatch.night.gate import COLOURS
 from iowatch.run import Promise
 from iowatch.verdict import Kind
 
@@ -48,7 +62,9 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights():
         blessed={HDF5: BLESSED, MPIIO: BLESSED, FS2: BLESSED}, problems=["a problem"],
     )  # fmt: skip
     other = recorded(ran(changed(HDF5, place="cirrus:lustre/gnu")), system="cirrus")
-    text = prometheus([night, other])
+    there = changed(HDF5, place="lumi:flash/gnu")
+    amber = recorded(unmeasured(there), ran(changed(there, backend="mpiio")), system="lumi")
+    text = prometheus([night, other, amber])
     read = families(text)
     assert set(families(text, textfile)) == set(read)
     for name, family in families(text, textfile).items():
@@ -68,6 +84,15 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights():
     assert samples(text, "iowatch_night_colour", **of, colour="red") == [1]
     assert samples(text, "iowatch_night_colour", **of, colour="green") == [0]
     assert samples(text, "iowatch_night_colour", system="cirrus", colour="green") == [1]
+    for colour in COLOURS:
+        of_lumi = samples(text, "iowatch_night_colour", system="lumi", colour=colour)
+        assert of_lumi == [colour == "amber"]
+    assert samples(text, "iowatch_night_cases", system="lumi") == [1], "one was not measured"
+    not_there = {"case": str(there)}
+    assert samples(text, "iowatch_case_verdict", **not_there, verdict="not_measured") == [1]
+    assert samples(text, "iowatch_case_red", **not_there) == [0]
+    assert samples(text, "iowatch_case_rate_bytes_per_second", **not_there) == []
+    assert samples(text, "iowatch_metric_bytes_per_second", **not_there) == []
     assert samples(text, "iowatch_night_problems", **of) == [1]
     assert samples(text, "iowatch_night_cases", **of) == [4]
     assert samples(text, "iowatch_night_promised_cases") == [5], "none is on record of the other"

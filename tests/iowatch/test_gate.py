@@ -329,6 +329,16 @@ def test_filesystem_that_is_slow_tonight_is_one_suspicion_and_a_few_cases_tell()
     assert word.said.startswith("every one of its 8 cases is below 50% of its baseline tonight;")
 
 
+def test_what_is_not_measured_is_no_member_of_an_alarm():
+    away = [unmeasured(one, rate=0.6 * USUAL) for one in PAIRS[:2]]
+    night = together(dict.fromkeys(PAIRS, (0.6, 0.6)), more=away)
+    (alarm,) = night.alarms
+    assert alarm.said.startswith("6 of 6 cases are slow tonight; together they are 40% below ")
+    assert {row.case for row in alarm.rows} == {*PAIRS[2:]}
+    assert not {*PAIRS[:2]} & {*night.reruns, *alarm.held}
+    assert night.brief == "Amber: fs3 is slow tonight, 8 cases, 2 not measured"
+
+
 def test_filesystem_that_stays_slow_is_one_red_alarm():
     night = together(dict.fromkeys(PAIRS, (0.7, 0.7)), 4, 4, spread=0.2)
     (alarm,) = night.alarms

@@ -34,7 +34,7 @@ from iowatch.night.progress import Progress, watch
 from iowatch.night.session import Interrupted, Session, ignore_signals, interruptible
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import SWEEPS, Filesystem, Site
-from iowatch.tables import as_text, in_brief, show_night
+from iowatch.tables import as_message, as_text, in_brief, show_night
 from iowatch.verdict import Kind
 
 HERE = Path(__file__).parent
@@ -713,6 +713,23 @@ def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch)
                 assert (done.exit_code, done.stderr) == (code, f"iowatch: error: {said}")
                 assert f"{counted(len(night.cases), 'case')} measured" in done.stdout
                 assert "secret" not in done.output
+
+
+def test_message_has_a_line_for_each_alarm_and_each_reason_why_cases_were_not_measured():
+    away = {"verdict": "not_measured", "result": "skip"}
+    others = [changed(HDF5, writers=writers) for writers in (2, 3, 5)]
+    *gone, queued = (reported(of, sentence=f"{of}: away", **away) for of in others)
+    queued["sentence"] = f"{others[-1]}: still queued"
+    night = judged(reported(HDF5), *gone)
+    assert as_message(night) == "not_measured: 2 cases: away"
+    night = judged(reported(HDF5), *gone, queued)
+    (name,) = (row.name for row in night.cases if row.case == others[-1])
+    assert sorted(as_message(night).splitlines()) == [
+        "not_measured: 2 cases: away", f"not_measured: {name}: still queued",
+    ]  # fmt: skip
+    night = red_night()
+    alarm = Alarm("tmpfs", Kind.REGRESSION, "slow", night.red, frozenset(r.case for r in night.red))
+    assert as_message(replace(night, alarms=[alarm])) == "regression: tmpfs: slow"
 
 
 def test_mail_and_webhook_are_sent_both_even_if_one_fails(ends, mails, monkeypatch):

@@ -350,7 +350,11 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path):
         (f"{MINE}\nraise SystemExit('error: not so')".format(""), "not so"),
         ("x = 1", "FILE' is not a valid Python configuration file: see FILE"),
         (MINE.format('"nodes": 2'), "--system mine: could not validate configuration file"),
-        (MINE.format(""), "mine:p: the partition's extras have no 'filesystem': add it in FILE"),
+        (MINE.format(""), "--system mine: none of its partitions has the extras of iowatch: "),
+        (
+            ours := MINE.format('"extras": {"osts": None}'),
+            "mine:p: the partition's extras have no 'filesystem': add it in FILE",
+        ),
     ):
         assert sentence in said(text), text
     assert said(MINE.format(""), "min") == (
@@ -358,7 +362,7 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path):
     )
     for key, meant in (("benchoi", "benchio"), ("spck", "spack"), ("Darshan", "darshan")):
         extras = f'"gnu", "extras": {{"{key}": "x", "scheduler": "y"}}'
-        assert said(MINE.format("").replace('"gnu"}', f"{extras}}}"), "mine") == (
+        assert said(ours.replace('"gnu"}', f"{extras}}}"), "mine") == (
             f"mine: the extras of environment 'gnu' have '{key}': if '{meant}' is meant, mend it "
             "in FILE, else give it a name that is less like it"
         )

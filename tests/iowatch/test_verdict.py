@@ -51,12 +51,12 @@ def verdict(references=REFERENCES, **changes):
 
 def test_kinds_are_words_worst_first():
     assert [str(kind) for kind in Kind] == [
-        "invalid", "too_fast", "severe", "defect", "regression", "no_baseline", "suspect",
-        "transient", "improvement", "noisy", "ok", "imported",
+        "invalid", "too_fast", "severe", "defect", "regression", "no_baseline", "not_measured",
+        "suspect", "transient", "improvement", "noisy", "ok", "imported",
     ]  # fmt: skip
     assert [kind.rank for kind in Kind] == list(range(len(Kind)))
     assert {kind for kind in Kind if kind.is_red} == RED
-    assert RED > EXCUSABLE | WORTHLESS
+    assert {Kind.NOT_MEASURED, *RED} > EXCUSABLE | WORTHLESS
     assert not EXCUSABLE & WORTHLESS, "nobody excuses what was not verified"
     assert not GOOD & (RED - {Kind.NO_BASELINE})
 

@@ -18,6 +18,7 @@ from iowatch.run import night_id
 
 NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
+LUMI = changed(HDF5, place="lumi:flash/gnu")
 KEPT = "reframe was killed by SIGKILL"
 NOW = datetime.now(UTC)
 
@@ -26,8 +27,13 @@ def night(ago, *tests, hours=0):
     """A session of a night so many days ago."""
     midnight = datetime.combine(NOW - timedelta(days=ago), time(), UTC)
     began = midnight + timedelta(hours=1 + hours)
-    return session(*tests, uuid=f"{ago} {hours} {tests[0]['case_id']}", began=began,
-                   night=night_id(began))  # fmt: skip
+    return session(
+        *tests,
+        uuid=f"{ago} {hours} {tests[0]['case_id']}",
+        began=began,
+        night=night_id(began),
+        num_skipped=sum(t["result"] == "skip" for t in tests),
+    )
 
 
 def low(of):
@@ -36,9 +42,9 @@ def low(of):
 
 @pytest.fixture(scope="module")
 def databases(tmp_path_factory):
-    """Of three systems: `local`, green but for what was wrong with its last night but one as a
-    whole, with a day of two nights and one of none; `cirrus`, red since yesterday evening; and
-    `silent`, of which no night has come since."""
+    """Of four systems: `local`, green but for what was wrong with its last night but one as a
+    whole, with a day of two nights and one of none; `cirrus`, red since yesterday evening;
+    `lumi`, amber since then; and `silent`, of which no night has come since."""
     folder = tmp_path_factory.mktemp("record")
     kept = folder / "runs" / "night" / "case"
     kept.mkdir(parents=True)
@@ -50,6 +56,8 @@ def databases(tmp_path_factory):
     store(folder / "local.db", *nights)
     store(folder / "cirrus.db", night(2, reported(CIRRUS)), night(1, low(CIRRUS), hours=21))
     store(folder / "cirrus.db", night(3, reported(changed(HDF5, place="silent:disk/gnu"))))
+    away = reported(LUMI, result="skip", verdict="not_measured", sentence=f"{LUMI}: away")
+    store(folder / "cirrus.db", night(2, reported(LUMI)), night(1, away, hours=21))
     return folder / "local.db", folder / "cirrus.db"
 
 
@@ -70,14 +78,14 @@ def test_index_fits_and_says_first_what_is_red(index, open_page):
     for width in (1280, 400):
         for scheme in ("light", "dark"):
             with open_page(index, width, color_scheme=scheme) as page:
-                assert page.title() == "Not green: cirrus, silent · iowatch"
-                assert page.locator("h1").inner_text() == "Not green: cirrus, silent"
-                assert page.locator("h2").all_inner_texts() == ["cirrus", "silent", "local"]
+                assert page.title() == "Not green: cirrus, silent, lumi · iowatch"
+                assert page.locator("h1").inner_text() == "Not green: cirrus, silent, lumi"
+                assert page.locator("h2").all_inner_texts() == ["cirrus", "silent", "lumi", "local"]
                 no_night = f"No night since {NOW - timedelta(days=3):%Y-%m-%d}: find out why none"
                 assert page.get_by_text(re.compile(f"^{no_night}")).count() == 1
                 assert page.evaluate(NO_SCROLL), (width, scheme)
                 assert page.get_by_text("<b>slow</b>").is_visible()
-                for sign in "GR":
+                for sign in "GAR":
                     square = f".nights .{sign}"
                     text = luminance_of(page, square, "color")
                     ground = luminance_of(page, square, "backgroundColor")
@@ -93,10 +101,10 @@ def test_each_square_says_its_night_without_its_colour(index, open_page):
         texts = [square.locator("*").get_attribute("title") for square in squares.all()]
         days = [f"{NOW - timedelta(days=ago):%Y-%m-%d}" for ago in range(7)]
         assert texts[-5:] == [
-            f"{days[3]}: Nothing red on record: 2 cases",
-            f"{days[3]}: Nothing red on record: 2 cases",
-            f"{days[2]}: Red: 2 cases, 1 problem(s) with the night",
-            f"{days[1]}: Nothing red on record: 2 cases",
+            f"{days[3]}: Green, as far as it is on record: 2 cases",
+            f"{days[3]}: Green, as far as it is on record: 2 cases",
+            f"{days[2]}: Red: 2 cases, 1 problem with the night",
+            f"{days[1]}: Green, as far as it is on record: 2 cases",
             f"{days[0]}: no night is on record",
         ]
         assert squares.nth(-6).inner_text() == "-", "a day without a night"

@@ -33,7 +33,7 @@ from iowatch.metrics import (
 from iowatch.night.gate import faults
 from iowatch.raw_results import COMPRESSED, FOLDER
 from iowatch.result import InvalidResult, Job, Result, conditions, require_end, verified
-from iowatch.run import day_of
+from iowatch.run import NOTE, day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 from iowatch.verdict import Kind
 
@@ -46,6 +46,8 @@ SKEW_S = 300.0  # between the clocks of login and compute nodes
 
 #: Of a filesystem that the evidence needs: all that ReFrame's configuration says, but for these.
 _NOT_EVIDENCE = ("sweeps", "archived")
+#: Of the conditions on record, those that no result file has.
+_RECORDED = ("modules", "spack", "program", NOTE)
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 
 
@@ -453,7 +455,7 @@ def _exhibit(
         osts=osts,
         ior=rates,
         conditions=conditions(results[-1])
-        | {key: recorded[key] for key in ("modules", "spack", "program") if key in recorded},
+        | {key: recorded[key] for key in _RECORDED if key in recorded},
         folder=name,
     )
 
