@@ -9,8 +9,8 @@ from checks.conftest import new_site
 from iowatch import history
 from iowatch.references import Reference
 
-CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
-HDF5 = CASE.format("real", "hdf5")
+CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size={}/writers=2"
+HDF5 = CASE.format("real", "hdf5", "64x64x64")
 REFERENCES = f"""
 SharedFileWrite:
   {HDF5}:
@@ -25,7 +25,8 @@ SharedFileWrite:
 def green(tmp_path_factory, benchio):
     """A site after a green night, and what was said of it."""
     with new_site(tmp_path_factory.mktemp("green"), benchio) as site:
-        site.write["backend"] = ["mpiio", "hdf5", "netcdf"]
+        # Of smaller files a library may write more headers than data.
+        site.write |= {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [64]}
         site.references = REFERENCES
         temporary = site.folder / "tmp"
         temporary.mkdir()
@@ -115,7 +116,7 @@ def test_what_did_not_run_is_red(quick):
     assert "3 of 3 cases were not run: small:memory/gnu/LibraryVersions, " in done.stdout
     done = quick.iowatch("-n", "SharedFileWrite.*hdf5", "-n", "LibraryVersions")
     assert done.returncode == 1
-    assert f"1 of 3 cases was not run: {CASE.format('gnu', 'mpiio')}\n" in done.stdout
+    assert f"1 of 3 cases was not run: {CASE.format('gnu', 'mpiio', '8x8x8')}\n" in done.stdout
     assert " of small: those of 3 cases (3 on memory) that --name matches.\n" in done.stdout
     assert "red: 2 cases measured, 0 with a red verdict" in done.stdout
 
@@ -124,7 +125,7 @@ def test_case_without_reference_is_red_unless_recording(quick):
     quick.references = "SharedFileWrite: {}"
     done = quick.iowatch()
     assert done.returncode == 1
-    case = CASE.format("gnu", "mpiio")
+    case = CASE.format("gnu", "mpiio", "8x8x8")
     sentence = f"{case}: there is no reference value for it in {quick.folder.name}/small.yaml"
     assert sentence in map(str.strip, done.stdout.splitlines())
     (test,) = quick.report()
