@@ -69,6 +69,11 @@ def test_complete_night_has_no_problem():
     waited = {"result": "abort", "verdict": "", "perfvalues": {}, "queued": "job 7 had no nodes"}
     complete = session(reported(HDF5), reported(OTHER, **waited), num_aborted=1)
     assert problems(BOTH, complete) == faults(complete) == []
+    # What ReFrame has not counted as skipped explains nothing that it has.
+    uncounted = {**waited, "result": "<unknown>"}
+    for count, said in ((0, []), (1, ["1 check was skipped or aborted"])):
+        incomplete = session(reported(HDF5), reported(OTHER, **uncounted), num_skipped=count)
+        assert faults(incomplete) == said
 
 
 def test_incomplete_night_says_what_is_missing():
