@@ -371,7 +371,7 @@ def command(monkeypatch, folder):
         return done.exit_code, done.output
 
     run.runs = runs_of(HDF5)
-    monkeypatch.setattr(cli, "selected", lambda db, case, since: run.runs)
+    monkeypatch.setattr(cli.earlier, "selected", lambda db, case, since: run.runs)
     return run
 
 

@@ -306,7 +306,7 @@ def test_hand_run_is_on_record_and_no_part_of_a_night(tmp_path, monkeypatch):
     assert hours_of(runs) == {night: [24 * n + 1] for n, night in enumerate(ids(0, 24))}
     found = on_record("local", "", runs, Known(), NOW)
     assert ([row.case for row in found.cases], found.id) == ([HDF5], ids(24)[0])
-    monkeypatch.setattr(cli, "selected", lambda db, pattern: runs)
+    monkeypatch.setattr(cli.earlier, "selected", lambda db, pattern: runs)
     lines = CliRunner().invoke(cli.app, ["history"]).stdout.splitlines()
     assert [line.split()[:5] for line in lines[1:3]] == [
         ["2", "2026-03-02", "2026-03-03", "3", "1"],
@@ -331,7 +331,7 @@ def test_databases_are_read_and_one_session_in_two_of_them_counts_once(tmp_path)
 
 
 def test_table_without_a_match_prints_nothing_but_the_error(monkeypatch):
-    monkeypatch.setattr(cli, "selected", lambda db, pattern: [])
+    monkeypatch.setattr(cli.earlier, "selected", lambda db, pattern: [])
     done = CliRunner().invoke(cli.app, ["history", "--csv"])
     error = "iowatch: error: no valid run in the results database matches\n"
     assert (done.exit_code, done.output) == (2, error)

@@ -13,7 +13,7 @@ from refusals import assert_refused
 from rich.console import Console
 from typer.testing import CliRunner
 
-from iowatch.cli import app
+from iowatch.cli import app, tests_and_paper
 from iowatch.files import UserError
 from iowatch.importers import database as old_data
 from iowatch.importers import runs as old_runs
@@ -333,7 +333,7 @@ def test_it_says_which_figures_have_own_results(monkeypatch, tmp_path):
         ("pnetcdf", "on no figure: they show no such cases"),
     ):
         runs = [run(backend=backend), run(place="other:fs3/gnu", backend="netcdf")]
-        monkeypatch.setattr("iowatch.cli.selected", lambda db, case, runs=runs: runs)
+        monkeypatch.setattr(tests_and_paper, "selected", lambda db, case, runs=runs: runs)
         done = figures("--system", "archer", "--output", tmp_path)
         assert (done.exit_code, done.stdout) == (0, f"{tmp_path}\n")
         assert done.stderr == f"results of archer are {where}\n"

@@ -51,7 +51,7 @@ class Iowatch(Package):
     conflicts("^py-typer@:0.12.3", msg="py-typer is too old: name 0.12.4 or newer as an external")
     conflicts("^py-typer@:0.15 ^py-click@8.2:", msg="py-typer before 0.16 needs py-click@:8.1")
 
-    sanity_check_is_file = ["bin/iowatch", "src/iowatch/cli.py"]
+    sanity_check_is_file = ["bin/iowatch", "src/iowatch/cli/command.py"]
     sanity_check_is_dir = ["reframe_checks", "reference_values", "site_configs", "spack-repo"]
 
     def install(self, spec, prefix):

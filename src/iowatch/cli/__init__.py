@@ -1,0 +1,7 @@
+"""The command line: `iowatch nightly --system local`."""
+
+# In the order in which the help lists them.
+from iowatch.cli import every_night, earlier, tests_and_paper, adopting  # isort: skip
+from iowatch.cli.command import app
+
+__all__ = ["adopting", "app", "earlier", "every_night", "tests_and_paper"]

@@ -1,0 +1,84 @@
+"""The commands that adopt a site: site new, site environs and env."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iowatch.adopt import site_new, spack
+from iowatch.cli.command import app, one_line_errors
+from iowatch.places import shell_lines
+
+SITES = "Sites"
+
+site_app = typer.Typer(no_args_is_help=True)
+
+
+@site_app.callback()
+def site_commands() -> None:
+    """Adopt a site: make a configuration for it."""
+
+
+@site_app.command("new")
+def site_new_command(
+    name: Annotated[str, typer.Argument(help="Name of the new system, such as archer.")],
+    path: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Directory to measure in. May be repeated.", show_default="what is found"
+        ),
+    ] = None,
+    link: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GBIT/S",
+            help="What the links of a compute node carry together, in Gbit/s. A result above it "
+            "came from a cache.",
+            show_default="what this machine's carry",
+        ),
+    ] = None,
+) -> None:
+    """Look around on this machine, a centre's login node, and write a configuration for the site.
+
+    It is site_configs/NAME.py in the site's own folder, which IOWATCH_SITE_DIR names: a draft that
+    says, for each partition and filesystem that was found, what is to be measured. Read it through
+    before the first night.
+    """
+    with one_line_errors():
+        adopted = site_new.new_site(name, path or [], link)
+    site_new.show(adopted, Console(width=100, highlight=False))
+
+
+@site_app.command("environs")
+def site_environs_command(
+    environment: Annotated[
+        str,
+        typer.Option(
+            "--from-spack", metavar="ENV", help="Name or folder of the Spack environment."
+        ),
+    ],
+    system: Annotated[str, typer.Option(help="System of site_configs/ that is to run it.")],
+) -> None:
+    """Print an environment for ReFrame for each benchio that Spack has installed in ENV.
+
+    Paste what is printed into `environments` of site_configs/SYSTEM.py, and the names into
+    `environs` of each partition that is to compare them. Running them needs no Spack.
+    """
+    with one_line_errors():
+        print(spack.environs(environment, system))
+
+
+app.add_typer(site_app, name="site", rich_help_panel=SITES)
+
+
+@app.command("env", rich_help_panel=SITES)
+def env_command() -> None:
+    """Print what a shell needs to use ReFrame itself: eval "$(iowatch env)".
+
+    Then reframe -c "$IOWATCH_CHECKS" -l --system local lists the checks of a system. In a checkout,
+    source env.sh does the same.
+    """
+    print(shell_lines())

@@ -1,0 +1,202 @@
+"""The command itself, and what several of its commands share."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from iowatch import __version__, history
+from iowatch.files import UserError
+from iowatch.places import prepare
+from iowatch.run import Run
+from iowatch.site import results_database
+
+DAY = "%Y-%m-%d"
+
+
+class Output(io.TextIOWrapper):
+    """Standard output, whose errors name it: of any other file Python may say no name either."""
+
+    NAME = "<stdout>"
+
+    @classmethod
+    def of(cls, stream: Any) -> Output:
+        """One that writes where this one does, and as it does."""
+        lines, through = stream.line_buffering, stream.write_through
+        return cls(stream.buffer, stream.encoding, stream.errors, None, lines, through)
+
+    def write(self, text: str, /) -> int:
+        with self._telling():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with self._telling():
+            super().flush()
+
+    @staticmethod
+    @contextmanager
+    def _telling() -> Iterator[None]:
+        try:
+            yield
+        except OSError as err:
+            err.filename = Output.NAME
+            raise
+
+
+class App(typer.Typer):
+    """The command: if it cannot print, as on a full disk, that is an error of one line too."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if sys.stdout:  # not closed
+            sys.stdout = Output.of(sys.stdout)
+        try:
+            try:
+                return super().__call__(*args, **kwargs)
+            finally:
+                if sys.stdout:
+                    sys.stdout.flush()
+        except OSError as err:
+            if err.filename != Output.NAME:
+                raise
+            say_not_printed("what there is to say", err.strerror)
+            ended = err.__context__
+            raise SystemExit(ended.code or 3 if isinstance(ended, SystemExit) else 3) from None
+
+
+def say_not_printed(what: str, why: str | None) -> None:
+    """A line, and nothing more is tried, or Python would at its end."""
+    with suppress(OSError):
+        typer.echo(f"iowatch: error: {what} cannot be printed: {why}", err=True)
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+app = App(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of every command
+    rich_markup_mode="markdown",  # which fills paragraphs
+)
+
+Databases = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--db",
+        help="Results database of ReFrame to read. May be repeated.",
+        show_default="the one in RFM_PREFIX",
+    ),
+]
+ReferenceValues = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        help="Folder that holds the reference values of each system, SYSTEM.yaml.",
+        show_default="the site's own",
+    ),
+]
+Matching = Annotated[
+    str, typer.Option("--case", help="Take only the cases that match this regular expression.")
+]
+
+
+def say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"iowatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def iowatch(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=say_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Guard the parallel I/O of an HPC centre: measure it, verify it, judge it and report on it.
+
+    A case is one check with its parameters, such as writing a shared file through HDF5, on one
+    filesystem. A sweep is the list of cases that a site measures: one for every night, one for an
+    acceptance test. A baseline is what good nights say of a case; to bless nights is to declare
+    that they are good.
+
+    To adopt a new site, run iowatch site new, and then iowatch nightly --record for the first
+    nights. Once a case has 20 good nights, iowatch bless makes them its baseline.
+
+    Every night, let cron start iowatch nightly, and iowatch nightly --again some hours later. Each
+    ends by naming a page to look at. To make the page of an earlier night, run iowatch report.
+
+    For a procurement, run iowatch nightly --sweep acceptance, and then iowatch accept.
+
+    Environment variables: IOWATCH_SITE_DIR names the folder of the site's own site_configs,
+    reference_values and results; without it, they are in the checkout, or in the folder iowatch of
+    your home. RFM_PREFIX names another folder for results, RFM_REFERENCE_PREFIX another one of
+    reference values, and RFM_CONFIG_FILES further files of ReFrame's configuration.
+
+    Every command exits with 0 if all is well, with 1 if something is red or refused, with 2 if what
+    it was given is wrong, and with 3 if it cannot print what it has to say. The help of a command
+    lists its other exit codes.
+    """
+    for number in range(3):  # one that is closed would be the next file that is opened
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    with one_line_errors():
+        prepare()
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """A user's mistake is one line and exit code 2."""
+    try:
+        yield
+    except UserError as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        raise typer.Exit(2) from None
+
+
+def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
+    """The history of the cases that match."""
+    try:
+        matches = re.compile(case).search
+    except re.error as err:
+        raise UserError(f"--case {case}: no regular expression: {err}") from None
+    with Console(stderr=True).status("reading the results database"):
+        runs = history.read(db or [results_database()], since)
+    return [run for run in runs if matches(str(run.case))]
+
+
+def is_of(system: str, run: Run) -> bool:
+    """Is a run one of a system, or of one of its partitions (`archer:fs3`)?"""
+    name, _, partition = system.partition(":")
+    return run.case.system == name and partition in ("", run.case.partition)
+
+
+def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
+    """The runs of a system or of one of its partitions.
+
+    UserError if there are none: a name that is misspelt must not look like a system without
+    results.
+    """
+    found = [run for run in runs if is_of(system, run)]
+    if not found:
+        name = system.partition(":")[0]
+        known = [run for run in runs if is_of(name, run)]
+        other = {f"{name}:{run.case.partition}" for run in known}
+        other |= set() if known else {run.case.system for run in runs}
+        only = f", only of {', '.join(sorted(other))}" if other else ""
+        raise UserError(f"--system {system}: nothing is on record of it{only}")
+    return found

@@ -1,0 +1,196 @@
+"""The commands on earlier nights: history, import, bless and backtest."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import socket
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iowatch import bless, history, tables
+from iowatch.cli.command import (
+    DAY,
+    Databases,
+    Matching,
+    ReferenceValues,
+    app,
+    is_of,
+    one_line_errors,
+    selected,
+)
+from iowatch.detector.backtest import backtest
+from iowatch.detector.settings import SETTINGS
+from iowatch.files import UserError
+from iowatch.importers import database as old_data
+from iowatch.places import reference_folder
+from iowatch.run import by_case
+
+PAST = "The past"
+
+
+@app.command("history", rich_help_panel=PAST)
+def history_command(
+    db: Databases = None,
+    case: Matching = "",
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print instead the table that `iowatch backtest` reads.")
+    ] = False,
+) -> None:
+    """List every case that was ever measured, with its nights."""
+    with one_line_errors():
+        runs = selected(db, case)
+        if not csv:
+            tables.show_history(runs, Console(highlight=False))
+            return
+        text = io.StringIO()
+        if not tables.write_table(runs, text):
+            raise UserError("no valid run in the results database matches")
+    print(text.getvalue(), end="")
+
+
+@app.command("import", rich_help_panel=PAST)
+def import_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Performance logs of ReFrame, or outputs of EPCC's benchio."),
+    ],
+    to: Annotated[
+        Path, typer.Option(help="Database to make, which other commands read with --db.")
+    ],
+    case: Annotated[
+        str,
+        typer.Option(
+            help="Of a log whose lines name no case: the case's id, in which {field} stands for "
+            "that field of each line. Of an output of benchio: SYSTEM:PARTITION/ENVIRON."
+        ),
+    ] = "",
+    metric: Annotated[
+        str, typer.Option(help="Name of the metric in the log that is the bandwidth.")
+    ] = "",
+    unit: Annotated[
+        str,
+        typer.Option(help="Unit of that metric, such as GB/s.", show_default="what the log says"),
+    ] = "",
+    stripes: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Stripes of a folder that benchio wrote to, FOLDER=COUNTxMIB, such as "
+            "striped=-1x1, or scratch=none for a filesystem without stripes. May be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Make a results database of a centre's old data.
+
+    Its runs have the verdict `imported`, because nobody verified them. An output of benchio does
+    not say when it was made: the time of the file's last change is taken, which touch -d can set.
+
+    For example: iowatch import 2016/*.out --to old.db --case archer:fs3/cray --stripes
+    unstriped=1x1 --stripes striped=-1x1
+    """
+    with one_line_errors():
+        runs = old_data.read(files, case, metric, unit, stripes or [])
+        old_data.write(runs, to)
+    print(f"{to}: {old_data.summary(runs)}")
+
+
+@app.command("bless", rich_help_panel=PAST)
+def bless_command(
+    system: Annotated[
+        str,
+        typer.Option(
+            help="System whose cases are blessed, or one partition of it, SYSTEM:PARTITION."
+        ),
+    ],
+    why: Annotated[
+        str, typer.Option(help="Why these nights are good, for whoever reviews the baseline.")
+    ],
+    case: Matching = "",
+    count: Annotated[
+        int, typer.Option("--nights", min=1, help="How many of the last nights to take.")
+    ] = 30,
+    first: Annotated[
+        datetime | None,
+        typer.Option("--from", formats=[DAY], help="First day to take nights from."),
+    ] = None,
+    last: Annotated[
+        datetime | None, typer.Option("--to", formats=[DAY], help="Last day to take nights from.")
+    ] = None,
+    who: Annotated[str, typer.Option(help="Who says that they are good.", show_default="you")] = "",
+    db: Databases = None,
+    folder: ReferenceValues = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be blessed, and write nothing.")
+    ] = False,
+) -> None:
+    """Declare that past nights were good: from now on each case is judged by them.
+
+    What they say of a case is its baseline. It is written to baselines/SYSTEM.yaml in the folder of
+    reference values, a change for somebody to review and commit. A case whose nights cannot serve,
+    because they are too few or because its level changes among them, is refused with the reason.
+
+    The exit code is 0 if all cases were blessed, 1 if some were refused, and 2 if nothing could be
+    done.
+    """
+    with one_line_errors():
+        if not why.strip():
+            raise UserError("--why is empty: say why these nights are good")
+        # A night of the future, by a wrong clock, would be the last that is blessed: none to come
+        # would be judged.
+        now = datetime.now(UTC)
+        since = history.year_before((first or last or now).replace(tzinfo=UTC))
+        runs = selected(db, case, since)
+        # Of a check without metrics there is nothing to bless.
+        cases = by_case(
+            run for run in runs if is_of(system, run) and not run.is_after(now) and run.case.metrics
+        )
+        if not cases:
+            raise UserError(
+                f"no case of {system} in the results database matches since {since:{DAY}}: --to "
+                "names older nights"
+            )
+        who = who or f"{getpass.getuser()}@{socket.gethostname()}"
+        days = _day(first), _day(last)
+        name = system.partition(":")[0]
+        folder = folder or reference_folder()
+        blessing = bless.bless(name, folder, cases, count, *days, who, why, dry_run)
+    tables.show_blessing(blessing, Console(highlight=False))
+    raise typer.Exit(1 if blessing.refused else 0)
+
+
+def _day(time: datetime | None) -> date | None:
+    return time.date() if time else None
+
+
+@app.command("backtest", rich_help_panel=PAST)
+def backtest_command(
+    file: Annotated[
+        Path, typer.Argument(help="CSV of runs or nights, as `iowatch history --csv` prints it.")
+    ],
+    bless_nights: Annotated[
+        int, typer.Option("--bless-nights", help="How many nights make a baseline.")
+    ] = 30,
+    rules: Annotated[
+        str, typer.Option(help=f"How readily there is an alarm: {', '.join(SETTINGS)}.")
+    ] = "normal",
+) -> None:
+    """Tell what iowatch would have said of past nights.
+
+    The table is replayed, night by night, through the rules that judge a case by its own past, and
+    a filesystem by that of its cases; docs/detector.md has the rules and the table's columns.
+
+    The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
+    """
+    with one_line_errors():
+        if rules not in SETTINGS:
+            raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
+        results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
+    for result in results:
+        for row in result.rows:
+            print(row.json())
+        typer.echo(result.summary, err=True)
+    raise typer.Exit(1 if any(result.alarms for result in results) else 0)

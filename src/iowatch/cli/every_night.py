@@ -1,0 +1,368 @@
+"""The commands of every night: nightly, blame, report and export."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iowatch import export, report, tables
+from iowatch.cli.command import (
+    DAY,
+    Databases,
+    app,
+    of_system,
+    one_line_errors,
+    say_not_printed,
+    selected,
+)
+from iowatch.files import UserError, counted
+from iowatch.night import blame as culprit
+from iowatch.night import nightly as nights
+from iowatch.night import notices, session
+from iowatch.night.gate import Night
+from iowatch.run import day_of
+from iowatch.site import NIGHTLY, results_database
+
+EVERY_NIGHT = "Every night"
+AMBER = 4  # the exit code of a night of which not all is known
+
+
+@app.command("nightly", rich_help_panel=EVERY_NIGHT)
+def nightly_command(
+    system: Annotated[
+        str,
+        typer.Option(
+            help="System to measure, as in site_configs/, or one partition of it, SYSTEM:PARTITION."
+        ),
+    ],
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-n",
+            "--name",
+            help="Run only the checks that match this, as ReFrame's -n does. May be repeated.",
+        ),
+    ] = None,
+    sweep: Annotated[
+        str, typer.Option(help="List of cases to measure: nightly or acceptance.")
+    ] = NIGHTLY,
+    record: Annotated[
+        bool, typer.Option("--record", help="Leave cases green that have no reference value yet.")
+    ] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="Run only those suspicious cases of the last night that are due to run again.",
+        ),
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the last night, if iowatch and ReFrame were killed in it: take up the "
+            "jobs that they have left, and run the cases that had none.",
+        ),
+    ] = False,
+    time_limit: Annotated[
+        str, typer.Option(help="Time that the whole night may take, such as 90m or 6h.")
+    ] = "20h",
+    address: Annotated[
+        str | None,
+        typer.Option("--mail", metavar="ADDRESS", help="Send the summary to this address as well."),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar=notices.WEBHOOK,
+            help="Post the summary in brief to this incoming webhook of a chat, such as Slack or "
+            "Mattermost. The URL is a secret: rather give it in the environment.",
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only the summary, and nothing while it runs.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Show ReFrame's own output instead of how far the night is."
+        ),
+    ] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- OPTIONS]",
+            help="Options of ReFrame's for every session, after a `--`, such as "
+            "`-- -J reservation=NAME`.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run every check that a system's configuration promises, and judge the night.
+
+    The exit code is 0 if the night is green, 1 if it is red, 2 if it did not run (because of a
+    mistake in the command or the site's file, or because the last night is still at work), 3 if it
+    is not red but the summary could not be printed or sent, 4 if it is amber (nothing is red, but
+    some cases were not measured, for a reason that is known), and 130 or 143 if it was interrupted.
+    """
+    with session.interruptible():
+        with one_line_errors():
+            wanted = nights.Wanted(
+                *(system, sweep, name or [], record, again, read_time_limit(time_limit)),
+                quiet=quiet,
+                verbose=verbose,
+                resume=resume,
+                options=options or [],
+            )
+            wanted.check()
+            channels = notices.channels(address, webhook)
+        title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
+        try:
+            night = nights.run(wanted)
+        except nights.NothingDue as err:
+            if not quiet:
+                print(err)
+            raise typer.Exit(0) from None
+        except (UserError, session.Interrupted) as err:
+            session.ignore_signals()
+            post(channels, notices.Notice(f"{title}: not run", str(err), str(err)))
+            typer.echo(f"iowatch: error: {err}", err=True)
+            code = 128 + err.number if isinstance(err, session.Interrupted) else 2
+            raise typer.Exit(code) from None
+        said = tables.as_text(night), tables.as_message(night)
+        posted = post(channels, notices.Notice(f"{title}: {tables.in_brief(night)}", *said))
+        shown = show(night)
+    code = 128 + night.signal if night.signal else int(night.is_red)
+    code = code or (0 if posted and shown else 3)
+    raise typer.Exit(code or (AMBER if night.amber else 0))
+
+
+def read_time_limit(text: str) -> timedelta:
+    try:
+        return nights.read_duration(text)
+    except ValueError as err:
+        raise UserError(f"--time-limit: {err}") from None
+
+
+def post(channels: Sequence[notices.Channel], notice: notices.Notice) -> bool:
+    """Send a notice wherever it is wanted; False, and a line for each, if that failed."""
+    is_sent = True
+    for channel in channels:
+        try:
+            channel.send(notice)
+        except notices.NotSent as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            is_sent = False
+    return is_sent
+
+
+def show(night: Night) -> bool:
+    """Print the summary; False, and a line, if that failed, as on a full disk."""
+    try:
+        width = None if sys.stdout and sys.stdout.isatty() else 100  # rich has 80 for files
+        tables.show_night(night, Console(width=width, highlight=False))
+        if sys.stdout:  # not closed
+            sys.stdout.flush()
+    except (OSError, SystemExit) as err:  # rich exits when nobody reads it
+        why = err.strerror if isinstance(err, OSError) else "nobody reads it"
+        say_not_printed("the summary", why)
+        return False
+    return True
+
+
+@app.command("blame", rich_help_panel=EVERY_NIGHT)
+def blame_command(
+    case: Annotated[
+        str,
+        typer.Argument(
+            help="The case as the night names it, or a part of its name that no other case has."
+        ),
+    ],
+    rounds: Annotated[
+        int, typer.Option(help="Number of rounds. In each of them every environment has its turn.")
+    ] = culprit.ROUNDS,
+) -> None:
+    """Find the change that made a case slow.
+
+    One job runs the case in turn with the environment of its last good night, with tonight's, and
+    with each change between the two alone. Both environments are taken from the job scripts that
+    are kept. The job belongs to no night.
+
+    The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
+    143 if it was interrupted.
+    """
+    with session.interruptible():
+        try:
+            with one_line_errors():
+                asked = culprit.ask(case, rounds)
+                finding = culprit.blame(asked, lambda said: print(said, flush=True))
+        except session.Interrupted as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            raise typer.Exit(128 + err.number) from None
+    tables.show_blame(finding, Console(highlight=False))
+    raise typer.Exit(0 if finding.is_sure else 1)
+
+
+@app.command("report", rich_help_panel=EVERY_NIGHT)
+def report_command(
+    system: Annotated[str, typer.Option(help="System to report on.", show_default="none")] = "",
+    night: Annotated[
+        str,
+        typer.Option(
+            help="The night: the day (UTC) on which it began, or its id.", show_default="the last"
+        ),
+    ] = "",
+    session: Annotated[
+        str,
+        typer.Option(
+            help="Report on a session that was run by hand instead of on a night: its UUID, which "
+            "iowatch history names.",
+            show_default="none",
+        ),
+    ] = "",
+    form: Annotated[
+        str, typer.Option("--format", help=f"Form of the report: {', '.join(report.FORMATS)}.")
+    ] = "html",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write.",
+            show_default="a page next to the database; md and junit are printed",
+        ),
+    ] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Instead of one report, write the pages of all systems on record into this "
+            "folder, with an index.html that shows the last nights of each.",
+            show_default="none",
+        ),
+    ] = None,
+    db: Databases = None,
+) -> None:
+    """Report on a night: its verdicts, worst first, and what has changed since all was well.
+
+    html is one page that needs no network; environments that measured the same cases stand on it
+    side by side. md is for chat or mail, and junit for a CI dashboard.
+
+    With --site, a web server can show the folder as it is: run this after each night.
+
+    The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
+    what it names is wrong.
+    """
+    progress = Console(stderr=True)
+    with one_line_errors():
+        if site:
+            if system or night or session or output or form != "html":
+                raise UserError("--site is of all systems: only --db goes with it")
+            with progress.status("writing the pages of all systems"):
+                index = report.write_site(db or [results_database()], site)
+            print(index)
+            return
+        if not system:
+            raise UserError("name a --system, or a folder for the pages of all of them as --site")
+        whole_system(system)
+        if form not in report.FORMATS:
+            raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
+        try:
+            if night:
+                day_of(night)
+        except ValueError:
+            raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
+        if night and session:
+            raise UserError("--session is of no night: leave out --night")
+        databases = db or [results_database()]
+        with progress.status("reading the results database"):
+            found = report.read(system, databases, night, session)
+        if found.later:
+            typer.echo(
+                f"iowatch: a clock was wrong: night {found.later} is dated later than now: --night "
+                "shows it",
+                err=True,
+            )
+        with progress.status(f"writing the report on {counted(len(found.cases), 'case')}"):
+            if form == "html" and output is None:
+                output = report.write_page(found, databases[0].parent)
+            else:
+                text = report.FORMATS[form](found)
+                if output is None:
+                    print(text, end="")
+                    return
+                report.write(output, text)
+    print(output)
+
+
+def whole_system(system: str) -> None:
+    """UserError if that is a partition."""
+    name, _, partition = system.partition(":")
+    if partition:
+        raise UserError(f"--system {system}: a night is the whole system's: give {name}")
+
+
+@app.command("export", rich_help_panel=EVERY_NIGHT)
+def export_command(
+    form: Annotated[
+        str, typer.Option("--format", help=f"Form of the export: {', '.join(export.FORMATS)}.")
+    ] = "prometheus",
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write, whole or not at all, over what is there.",
+            show_default="printed",
+        ),
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="System to export. May be repeated.", show_default="all on record"),
+    ] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=[DAY],
+            help="With jsonl: every run from this day (UTC) on, those by hand among them.",
+            show_default="the last night",
+        ),
+    ] = None,
+    db: Databases = None,
+) -> None:
+    """Write the last night of each system for the centre's own monitoring.
+
+    prometheus is for the textfile collector of Prometheus' node exporter. jsonl has one JSON
+    document for each run on a line of its own, for OpenSearch, Loki and the like. What the names
+    mean stands in docs/monitoring.md.
+
+    For example, after each night: iowatch export --to /var/lib/node_exporter/iowatch.prom
+
+    The exit code is 0 if the export was written, whatever the verdicts, and 2 if the command or
+    what it names is wrong.
+    """
+    with one_line_errors():
+        if form not in export.FORMATS:
+            raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")
+        if since and form != "jsonl":
+            raise UserError("--since goes with --format jsonl: Prometheus keeps the past itself")
+        for name in system or []:
+            whole_system(name)
+        databases = db or [results_database()]
+        if since:
+            runs = selected(db, "", since.replace(tzinfo=UTC))
+            if system:
+                runs = [run for name in system for run in of_system(name, runs)]
+            text = export.json_lines(runs)
+        else:
+            with Console(stderr=True).status("reading the results database"):
+                names = system or report.systems(databases)
+                text = export.FORMATS[form]([report.read(name, databases) for name in names])
+        if to is None:
+            print(text, end="")
+        else:
+            report.write(to, text)
