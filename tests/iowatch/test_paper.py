@@ -329,7 +329,7 @@ def test_a_users_mistake_is_one_line_and_draws_nothing(database, tmp_path):
 def test_it_says_which_figures_have_own_results(monkeypatch, tmp_path):
     monkeypatch.setattr(paper_plots, "draw_all", lambda own, folder: iter([folder]))
     for backend, where in (
-        ("mpiio", "on figures 5, 7, 16, 18, 19, 21"),
+        ("mpiio", "on figures 5, 7, 16, 17, 18, 19, 21"),
         ("pnetcdf", "on no figure: they show no such cases"),
     ):
         runs = [run(backend=backend), run(place="other:fs3/gnu", backend="netcdf")]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -17,8 +18,11 @@ import pytest
 from iowatch import site
 from iowatch.checks import BACKENDS, CHECKS, NODES, STRIPING, WRITERS_PER_NODE, parse_layout
 from iowatch.files import UserError
+from iowatch.paper import figures
 from iowatch.references import ReferenceFile
+from iowatch.run import Run
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
+from iowatch.verdict import Kind
 from iowatch.yaml_text import load_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -217,6 +221,21 @@ def test_published_values_reach_the_cases_of_their_system():
             if check == case.check.name and re.fullmatch(key, str(case))
         ]
         assert bool(reached) == bool(own), system
+
+
+def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monkeypatch):
+    """An acceptance session has a case for it, which `iowatch figures` shows beside it."""
+    time = datetime(2026, 5, 1, tzinfo=UTC)
+    rows = [row for figure in figures.FIGURES for row in figures.rows_of(figure)]
+    assert {row["table"] for row in rows} == {str(number) for number in range(1, 22)}
+    for row in rows:
+        monkeypatch.setattr(figures, "rows_of", lambda figure, row=row: [row])
+        runs = [
+            Run(case, time, Kind.OK, "", {"total_max": 1.0, "total_mean": 1.0}, "2026-05-01", "")
+            for case in known(row["system"]).cases(ACCEPTANCE)
+            if case.writers == row["writers"] and row["filesystem"] in (None, case.partition)
+        ]
+        assert figures.own(figures.of_table(row["table"]), runs), row
 
 
 def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():

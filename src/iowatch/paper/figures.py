@@ -11,7 +11,7 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.checks import format_size
 from iowatch.files import UserError
-from iowatch.paper.published import Row, read_tables
+from iowatch.paper.published import Row, read_prose, read_tables, striping_of
 from iowatch.run import Run
 from iowatch.verdict import Kind
 
@@ -116,7 +116,7 @@ def own(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     the row states of local size and stripes; one on a filesystem without stripes has any. What was
     written in another way than benchio's own is of none.
     """
-    rows = rows_of(figure)
+    rows = [name for row in rows_of(figure) for name in _names(row)]
     wanted = {f"total_{name}" for name in figure.statistics}
     cases: dict[tuple[Case, bool], list[Run]] = {}
     for run in runs:
@@ -161,6 +161,12 @@ def notes(figure: Figure) -> list[str]:
     return [
         f"{', '.join(map(str, sorted(writers)))} writers: {note}" for note, writers in said.items()
     ]
+
+
+def _names(row: Row) -> list[Row]:
+    """A row, and if it counts all OSTs of its filesystem, also as a site may ask for them: -1."""
+    osts = striping_of(row, read_prose()).get("osts")
+    return [row, {**row, "stripe_count": -1}] if row["stripe_count"] == osts is not None else [row]
 
 
 def _is_alike(case: Case, row: Row) -> bool:

@@ -184,13 +184,7 @@ def _striping(row: Row, prose: Sequence[Row]) -> str:
     """The part of a key on the striping; what a table does not give is the system's default."""
     if row["system"] in NOT_STRIPED:
         return ""
-    place = row["system"], row["filesystem"]
-    stated = {
-        said["quantity"]: int(said["value"])
-        for said in prose
-        if (said["system"], said["filesystem"]) == place
-        and said["quantity"] in ("osts", "default_stripe_count", "default_stripe_size")
-    }
+    stated = striping_of(row, prose)
     count, size = row["stripe_count"], row["stripe_size_mib"]
     if count is None:
         count = stated.get("default_stripe_count", "[^/]+")
@@ -199,6 +193,16 @@ def _striping(row: Row, prose: Sequence[Row]) -> str:
     if count in (-1, stated.get("osts")):
         count = f"(-1|{stated['osts']})"  # a site may write either
     return f"/stripe_count={count}/stripe_size={size}"
+
+
+def striping_of(row: Row, prose: Sequence[Row]) -> dict[str, int]:
+    """What the papers state of a row's filesystem: its OSTs, and the stripes that users get."""
+    return {
+        said["quantity"]: int(said["value"])
+        for said in prose
+        if (said["system"], said["filesystem"]) == (row["system"], row["filesystem"])
+        and said["quantity"] in ("osts", "default_stripe_count", "default_stripe_size")
+    }
 
 
 def read_tables() -> list[Row]:
