@@ -1,13 +1,14 @@
 !> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and POSIX, has
 !> a witness confirm every byte, and only then reports a bandwidth.
 program benchio
-    use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
         MPI_Init, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_layout, only: choose_partners, new_layout
-    use benchio_options, only: help_text, layout_requests, options, parse_command_line
+    use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_options, only: help_text, is_metadata, layout_requests, options, parse_command_line
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, new_backend
@@ -27,6 +28,7 @@ program benchio
     character(:), allocatable :: message
     type(MPI_Comm) :: comm
     type(watchdog) :: guard
+    integer(int64) :: room      ! for all files of a backend, bytes
     integer :: rank
     logical :: may_be_open = .false.    ! a file that a round could not finish
 
@@ -54,6 +56,7 @@ program benchio
     call choose_run_id(choice%run_id, comm, run%choice%run_id, run%error)
     run%started = utc_now()
     call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
+    if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
     call gather_hosts()
     if (choice%dry_run) choice%json = ''
     if (choice%json /= '') call prepare_result_file()
@@ -63,7 +66,10 @@ program benchio
     call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
         choice%mdt_index, comm, run%place, run%error)
     if (.not. run%error%failed()) then
-        call check_room(run%place, run%bytes, merge(size(methods)*size(run%place%targets), 1, &
+        room = run%bytes
+        if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
+            run%place%mounted%block_bytes)
+        call check_room(run%place, room, merge(size(methods)*size(run%place%targets), 1, &
             choice%keep), comm, run%error)
     end if
     call guard%rest()

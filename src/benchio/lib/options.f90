@@ -12,12 +12,13 @@ module benchio_options
     implicit none (type, external)
     private
 
-    public :: help_text, layout_requests, parse_command_line, parse_options, plan_array
+    public :: help_text, is_metadata, layout_requests, parse_command_line, parse_options, plan_array
 
     !> What was asked for; complete after parse_options, which sets the defaults.
     type, public :: options
         character(8), allocatable :: backends(:)
-        character(8), allocatable :: operations(:)  !! write, read
+        character(8), allocatable :: operations(:)  !! write, read; or metadata alone
+        integer :: items = 0                        !! of each rank, for metadata
         integer(int64) :: local_size(3) = 0         !! elements of each writer; 0: strong scaling
         integer(int64) :: global_size(3) = 0        !! elements of the array; 0 until planned
         integer(int64) :: grid(3) = 0               !! 0: automatic until planned
@@ -53,7 +54,7 @@ module benchio_options
     type :: option
         character(21) :: name
         character(15) :: value          !! what it takes, in a word; empty: it is a switch
-        character(224) :: help
+        character(240) :: help
         character(8) :: default = ''    !! as on the command line; empty: help says what happens
     end type option
 
@@ -62,10 +63,14 @@ module benchio_options
         option('--backend', 'LIST', 'libraries to write through: mpiio, hdf5, netcdf, pnetcdf, ' &
             //'posix; several take turns, in an order that changes with each round', 'mpiio'), &
         option('--operation', 'LIST', 'write, read, or write,read; for read alone, the files are ' &
-            //'first written untimed', 'write'), &
+            //'first written untimed. metadata: no array, but many small files and directories, ' &
+            //'which are made, found, renamed and removed', 'write'), &
         option('--files', 'LAYOUT', 'shared: one file for all; process or node: one for each; a ' &
             //'number: so many, for equal groups of writers; gather: one, which rank 0 ' &
-            //'writes', 'shared'), &
+            //'writes. Of metadata, one directory for all (shared) or for each (process)', &
+            'shared'), &
+        option('--items', 'N', 'number of small files, and of directories, of each writer; for ' &
+            //'--operation metadata', '1000'), &
         option('--instances', 'K', 'number of equal groups of writers, each a benchmark of its ' &
             //'own', '1'), &
         option('--local-size', 'N|NxNxN', 'elements of each writer along x, y, z: weak ' &
@@ -134,6 +139,7 @@ module benchio_options
 
     !> Of numbers whose only bound is sense.
     integer(int64), parameter :: max_count = 1000000
+    integer(int64), parameter :: max_items = 9999999    !! their numbers in names have 7 digits
 
     !> Of an operand that is a whole number.
     interface parse_number
@@ -220,6 +226,7 @@ contains
         character(:), allocatable, intent(out) :: error
 
         character(:), allocatable :: name, value
+        character(:), allocatable :: given
         logical :: local_given, value_given
         integer :: equals, i, row
 
@@ -235,6 +242,7 @@ contains
 
         name = ''
         value = ''
+        given = ' '
         local_given = .false.
         i = 1
         do while (i <= size(arguments) .and. error == '')
@@ -263,6 +271,7 @@ contains
             end if
             if (error == '') call set_option(choice, name, value, error)
             local_given = local_given .or. name == '--local-size'
+            given = given//name//' '
             i = i + 1
         end do
 
@@ -271,7 +280,48 @@ contains
             choice%local_size = 0
         end if
         if (error == '') call check_layout_options(choice, error)
+        if (error == '') call check_metadata(given, choice, error)
     end subroutine parse_options
+
+    !> Whether names are measured, and not bytes.
+    pure logical function is_metadata(choice)
+        type(options), intent(in) :: choice
+
+        is_metadata = choice%operations(1) == 'metadata'
+    end function is_metadata
+
+    !> Of the options that were given, what has no meaning for metadata. It writes no array: the plan
+    !> is that of the smallest there can be.
+    subroutine check_metadata(given, choice, error)
+        character(*), intent(in) :: given               !! their names, between blanks
+        type(options), intent(inout) :: choice
+        character(:), allocatable, intent(inout) :: error
+
+        character(*), parameter :: refused(*) = [character(21) :: '--local-size', '--global-size', &
+            '--grid', '--halo', '--instances', '--transfer', '--collective', '--flush', '--hint', &
+            '--chunk', '--alignment', '--collective-metadata', '--file-format', '--direct', &
+            '--phase-barrier', '--targets', '--keep']
+        integer :: i
+
+        if (.not. is_metadata(choice)) then
+            if (index(given, ' --items ') > 0) error = '--items is for --operation metadata'
+            return
+        end if
+        do i = 1, size(refused)
+            if (index(given, ' '//trim(refused(i))//' ') > 0) then
+                error = '--operation metadata writes no array: leave out '//trim(refused(i))
+                return
+            end if
+        end do
+        if (index(given, ' --backend ') > 0 .and. any(choice%backends /= 'posix')) then
+            error = '--operation metadata uses no library: its only --backend is posix'
+        else if (choice%files /= 'shared' .and. choice%files /= 'process') then
+            error = '--operation metadata takes --files shared or process, not "'//choice%files//'"'
+        end if
+        choice%backends = [character(8) :: 'posix']
+        choice%local_size = 1
+        choice%halo = 0
+    end subroutine check_metadata
 
     !> What excludes what of the options on layouts.
     pure subroutine check_layout_options(choice, error)
@@ -323,10 +373,12 @@ contains
             call parse_list(name, value, choice%backends, error)
         case ('--operation')
             call parse_list(name, value, choice%operations, error)
-            if (error == '' .and. any(choice%operations /= 'write' .and. &
-                choice%operations /= 'read')) then
-                error = name//' takes write, read or write,read, not "'//value//'"'
+            if (error == '' .and. value /= 'metadata' .and. any(choice%operations /= 'write' &
+                .and. choice%operations /= 'read')) then
+                error = name//' takes write, read, write,read or metadata, not "'//value//'"'
             end if
+        case ('--items')
+            call parse_number(name, value, 1_int64, max_items, choice%items, error)
         case ('--files')
             call parse_files(name, value, choice%files, error)
         case ('--instances')

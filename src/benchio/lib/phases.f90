@@ -26,9 +26,11 @@ module benchio_phases
 
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
         phase_read = 4, phase_flush = 5, phase_close = 6, phase_sync = 7, phase_unlink = 8, &
-        phase_total = 9, phases = 9
+        phase_total = 9, phase_mkdir = 10, phase_create = 11, phase_stat = 12, phase_list = 13, &
+        phase_rename = 14, phase_rmdir = 15, phases = 15
     character(*), parameter, public :: phase_names(phases) = [character(6) :: &
-        'open', 'define', 'write', 'read', 'flush', 'close', 'sync', 'unlink', 'total']
+        'open', 'define', 'write', 'read', 'flush', 'close', 'sync', 'unlink', 'total', 'mkdir', &
+        'create', 'stat', 'list', 'rename', 'rmdir']
 
     !> Parts of the write or read phase that are not the library's.
     integer, parameter, public :: part_gather = 1, part_pack = 2, parts = 2
@@ -42,9 +44,9 @@ module benchio_phases
         real(real64) :: ended(phases) = -1
         real(real64) :: part_seconds(parts) = 0
     contains
-        procedure, private :: set
-        procedure, private :: begin
-        procedure, private :: finish
+        procedure :: set
+        procedure :: begin
+        procedure :: finish
     end type stopwatch
 
     !> What is to be done with which file, by this rank.
@@ -65,6 +67,7 @@ module benchio_phases
         integer :: slowest_rank = 0
         real(real64) :: window = 0                  !! over all files
         real(real64) :: file_window = 0             !! of the file that took longest
+        integer(int64) :: operations = 0            !! on names, of all ranks; 0: it is of data
     end type phase_time
 
     integer, parameter, public :: rate_data = 1, rate_total = 2, rate_stable = 3, rates = 3
@@ -356,12 +359,13 @@ contains
         window = merge(last - first, 0.0_real64, last >= 0)
     end function windows
 
-    !> Whether a rate exists: only what was synced is stable.
+    !> Whether a rate of bytes exists: only what was synced is stable, and names have none.
     pure logical function has_rate(self, rate)
         class(timing), intent(in) :: self
         integer, intent(in) :: rate
 
-        has_rate = rate /= rate_stable .or. self%of_phase(phase_sync)%occurs
+        has_rate = self%of_phase(phase_total)%occurs
+        if (rate == rate_stable) has_rate = has_rate .and. self%of_phase(phase_sync)%occurs
     end function has_rate
 
     !> MiB/s over all files: data in the write or read phase, total from open to close, stable in

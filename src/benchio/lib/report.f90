@@ -1,7 +1,10 @@
 !> What benchio says to a person: the table of a run, the plan of a dry run, its versions.
 module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
-    use benchio_phases, only: phase_names, phases, rate_stable, rate_total
+    use benchio_options, only: is_metadata
+    use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
+        phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
+        rate_total
     use benchio_registry, only: backend_names, library_version
     use benchio_result, only: case_index, measured_rates, measured_rounds, run_result
     use benchio_statistics, only: median
@@ -25,6 +28,10 @@ contains
 
         integer :: backend, operation, phase, t
 
+        if (is_metadata(run%choice)) then
+            text = metadata_table(run)
+            return
+        end if
         associate (plan => run%plan, choice => run%choice)
             text = 'benchio '//version//', run '//choice%run_id//': '//run%place%path//' (' &
                 //run%place%filesystem//')'//lf//writers_text(run)//lf//'each file: array ' &
@@ -59,6 +66,51 @@ contains
             end do
         end associate
     end function table_text
+
+    !> A line per phase: operations a second over the measured rounds, of all ranks together.
+    function metadata_table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        real(real64), allocatable :: rate(:)
+        integer, allocatable :: rounds(:)
+        integer, parameter :: order(*) = [phase_mkdir, phase_create, phase_stat, phase_list, &
+            phase_rename, phase_read, phase_unlink, phase_rmdir]
+        character(48) :: line
+        integer :: i, phase
+
+        allocate (rounds, source=measured_rounds(run, 1))
+        allocate (rate(size(rounds)))
+        text = 'benchio '//version//', run '//run%choice%run_id//': '//run%place%path//' (' &
+            //run%place%filesystem//')'//lf//items_text(run)//lf//'repeats ' &
+            //decimal(size(rounds))//lf//lf//'operations/s       min      median         max'//lf
+        do phase = 1, size(order)
+            associate (found => run%records(1, rounds)%times%of_phase(order(phase)))
+                rate = [(found(i)%operations/found(i)%window, i=1, size(rounds))]
+            end associate
+            write (line, '(a10,3f12.1)') phase_names(order(phase)), minval(rate), median(rate), &
+                maxval(rate)
+            text = text//trim(line)//lf
+        end do
+        write (line, '(f9.4)') median(run%records(1, rounds)%times%of_phase(phase_sync)%window)
+        text = text//'sync after create: '//trim(adjustl(line))//' s (median)'//lf
+        write (line, '(i0)') nint(100*run%plan%other_node_fraction)
+        text = text//lf//'every name of every round was there once, with its size and content, ' &
+            //'and then gone: seen by another rank, '//trim(line)//' % of them on another node'//lf
+    end function metadata_table
+
+    function items_text(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        text = decimal(run%plan%ranks)//' writers, each with '//decimal(run%choice%items) &
+            //' directories and files in '
+        if (run%choice%files == 'shared') then
+            text = text//'one directory for all'
+        else
+            text = text//'a directory of its own'
+        end if
+    end function items_text
 
     function case_line(run, operation, backend, target) result(text)
         type(run_result), intent(in) :: run
@@ -190,6 +242,12 @@ contains
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
+        if (is_metadata(run%choice)) then
+            text = 'nothing is written (--dry-run)'//lf//items_text(run)//lf//'rounds ' &
+                //decimal(run%choice%warmup + run%choice%repeats)//lf//mib_text(run%place%mounted &
+                %free_bytes)//' are free in '//run%place%path//' ('//run%place%filesystem//')'//lf
+            return
+        end if
         associate (choice => run%choice, block => run%plan%own%block)
             text = 'nothing is written (--dry-run)'//lf &
                 //'writers          '//writers_text(run)//lf &

@@ -5,6 +5,7 @@ module benchio_result_json
     use benchio_file_layout, only: component, file_layout, layout_request, unset
     use benchio_json_writer, only: json_writer
     use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
+    use benchio_options, only: is_metadata
     use benchio_posix, only: environment_entry
     use benchio_registry, only: library_version
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
@@ -184,6 +185,7 @@ contains
             call json%add(contiguous_bytes(block), 'contiguous_bytes')
             call json%add(choice%halo, 'halo')
             call json%add(run%bytes, 'bytes')
+            if (is_metadata(choice)) call json%add(choice%items, 'items')
             call json%add(choice%repeats, 'repeats')
             call json%add(choice%warmup, 'warmup')
             call json%add(choice%settle, 'settle')
@@ -424,6 +426,10 @@ contains
                 call open_times(json, run, phase, trim(phase_names(i)))
                 call json%add(phase%window, 'window')
                 call json%add(phase%file_window, 'file_window')
+                if (phase%operations > 0) then
+                    call json%add(phase%operations, 'operations')
+                    call json%add(phase%operations/phase%window, 'rate')
+                end if
                 call json%close_object()
             end associate
         end do
@@ -477,6 +483,7 @@ contains
             witness%is_through_library)), 'method')
         call json%add(witness%is_direct, 'direct')
         call json%add(witness%bytes, 'bytes')
+        if (witness%names >= 0) call json%add(witness%names, 'names')
         call add_known(json, witness%page_cache_fraction, 'page_cache_fraction')
         call json%add(witness%other_node_fraction, 'other_node_fraction')
         call json%close_object()

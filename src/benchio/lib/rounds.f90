@@ -10,9 +10,11 @@ module benchio_rounds
         failure
     use benchio_file_layout, only: check_layout
     use benchio_layout, only: file_share
+    use benchio_metadata, only: run_metadata
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
-    use benchio_phases, only: file_task, gather_times, meet, phase_total, stopwatch, timed_move, &
-        timed_sync, timed_unlink
+    use benchio_phases, only: file_task, gather_times, meet, phase_total, phases, stopwatch, &
+        timed_move, timed_sync, timed_unlink
+    use benchio_options, only: is_metadata
     use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
     use benchio_registry, only: backend_item
     use benchio_result, only: case_index, repetition, run_result
@@ -62,7 +64,11 @@ contains
                     position = position + 1
                     if (run%place%targets(t)%error%failed()) cycle
                     i = rotated(at, size(methods), round)
-                    call run_backend(run, methods(i)%method, i, t, round, position, storage)
+                    if (is_metadata(run%choice)) then
+                        call run_metadata(run, round, position)
+                    else
+                        call run_backend(run, methods(i)%method, i, t, round, position, storage)
+                    end if
                     call set_aside(run, t)
                     if (run%error%failed()) return
                 end do
@@ -379,14 +385,17 @@ contains
         is_time_up = any_rank > 0
     end function is_time_up
 
-    !> One line a round on standard error: seconds from open to close, of all targets together.
+    !> One line a round on standard error: seconds from open to close, of all targets together; of
+    !> metadata those of all phases.
     subroutine report_progress(run, round, last_round)
         type(run_result), intent(in) :: run
         integer, intent(in) :: round, last_round
 
         real(real64) :: seconds
-        integer :: i, number, operation, t
+        integer :: first, i, last, number, operation, t
 
+        first = merge(1, phase_total, is_metadata(run%choice))
+        last = merge(phases, phase_total, is_metadata(run%choice))
         associate (choice => run%choice, targets => size(run%place%targets))
             write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
                 //decimal(last_round)//trim(merge(' (warm-up)', '          ', &
@@ -398,7 +407,7 @@ contains
                     seconds = 0
                     do t = number, number + targets - 1
                         if (run%records(t, round)%round > 0) seconds = seconds &
-                            + run%records(t, round)%times%of_phase(phase_total)%window
+                            + sum(run%records(t, round)%times%of_phase(first:last)%window)
                     end do
                     write (error_unit, '(2x,a,f9.3,a)', advance='no') trim(choice%backends(i)), &
                         seconds, ' s'

@@ -32,6 +32,7 @@ module benchio_witness
         logical :: is_through_library = .false.
         logical :: is_direct = .false.              !! past the page cache, by O_DIRECT
         integer(int64) :: bytes = 0                 !! confirmed, of all files
+        integer(int64) :: names = -1                !! confirmed; less than 0: it is about bytes
         real(real64) :: page_cache_fraction = -1    !! of them; less than 0: not known
         real(real64) :: other_node_fraction = 0     !! of the ranks: read for another node's rank
     end type testimony

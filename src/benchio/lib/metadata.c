@@ -1,0 +1,241 @@
+/* What metadata.f90 does to the names of a rank, all of them in one call: what is to be timed is
+ * the system's calls, and not the making of texts around them. */
+#define _GNU_SOURCE
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As metadata.f90 numbers them. */
+enum action { MKDIR = 1, CREATE, STAT, RENAME, READ, UNLINK, RMDIR, GONE, CLEAR };
+enum fault { FINE, MISSING, OTHER_KIND, OTHER_SIZE, OTHER_CONTENT, STILL_THERE };
+enum { MOST_WORDS = 4, RANK_DIGITS = 6, ITEM_DIGITS = 7, NAME = 1 + RANK_DIGITS + 1 + ITEM_DIGITS };
+
+/* A directory, a file under its first name, and under its second. */
+static const char kinds[] = "dfg";
+
+static void name_of(char path[PATH_MAX], const char *directory, char kind, int32_t rank,
+                    int64_t item)
+{
+    snprintf(path, PATH_MAX, "%s/%c%0*d.%0*lld", directory, kind, RANK_DIGITS, (int)rank,
+             ITEM_DIGITS, (long long)item);
+}
+
+/* What the file of an item holds: 1 to 4 words, so that neighbours differ in size, and none is like
+ * a word of another item, rank, round or run. The bytes of it are returned. */
+static size_t content_of(uint64_t key, int64_t item, uint64_t words[MOST_WORDS])
+{
+    size_t count = 1 + (size_t)item % MOST_WORDS;
+
+    for (size_t i = 0; i < count; i++) { /* splitmix64 */
+        uint64_t x = (key << 32 | (uint64_t)(item * MOST_WORDS + (int64_t)i)) * 0x9e3779b97f4a7c15u;
+
+        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+        x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+        words[i] = x ^ (x >> 31);
+    }
+    return count * sizeof words[0];
+}
+
+static int create(const char *path, uint64_t key, int64_t item)
+{
+    uint64_t words[MOST_WORDS];
+    size_t bytes = content_of(key, item, words);
+    ssize_t written;
+    int error = 0, fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return errno;
+    written = write(fd, words, bytes);
+    if (written != (ssize_t)bytes)
+        error = written < 0 ? errno : EIO;
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
+static int look_at(const char *path, uint64_t key, int64_t item, int32_t *fault)
+{
+    uint64_t words[MOST_WORDS];
+    struct stat st;
+
+    if (stat(path, &st) != 0) {
+        *fault = errno == ENOENT ? MISSING : FINE;
+        return errno == ENOENT ? 0 : errno;
+    }
+    if (!S_ISREG(st.st_mode))
+        *fault = OTHER_KIND;
+    else if (st.st_size != (off_t)content_of(key, item, words))
+        *fault = OTHER_SIZE;
+    return 0;
+}
+
+static int read_back(const char *path, uint64_t key, int64_t item, int32_t *fault)
+{
+    uint64_t words[MOST_WORDS], found[MOST_WORDS + 1];
+    size_t bytes = content_of(key, item, words);
+    ssize_t got;
+    int error = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        *fault = errno == ENOENT ? MISSING : FINE;
+        return errno == ENOENT ? 0 : errno;
+    }
+    got = read(fd, found, sizeof found);
+    if (got < 0)
+        error = errno;
+    else if (got != (ssize_t)bytes)
+        *fault = OTHER_SIZE;
+    else if (memcmp(found, words, bytes) != 0)
+        *fault = OTHER_CONTENT;
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
+static int is_gone(const char *path, int32_t *fault)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0)
+        *fault = STILL_THERE;
+    else if (errno != ENOENT)
+        return errno;
+    return 0;
+}
+
+/* Does one thing to the items of a rank from *item to before end; kind is the name that it takes.
+ * Stops at the first that fails or is not as it should be, and says in *item which it is. Returns 0
+ * or errno. CLEAR goes on whatever it meets, and removes all names there may be. */
+int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_t rank, int64_t *item,
+                        int64_t end, int64_t key, int32_t *fault)
+{
+    char path[PATH_MAX], other[PATH_MAX];
+    int error = 0;
+
+    *fault = FINE;
+    for (; *item < end; ++*item) {
+        name_of(path, directory, kind, rank, *item);
+        switch (action) {
+        case MKDIR:
+            error = mkdir(path, 0700) == 0 ? 0 : errno;
+            break;
+        case CREATE:
+            error = create(path, (uint64_t)key, *item);
+            break;
+        case STAT:
+            error = look_at(path, (uint64_t)key, *item, fault);
+            break;
+        case RENAME:
+            name_of(other, directory, kinds[2], rank, *item);
+            error = rename(path, other) == 0 ? 0 : errno;
+            break;
+        case READ:
+            error = read_back(path, (uint64_t)key, *item, fault);
+            break;
+        case UNLINK:
+            error = unlink(path) == 0 ? 0 : errno;
+            break;
+        case RMDIR:
+            error = rmdir(path) == 0 ? 0 : errno;
+            break;
+        case GONE:
+            error = is_gone(path, fault);
+            break;
+        case CLEAR:
+            rmdir(path);
+            for (int i = 1; i < 3; i++) {
+                name_of(other, directory, kinds[i], rank, *item);
+                unlink(other);
+            }
+            break;
+        default:
+            error = EINVAL;
+        }
+        if (error != 0 || *fault != FINE)
+            return error;
+    }
+    return 0;
+}
+
+/* The bytes that the files of so many items hold. */
+int64_t benchio_metadata_bytes(int64_t items)
+{
+    uint64_t words[MOST_WORDS];
+    int64_t bytes = 0;
+
+    for (int64_t item = 0; item < items; item++)
+        bytes += (int64_t)content_of(0, item, words);
+    return bytes;
+}
+
+static int64_t digits(const char *text, int count)
+{
+    int64_t number = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        number = 10 * number + (text[i] - '0');
+    }
+    return number;
+}
+
+/* Reads a directory, and counts in seen[kind][rank - first][item], to 2 at most, how often each name
+ * is in it; stranger is one that is nobody's, cut to size, and entries how many there are in all. */
+int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
+                          int8_t *seen, char *stranger, int32_t size, int64_t *entries)
+{
+    DIR *open_directory = opendir(directory);
+    const struct dirent *entry;
+    int error;
+
+    stranger[0] = '\0';
+    *entries = 0;
+    if (open_directory == NULL)
+        return errno;
+    while (errno = 0, (entry = readdir(open_directory)) != NULL) {
+        const char *name = entry->d_name, *kind = strchr(kinds, name[0]);
+        int64_t rank, item;
+
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        ++*entries;
+        rank = item = -1;
+        if (kind != NULL && *kind != '\0' && strlen(name) == NAME && name[1 + RANK_DIGITS] == '.') {
+            rank = digits(name + 1, RANK_DIGITS) - first;
+            item = digits(name + 2 + RANK_DIGITS, ITEM_DIGITS);
+        }
+        if (rank < 0 || rank >= ranks || item < 0 || item >= items) {
+            snprintf(stranger, (size_t)size, "%s", name);
+        } else {
+            int8_t *times = &seen[((kind - kinds) * (int64_t)ranks + rank) * items + item];
+
+            if (*times < 2)
+                ++*times;
+        }
+    }
+    error = errno;
+    closedir(open_directory);
+    return error;
+}
+
+/* To stable storage: the content of the files first, then the names. Some filesystems have no fsync
+ * of a directory. */
+int benchio_metadata_sync(const char *directory)
+{
+    int error = 0, fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno;
+    if (syncfs(fd) != 0 || (fsync(fd) != 0 && errno != EINVAL))
+        error = errno;
+    close(fd);
+    return error;
+}
