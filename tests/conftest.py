@@ -54,12 +54,22 @@ OPEN_MPI = {
 }
 
 
-def files_of(backend: str, count: int) -> list[str]:
-    """The names of a backend's files where a round has so many of them."""
-    if count == 1:
-        return [FILES[backend]]
+#: What `--operation write-keep` leaves beside the files.
+RECORD = "kept.nml"
+
+
+def files_of(backend: str, count: int, kept: int = 0) -> list[str]:
+    """The names of a backend's files where a round has so many of them; of this round if they are
+    kept, which counts from 1 and warm-up too."""
     name, extension = FILES[backend].split(".")
-    return [f"{name}.{index:06}.{extension}" for index in range(count)]
+    name += f".round{kept}" if kept else ""
+    numbers = [""] if count == 1 else [f".{index:06}" for index in range(count)]
+    return [f"{name}{number}.{extension}" for number in numbers]
+
+
+def kept_file(backend: str, round_: int) -> str:
+    """The name of a backend's only file of a round that is kept."""
+    return files_of(backend, 1, round_)[0]
 
 
 def run_directory(directory: Path, run_id: str = RUN_ID) -> Path:

@@ -7,7 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import reference_data
-from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, Run, each, files_of, run_directory
+from conftest import (
+    BACKENDS,
+    FILES,
+    MPI_IO,
+    RECORD,
+    RUN_ID,
+    Run,
+    each,
+    files_of,
+    kept_file,
+    run_directory,
+)
 
 ReadResult = Callable[[Path], dict[str, Any]]
 NewDirectory = Callable[[], Path]
@@ -60,16 +71,20 @@ def test_files_hold_the_documented_values(
         done = mpirun(
             ranks, "--backend", ",".join(BACKENDS), "--global-size", words(size), "--halo", halo,
             *shape, *(word for pair in given.items() for word in pair),
-            "--dir", directory, "--json", json, "--keep", env={"OMPI_MCA_io": component},
+            "--dir", directory, "--json", json, "--operation", "write-keep",
+            env={"OMPI_MCA_io": component},
         )  # fmt: skip
         assert (done.code, done.errors) == (0, []), done.err
 
         run_id = given["--run-id"]
         assert list(directory.iterdir()) == [run_directory(directory, run_id)]
         kept = {file.name for file in run_directory(directory, run_id).iterdir()}
-        assert kept == set(FILES.values())
+        first = int(given["--warmup"]) + 1
+        assert kept - {RECORD} == {
+            kept_file(backend, n) for backend in BACKENDS for n in range(first, last_round + 1)
+        }
         for backend in BACKENDS:
-            file = run_directory(directory, run_id) / FILES[backend]
+            file = run_directory(directory, run_id) / kept_file(backend, last_round)
             reference_data.check(backend, file, size, run_id, last_round)
 
         result = read_result(json)
@@ -111,7 +126,7 @@ def test_no_two_files_have_a_value_in_common(
     for given, rounds in [*named, ([], 1), ([], 1)]:
         done = mpirun(
             2, "--backend", ",".join(BACKENDS), "--local-size", words(size), "--files", files,
-            "--warmup", 0, "--repeats", rounds, "--keep", *given, "--dir", directory,
+            "--warmup", 0, "--repeats", rounds, "--operation", "write-keep", *given, "--dir", directory,
             "--json", json,
         )  # fmt: skip
         assert done.code == 0, done.err
@@ -122,7 +137,7 @@ def test_no_two_files_have_a_value_in_common(
             assert len(run_id) == 16
             assert set(run_id) <= set("0123456789abcdef")
         for backend in BACKENDS:
-            for file, name in enumerate(files_of(backend, files)):
+            for file, name in enumerate(files_of(backend, files, rounds)):
                 path = run_directory(directory, run_id) / name
                 reference_data.check(backend, path, size, run_id, rounds, file)
                 arrays[run_id, backend, file] = reference_data.READERS[backend](path, size)
@@ -148,10 +163,12 @@ def test_run_id_is_taken_once(
         "--run-id", RUN_ID, "--dir", directory, "--json", json,
     ]  # fmt: skip
     of_run = run_directory(directory)
-    assert mpirun(2, *options, "--keep").code == 0
+    assert mpirun(2, *options, "--operation", "write-keep").code == 0
     before = {file: file.read_bytes() for file in of_run.iterdir()}
-    assert {file.name for file in before} == set(FILES.values())
-    for more in ([], ["--keep"]):
+    assert {file.name for file in before} == {RECORD} | {
+        kept_file(backend, n) for backend in BACKENDS for n in (1, 2)
+    }
+    for more in ([], ["--operation", "write-keep"]):
         done = mpirun(2, *options, *more)
         assert done.code == 3, done.err
         assert len(done.errors) == 1, done.err

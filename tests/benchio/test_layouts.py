@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import reference_data
-from conftest import BACKENDS, MPI_IO, RUN_ID, Run, each, files_of, run_directory
+from conftest import BACKENDS, MPI_IO, RECORD, RUN_ID, Run, each, files_of, run_directory
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ DRAWN = settings(
 )
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 16, 31, 37])
-OPERATIONS = ["write", "read", "write,read"]
+OPERATIONS = ["write-keep", "write-keep,read", "read,write-keep"]
 
 
 def divisors(number: int) -> list[int]:
@@ -143,7 +143,7 @@ def check_all(
             files, json = Path(folder, "files"), Path(folder, "result.json")
             files.mkdir()
             done = mpirun(
-                example.ranks, "--backend", ",".join(BACKENDS), *example.options(), "--keep",
+                example.ranks, "--backend", ",".join(BACKENDS), *example.options(),
                 "--dir", files, "--json", json, env={"OMPI_MCA_io": example.component},
             )  # fmt: skip
             assert (done.code, done.errors) == (0, []), done.err
@@ -155,15 +155,18 @@ def check_all(
 
 
 def check_files(example: Example, result: dict[str, Any], files: Path) -> None:
-    names = [(backend, files_of(backend, example.file_count)) for backend in BACKENDS]
+    last = example.warmup + example.repeats
+    names = [(backend, files_of(backend, example.file_count, last)) for backend in BACKENDS]
+    earlier = range(example.warmup + 1, last)
+    kept = {name for b in BACKENDS for n in earlier for name in files_of(b, example.file_count, n)}
     of_run = run_directory(files, example.run_id)
     assert list(files.iterdir()) == [of_run]
-    assert {file.name for file in of_run.iterdir()} == {name for _, all_ in names for name in all_}
-    last_round = example.warmup + example.repeats
+    kept |= {name for _, of_backend in names for name in of_backend}
+    assert {file.name for file in of_run.iterdir()} == kept | {RECORD}
     for backend, of_backend in names:
         for index, name in enumerate(of_backend):
             size = example.size_of(index, result["run"]["grid"])
-            reference_data.check(backend, of_run / name, size, example.run_id, last_round, index)
+            reference_data.check(backend, of_run / name, size, example.run_id, last, index)
 
 
 def check_result(example: Example, result: dict[str, Any]) -> None:
@@ -179,7 +182,8 @@ def check_result(example: Example, result: dict[str, Any]) -> None:
     sizes = [example.size_of(file, ran["grid"]) for file in range(example.file_count)]
     assert ran["bytes"] == 8 * sum(map(prod, sizes))
 
-    asked = [(operation, backend) for operation in operations for backend in BACKENDS]
+    timed = [operation.removesuffix("-keep") for operation in operations]
+    asked = [(operation, backend) for operation in timed for backend in BACKENDS]
     assert [(case["operation"], case["backend"]) for case in result["cases"]] == asked
     for case in result["cases"]:
         assert len(case["repetitions"]) == example.warmup + example.repeats
@@ -234,15 +238,15 @@ def test_more_than_a_piece(
         json = directory.parent / "result.json"
         done = mpirun(
             ranks, "--backend", ",".join(BACKENDS), "--files", files, "--local-size",
-            format_size(size), "--grid", grid, "--halo", 2, "--operation", "write,read",
-            "--transfer", "1MiB", "--run-id", RUN_ID, "--warmup", 0, "--repeats", 1, "--keep",
+            format_size(size), "--grid", grid, "--halo", 2, "--operation", "write-keep,read",
+            "--transfer", "1MiB", "--run-id", RUN_ID, "--warmup", 0, "--repeats", 1,
             "--dir", directory, "--json", json,
         )  # fmt: skip
         assert done.code == 0, done.err
         ran = read_result(json)["run"]
         assert ran["transfer"] == 2**20
         for backend in BACKENDS:
-            for index, name in enumerate(files_of(backend, ran["file_count"])):
+            for index, name in enumerate(files_of(backend, ran["file_count"], 1)):
                 whole = tuple(n * of_grid for n, of_grid in zip(size, ran["grid"], strict=True))
                 file = run_directory(directory) / name
                 reference_data.check(backend, file, whole, RUN_ID, 1, index)

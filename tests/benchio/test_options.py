@@ -12,7 +12,17 @@ import netCDF4
 import pytest
 import reference_data
 from benchio.traces import calls_on, watched
-from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, THROUGH_MPIIO, Run, each, run_directory
+from conftest import (
+    BACKENDS,
+    FILES,
+    MPI_IO,
+    RUN_ID,
+    THROUGH_MPIIO,
+    Run,
+    each,
+    kept_file,
+    run_directory,
+)
 
 from iowatch.checks import format_size
 
@@ -78,8 +88,8 @@ def outcomes(
         json = files / "result.json"
         done = mpirun(
             3, "--backend", ",".join(BACKENDS), "--global-size", format_size(SIZE),
-            *settings.options.split(), "--operation", "write,read", "--warmup", 0, "--repeats", 1,
-            "--run-id", RUN_ID, "--keep", "--dir", files, "--json", json,
+            *settings.options.split(), "--operation", "write-keep,read", "--warmup", 0,
+            "--repeats", 1, "--run-id", RUN_ID, "--dir", files, "--json", json,
             env={"OMPI_MCA_io": request.param},
         )  # fmt: skip
         assert done.code == 0, done.err
@@ -96,7 +106,7 @@ def test_settings_change_no_value(outcomes: dict[str, Outcome]) -> None:
         # the option may have replaced --backend
         assert backends == set(BACKENDS) - ({"netcdf"} if settings is FORMAT else set())
         for backend in backends:
-            reference_data.check(backend, files / FILES[backend], SIZE, RUN_ID, 1)
+            reference_data.check(backend, files / kept_file(backend, 1), SIZE, RUN_ID, 1)
 
 
 def test_settings_are_in_the_result(outcomes: dict[str, Outcome]) -> None:
@@ -112,9 +122,9 @@ def test_chunks_are_in_the_file(outcomes: dict[str, Outcome]) -> None:
     """Of readers in C, which count dimensions from the slowest; never more than the array has."""
     for settings, chunks in ((PLAIN, None), (CHUNKS, (3, 23, 5)), (INDEPENDENT, (7, 7, 7))):
         files = outcomes[settings.options].files
-        with h5py.File(files / FILES["hdf5"]) as file:
+        with h5py.File(files / kept_file("hdf5", 1)) as file:
             assert file["data"].chunks == chunks
-        with netCDF4.Dataset(files / FILES["netcdf"]) as file:
+        with netCDF4.Dataset(files / kept_file("netcdf", 1)) as file:
             assert file["data"].chunking() == (list(chunks) if chunks else "contiguous")
 
 
@@ -132,7 +142,7 @@ def test_only_chunks_are_witnessed_through_the_library(outcomes: dict[str, Outco
 def test_alignment_and_format_are_in_the_file(outcomes: dict[str, Outcome]) -> None:
     for settings, is_aligned, superblock in ((PLAIN, False, 0), (FORMAT, True, 3)):
         result, files = outcomes[settings.options]
-        hdf5, pnetcdf = (files / FILES[backend] for backend in ("hdf5", "pnetcdf"))
+        hdf5, pnetcdf = (files / kept_file(backend, 1) for backend in ("hdf5", "pnetcdf"))
         with h5py.File(hdf5) as file:
             begins = [
                 file["data"].id.get_offset(),
@@ -242,18 +252,18 @@ def test_direct_is_past_the_page_cache(
     """Whatever moves data, of every rank; the copy to aligned memory is said."""
     size = (512, 5, 7)
     traces = directory.parent / "traces"
-    options = direct(directory, format_size(size), "--operation", "write,read", "--keep")
+    options = direct(directory, format_size(size), "--operation", "write-keep,read")
     done = mpirun(3, *options, launcher=watched(need, traces))
     if "refuses O_DIRECT" in done.err:
         pytest.skip("this filesystem refuses O_DIRECT")
     assert done.code == 0, done.err
-    reference_data.check("posix", run_directory(directory) / FILES["posix"], size, RUN_ID, 1)
+    reference_data.check("posix", run_directory(directory) / kept_file("posix", 1), size, RUN_ID, 1)
     result = read_result(directory.parent / "result.json")
     assert result["run"]["direct"]
     for case in result["cases"]:
         assert set(case["repetitions"][0]["parts"]) == {"pack"}
 
-    calls = calls_on(traces, FILES["posix"])
+    calls = calls_on(traces, kept_file("posix", 1))
     moved = {"write": 0, "read": 0}
     by_flags: dict[tuple[str, int], str] = {}  # of what is open
     for call in calls:

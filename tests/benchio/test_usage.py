@@ -215,7 +215,7 @@ def test_files_that_are_kept_need_room_together(mpirun: Callable[..., Run], tmp_
     def check(backends: str) -> None:
         done = mpirun(
             1, "--backend", backends, "--local-size", "1000000000x1000000000x1", "--halo", 0,
-            "--keep", "--dry-run", "--dir", tmp_path,
+            "--operation", "write-keep", "--repeats", 1, "--dry-run", "--dir", tmp_path,
         )  # fmt: skip
         assert done.code == 3, done.out
         assert len(done.errors) == 1, done.err

@@ -117,6 +117,12 @@ class Write(NamedTuple):
     def name(self) -> str:
         return files_of(self.backend, RANKS if self.files == "process" else 1)[self.file]
 
+    @property
+    def kept(self) -> str:
+        """The same where files are kept."""
+        count = RANKS if self.files == "process" else 1
+        return files_of(self.backend, count, self.round)[self.file]
+
     def options(self, directory: Path) -> list[object]:
         return [
             *few_mib(self.backend, directory, result_of(directory)), "--run-id", self.run_id,
@@ -143,9 +149,9 @@ def replaced(
 ) -> Run:
     """A run whose file has, once it was synced, what another run has left."""
     before, directory = new_directory(), new_directory()
-    done = mpirun(RANKS, *old.options(before), "--keep")
+    done = mpirun(RANKS, *old.options(before), "--operation", "write-keep")
     assert done.code == 0, done.err
-    kept = run_directory(before, old.run_id) / old.name
+    kept = run_directory(before, old.run_id) / old.kept
     how = injected(
         shim, "command", run_directory(directory, new.run_id) / new.name,
         COMMAND=f'cp {shlex.quote(str(kept))} "$FAULT_PATH"', CALL=new.round, RANK="all",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import reference_data
 from benchio.traces import calls_on, rounds, watched
-from conftest import BACKENDS, FILES, RUN_ID, files_of, run_directory
+from conftest import BACKENDS, FILES, RECORD, RUN_ID, files_of, run_directory
 from filesystems.bench import EXTENT, Bench, ReadResult
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
@@ -26,8 +26,8 @@ def test_a_file_per_node(
     bench = Bench(slurm, benchio, Path("/dev/shm/benchio"), read_result)
     slurm.srun(nodes, nodes, "mkdir", bench.directory)
     done = bench.run(
-        nodes, 2 * nodes, "--backend", ",".join(BACKENDS), "--files", "node", "--keep",
-        srun=(f"--distribution={order}",),
+        nodes, 2 * nodes, "--backend", ",".join(BACKENDS), "--files", "node",
+        "--operation", "write-keep", srun=(f"--distribution={order}",),
     )  # fmt: skip
     assert done.code == 0, done.err
     ran = bench.result()["run"]
@@ -35,8 +35,8 @@ def test_a_file_per_node(
     assert (ran["file_count"], ran["writers"]) == (nodes, 2 * nodes)
     for index, node in enumerate(NODES[:nodes]):
         local = run_directory(slurm.seen_on(node, bench.directory))
-        names = {backend: files_of(backend, nodes)[index] for backend in BACKENDS}
-        assert {file.name for file in local.iterdir()} == set(names.values())
+        names = {backend: files_of(backend, nodes, 2)[index] for backend in BACKENDS}
+        assert {file.name for file in local.iterdir()} - {RECORD} == set(names.values())
         for backend, name in names.items():
             reference_data.check(backend, local / name, size(ran), RUN_ID, 2, index)
     slurm.srun(nodes, nodes, "rm", "-r", bench.directory)
@@ -47,7 +47,7 @@ def test_a_file_per_node(
 def test_layouts_across_nodes(on: Callable[[str], Bench], files: str, component: str) -> None:
     bench = on("fs2")
     done = bench.run(
-        4, 8, "--backend", ",".join(BACKENDS), "--files", files, "--keep",
+        4, 8, "--backend", ",".join(BACKENDS), "--files", files, "--operation", "write-keep",
         srun=(f"--export=ALL,OMPI_MCA_io={component}",),
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -63,10 +63,10 @@ def size(ran: dict[str, Any]) -> tuple[int, int, int]:
 
 def check_files(bench: Bench, count: int, ran: dict[str, Any]) -> None:
     """Every file, with readers that share no code with benchio."""
-    names = {backend: files_of(backend, count) for backend in BACKENDS}
+    names = {backend: files_of(backend, count, 2) for backend in BACKENDS}
     made = run_directory(bench.directory)
     assert bench.files == sorted(
-        f"{made.name}/{name}" for of_backend in names.values() for name in of_backend
+        f"{made.name}/{name}" for names_of in [*names.values(), [RECORD]] for name in names_of
     )
     for backend, of_backend in names.items():
         for index, name in enumerate(of_backend):
@@ -136,7 +136,8 @@ def test_reads_through_clients_of_their_own(
 def test_files_on_a_distributed_filesystem(on: Callable[[str], Bench], gluster: Gluster) -> None:
     bench = on(gluster.path.name)
     done = bench.run(
-        4, 8, "--backend", ",".join(BACKENDS), "--files", "node", "--fs-type", "fuse", "--keep"
+        4, 8, "--backend", ",".join(BACKENDS), "--files", "node", "--fs-type", "fuse",
+        "--operation", "write-keep",
     )
     assert done.code == 0, done.err
     check_files(bench, 4, bench.result()["run"])

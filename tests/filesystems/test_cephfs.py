@@ -56,8 +56,8 @@ def test_layouts(on: Callable[[str], Bench], slurm: Slurm, ceph: Ceph) -> None:
 
     def written(*options: object) -> dict[str, Any]:
         done = bench.run(
-            2, 4, "--backend", "mpiio", "--local-size", 32, "--warmup", 0, "--repeats", 1, "--keep",
-            *options,
+            2, 4, "--backend", "mpiio", "--operation", "write-keep", "--local-size", 32,
+            "--warmup", 0, "--repeats", 1, *options,
         )  # fmt: skip
         assert done.code == 0, done.err
         (case, *others) = bench.result()["cases"]
@@ -75,19 +75,19 @@ def test_layouts(on: Callable[[str], Bench], slurm: Slurm, ceph: Ceph) -> None:
 
     users = written()  # those of its directory
     assert (users["requested"], users["echoed"]) == (None, None)
-    check(users, run / "mpiio.dat", 2, "disk")
+    check(users, run / "mpiio.round1.dat", 2, "disk")
     four = written(*stripes, 4, "--pool", "data")
     assert four["requested"] == {
         "stripe_count": 4, "stripe_size": 65536, "pool": "data", "setstripe": None,
     }  # fmt: skip
-    check(four, run / "mpiio.dat", 4, "data")
+    check(four, run / "mpiio.round1.dat", 4, "data")
 
     targets = written("--targets", "osd.1,osd.2", *stripes[:2])
     assert targets["target"] == {"name": "osd.1", "error": None}
     (other,) = targets["others"]
     assert (other["target"]["name"], other["layout"]["observed"]["pool"]) == ("osd.2", "osd.2")
     assert "acting ([2], p2)" in ceph.ceph("osd", "map", "osd.2", "any")
-    check(targets, run / "target.osd.1/mpiio.dat", 1, "osd.1")
+    check(targets, run / "target.osd.1/mpiio.round1.dat", 1, "osd.1")
 
     refused = "takes a pool only if it is one of its data pools"
     for option, value, said in (

@@ -6,6 +6,7 @@ program benchio
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
         MPI_Init, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
+    use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
     use benchio_options, only: help_text, is_metadata, layout_requests, options, parse_command_line
@@ -15,9 +16,9 @@ program benchio
     use benchio_report, only: plan_text, table_text, version_text
     use benchio_result, only: gather_memory, has_cases, run_result
     use benchio_result_json, only: result_json
-    use benchio_rounds, only: run_rounds
+    use benchio_rounds, only: remove_kept, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, &
-        make_run_directory, remove_run_directory
+        make_run_directory, place_targets, remove_run_directory
     use benchio_text, only: one_line
     use benchio_watchdog, only: new_watchdog, watchdog
     implicit none (type, external)
@@ -30,6 +31,7 @@ program benchio
     type(watchdog) :: guard
     integer(int64) :: room      ! for all files of a backend, bytes
     integer :: rank
+    type(failure) :: kept_error
     logical :: may_be_open = .false.    ! a file that a round could not finish
 
     ! Without MPI, which starts on no login node of a Cray.
@@ -49,6 +51,14 @@ program benchio
 
     if (message /= '') call refuse(exit_usage, message)
     call choose_backends()
+    guard = new_watchdog(choice%phase_limit, rank)
+    call guard%guard('', choice%directory, '')
+    if (choice%reads_existing) then
+        call guard%watch('look for what was kept')
+        call find_kept_files(choice%directory, comm, choice, run%kept, run%error)
+        call guard%rest()
+        if (run%error%failed()) call refuse(run%error%status, run%error%line())
+    end if
     call new_layout(choice, comm, run%plan, run%error)
     if (run%error%failed()) call refuse(exit_usage, run%error%message)
 
@@ -60,21 +70,21 @@ program benchio
     call gather_hosts()
     if (choice%dry_run) choice%json = ''
     if (choice%json /= '') call prepare_result_file()
-    guard = new_watchdog(choice%phase_limit, rank)
-    call guard%guard('', choice%directory, '')
     call guard%watch('look at the directory')
     call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
         choice%mdt_index, comm, run%place, run%error)
-    if (.not. run%error%failed()) then
+    if (.not. (run%error%failed() .or. choice%reads_existing)) then
         room = run%bytes
         if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
             run%place%mounted%block_bytes)
-        call check_room(run%place, room, merge(size(methods)*size(run%place%targets), 1, &
-            choice%keep), comm, run%error)
+        call check_room(run%place, room, merge(size(methods)*size(run%place%targets) &
+            *choice%repeats, 1, choice%keeps), comm, run%error)
     end if
     call guard%rest()
     if (choice%dry_run) then
         if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
+    else if (.not. run%error%failed() .and. choice%reads_existing) then
+        call read_existing()
     else if (.not. run%error%failed()) then
         call measure()
     end if
@@ -98,15 +108,32 @@ contains
         call run_rounds(run, methods)
         may_be_open = run%error%status == exit_io
         call guard%watch('remove the run''s directory')
+        if (choice%keeps) then
+            if (has_cases(run)) call write_record(run%place%run_path, run%choice, run%plan, &
+                run%started, run%completed, run%host_of_rank, error=kept_error)
+            if (has_cases(run) .and. .not. kept_error%failed()) then
+                call guard%rest()
+                return
+            end if
+            if (.not. run%error%failed()) run%error = kept_error
+            call remove_kept(run, methods)
+        end if
         call agree(run%error, comm)     ! every rank has removed its files
         if (run%place%is_made_here) then
-            call remove_run_directory(run%place, message)   ! not while there are files to keep
-            if (message /= '' .and. .not. choice%keep) call run%error%set(exit_io, 'rmdir', &
-                run%place%run_path, message)
+            call remove_run_directory(run%place, message)
+            if (message /= '') call run%error%set(exit_io, 'rmdir', run%place%run_path, message)
         end if
         call agree(run%error, comm)
         call guard%rest()
     end subroutine measure
+
+    !> Collective: all rounds of what another run has kept, in its directory.
+    subroutine read_existing()
+        call place_targets(run%place, run%place%path)
+        call choose_readers(choice, run%kept, run%host_of_rank, run%plan)
+        call run_rounds(run, methods)
+        may_be_open = run%error%status == exit_io
+    end subroutine read_existing
 
     !> Of those that a launcher started; without one, this is the only process.
     logical function is_first_process()

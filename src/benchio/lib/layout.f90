@@ -17,7 +17,7 @@ module benchio_layout
     private
 
     public :: choose_partners, file_of_ranks, new_layout
-    public :: partner_of_ranks, partner_on_node, plan_share
+    public :: partner_of_ranks, partner_on_node, plan_share, read_as, turned
 
     !> A rank's share of a file.
     type, public :: file_share
@@ -62,7 +62,12 @@ contains
         plan%node = node_of_ranks(comm)
         associate (node => plan%node, rank => plan%rank)
             plan%is_first_on_node = .not. any(node(:rank) == node(rank + 1))
-            call file_of_ranks(choice%files, choice%instances, node, plan%file, message)
+            if (allocated(choice%existing_extents)) then
+                call reader_of_files(size(choice%existing_extents, 2), size(node), plan%file, &
+                    message)
+            else
+                call file_of_ranks(choice%files, choice%instances, node, plan%file, message)
+            end if
             if (message == '') call plan_share(choice, plan%file, rank, plan%own, message)
         end associate
         if (message /= '') call error%set(exit_usage, '', '', message)
@@ -79,8 +84,7 @@ contains
         logical, intent(in) :: is_node_local
         type(layout), intent(inout) :: plan
 
-        character(:), allocatable :: ignored
-        integer, allocatable :: file(:), partner(:)     ! of each rank: the file is its partner's
+        integer, allocatable :: partner(:)              ! of each rank
         integer :: i
 
         if (is_node_local) then
@@ -88,14 +92,27 @@ contains
         else
             partner = partner_of_ranks(plan%node)
         end if
+        call read_as(choice, partner, plan)
+        plan%other_node_fraction = real(count([(plan%node(partner(i) + 1) /= plan%node(i), &
+            i=1, plan%ranks)]), real64)/plan%ranks
+    end subroutine choose_partners
+
+    !> Collective: each rank is to read the share of its partner.
+    subroutine read_as(choice, partner, plan)
+        type(options), intent(in) :: choice
+        integer, intent(in) :: partner(:)               !! of each rank: a rank, from 0
+        type(layout), intent(inout) :: plan
+
+        character(:), allocatable :: ignored
+        integer, allocatable :: file(:)                 ! of each rank: its partner's
+        integer :: i
+
         ! The partner has found its own share to be possible.
         call plan_share(choice, plan%file, partner(plan%rank + 1), plan%partners, ignored)
         call connect(choice, partner(plan%rank + 1), plan%comm, plan%partners)
         file = [(plan%file(partner(i) + 1), i=1, plan%ranks)]
         plan%partners%is_node_leader = is_first(file, plan%node, plan%rank)
-        plan%other_node_fraction = real(count([(plan%node(partner(i) + 1) /= plan%node(i), &
-            i=1, plan%ranks)]), real64)/plan%ranks
-    end subroutine choose_partners
+    end subroutine read_as
 
     !> Collective: which node each rank is on, as an index from 0 in order of the lowest rank.
     function node_of_ranks(comm) result(node)
@@ -172,6 +189,21 @@ contains
         end select
     end subroutine file_of_ranks
 
+    !> The file that each rank reads of those that are there, from 0: neighbours share one. The
+    !> error is empty or one sentence.
+    pure subroutine reader_of_files(files, ranks, file, error)
+        integer, intent(in) :: files, ranks
+        integer, allocatable, intent(out) :: file(:)
+        character(:), allocatable, intent(out) :: error
+
+        integer :: i
+
+        error = ''
+        file = [(int(int(i, int64)*files/ranks), i=0, ranks - 1)]
+        if (files > ranks) error = decimal(files)//' files were kept, and '//decimal(ranks) &
+            //' ranks are too few to read them: each rank reads one'
+    end subroutine reader_of_files
+
     !> The rank whose share each rank reads: as many as can be are on another node.
     !>
     !> The ranks in order of their nodes, rotated by the ranks of the largest node; by one where
@@ -180,15 +212,27 @@ contains
         integer, intent(in) :: node(:)              !! of each rank, from 0
         integer :: partner(size(node))              !! a rank, from 0
 
-        integer :: at(0:maxval(node) + 1), i, order(0:size(node) - 1), ranks, shift
+        integer :: shift
+        integer :: i
+
+        shift = maxval([(count(node == i), i=0, maxval(node))])
+        if (shift == size(node)) shift = 1
+        partner = turned(node, shift)
+    end function partner_of_ranks
+
+    !> The rank that is so many places further in the order of nodes, of each rank.
+    pure function turned(node, shift) result(partner)
+        integer, intent(in) :: node(:)              !! of each rank, from 0
+        integer, intent(in) :: shift
+        integer :: partner(size(node))              !! a rank, from 0
+
+        integer :: at(0:maxval(node) + 1), i, order(0:size(node) - 1), ranks
 
         ranks = size(node)
         at = 0
         do i = 1, ranks
             at(node(i) + 1) = at(node(i) + 1) + 1
         end do
-        shift = maxval(at)
-        if (shift == ranks) shift = 1
         do i = 1, ubound(at, 1)     ! from the ranks of each node to those of all before it
             at(i) = at(i) + at(i - 1)
         end do
@@ -199,7 +243,7 @@ contains
         do i = 0, ranks - 1
             partner(order(i) + 1) = order(mod(i + shift, ranks))
         end do
-    end function partner_of_ranks
+    end function turned
 
     !> The next rank on the same node, and the first for the last.
     pure function partner_on_node(node) result(partner)
@@ -236,7 +280,10 @@ contains
         share%file = file(rank + 1)
         share%sharers = count(file == share%file)
         mine = choice
-        if (all(choice%global_size > 0)) then
+        if (allocated(choice%existing_extents)) then
+            mine%local_size = 0
+            mine%global_size = choice%existing_extents(:, share%file + 1)
+        else if (all(choice%global_size > 0)) then
             first = share%instance*team
             associate (files => file(first + 1:first + team))
                 slab = share%file - minval(files)

@@ -17,7 +17,11 @@ module benchio_options
     !> What was asked for; complete after parse_options, which sets the defaults.
     type, public :: options
         character(8), allocatable :: backends(:)
-        character(8), allocatable :: operations(:)  !! write, read; or metadata alone
+        character(8), allocatable :: operations(:)  !! that are timed: write, read; or metadata alone
+        logical :: keeps = .false.                  !! what is written: write-keep
+        logical :: reads_existing = .false.         !! what another run has kept: read-existing
+        !> (x y z, file): elements of each file that is there already; not allocated: none is.
+        integer(int64), allocatable :: existing_extents(:, :)
         integer :: items = 0                        !! of each rank, for metadata
         integer(int64) :: local_size(3) = 0         !! elements of each writer; 0: strong scaling
         integer(int64) :: global_size(3) = 0        !! elements of the array; 0 until planned
@@ -35,7 +39,6 @@ module benchio_options
         character(:), allocatable :: json           !! empty: no result file
         character(:), allocatable :: run_id         !! empty: a random one
         logical :: phase_barrier = .false.
-        logical :: keep = .false.
         logical :: dry_run = .false.
         logical :: help = .false.
         logical :: version = .false.
@@ -54,7 +57,7 @@ module benchio_options
     type :: option
         character(21) :: name
         character(15) :: value          !! what it takes, in a word; empty: it is a switch
-        character(240) :: help
+        character(400) :: help
         character(8) :: default = ''    !! as on the command line; empty: help says what happens
     end type option
 
@@ -63,8 +66,10 @@ module benchio_options
         option('--backend', 'LIST', 'libraries to write through: mpiio, hdf5, netcdf, pnetcdf, ' &
             //'posix; several take turns, in an order that changes with each round', 'mpiio'), &
         option('--operation', 'LIST', 'write, read, or write,read; for read alone, the files are ' &
-            //'first written untimed. metadata: no array, but many small files and directories, ' &
-            //'which are made, found, renamed and removed', 'write'), &
+            //'first written untimed; write-keep instead of write leaves the run''s directory with ' &
+            //'the files of all measured rounds; read-existing reads each of them, once, from ' &
+            //'the directory that is DIR then. metadata: no array, but many small files and ' &
+            //'directories, which are made, found, renamed and removed', 'write'), &
         option('--files', 'LAYOUT', 'shared: one file for all; process or node: one for each; a ' &
             //'number: so many, for equal groups of writers; gather: one, which rank 0 ' &
             //'writes. Of metadata, one directory for all (shared) or for each (process)', &
@@ -128,7 +133,6 @@ module benchio_options
         option('--mdt-index', 'N', 'metadata target of the run''s directory; Lustre only'), &
         option('--json', 'FILE', 'write the results to this file, in the format ' &
             //'benchio.result/3'), &
-        option('--keep', '', 'leave the run''s directory, with the files of the last round'), &
         option('', '', ''), &
         option('--dry-run', '', 'say what would be written and how much room there is'), &
         option('--version', '', 'print the version of benchio and of the libraries in it'), &
@@ -226,8 +230,8 @@ contains
         character(:), allocatable, intent(out) :: error
 
         character(:), allocatable :: name, value
-        character(:), allocatable :: given
         logical :: local_given, value_given
+        logical :: given(size(table))
         integer :: equals, i, row
 
         error = ''
@@ -242,8 +246,8 @@ contains
 
         name = ''
         value = ''
-        given = ' '
         local_given = .false.
+        given = .false.
         i = 1
         do while (i <= size(arguments) .and. error == '')
             name = arguments(i)%text
@@ -270,8 +274,8 @@ contains
                 if (value == '') error = name//' needs a value'
             end if
             if (error == '') call set_option(choice, name, value, error)
+            if (error == '') given(row) = .true.
             local_given = local_given .or. name == '--local-size'
-            given = given//name//' '
             i = i + 1
         end do
 
@@ -280,8 +284,28 @@ contains
             choice%local_size = 0
         end if
         if (error == '') call check_layout_options(choice, error)
+        if (error == '') call check_existing(choice, given, error)
         if (error == '') call check_metadata(given, choice, error)
     end subroutine parse_options
+
+    !> What excludes reading files that are there.
+    pure subroutine check_existing(choice, given, error)
+        type(options), intent(in) :: choice
+        logical, intent(in) :: given(:)             !! of each row of the table
+        character(:), allocatable, intent(inout) :: error
+
+        !> What the files that are there have settled, and what only a write can be told.
+        character(*), parameter :: settled(*) = [character(21) :: '--files', '--instances', &
+            '--local-size', '--global-size', '--repeats', '--warmup', '--settle', '--flush', &
+            '--chunk', '--alignment', '--file-format', '--stripe-count', '--stripe-size', &
+            '--pool', '--setstripe', '--targets', '--mdt-index']
+        character(:), allocatable :: name
+
+        if (.not. choice%reads_existing) return
+        name = first_given(settled, given)
+        if (name /= '') error = '--operation read-existing excludes '//name &
+            //': the files are as they were written'
+    end subroutine check_existing
 
     !> Whether names are measured, and not bytes.
     pure logical function is_metadata(choice)
@@ -293,27 +317,24 @@ contains
     !> Of the options that were given, what has no meaning for metadata. It writes no array: the plan
     !> is that of the smallest there can be.
     subroutine check_metadata(given, choice, error)
-        character(*), intent(in) :: given               !! their names, between blanks
+        logical, intent(in) :: given(:)             !! of each row of the table
         type(options), intent(inout) :: choice
         character(:), allocatable, intent(inout) :: error
 
         character(*), parameter :: refused(*) = [character(21) :: '--local-size', '--global-size', &
             '--grid', '--halo', '--instances', '--transfer', '--collective', '--flush', '--hint', &
             '--chunk', '--alignment', '--collective-metadata', '--file-format', '--direct', &
-            '--phase-barrier', '--targets', '--keep']
-        integer :: i
+            '--phase-barrier', '--targets']
+        character(:), allocatable :: name
 
         if (.not. is_metadata(choice)) then
-            if (index(given, ' --items ') > 0) error = '--items is for --operation metadata'
+            if (first_given(['--items'], given) /= '') error = '--items is for --operation metadata'
             return
         end if
-        do i = 1, size(refused)
-            if (index(given, ' '//trim(refused(i))//' ') > 0) then
-                error = '--operation metadata writes no array: leave out '//trim(refused(i))
-                return
-            end if
-        end do
-        if (index(given, ' --backend ') > 0 .and. any(choice%backends /= 'posix')) then
+        name = first_given(refused, given)
+        if (name /= '') then
+            error = '--operation metadata writes no array: leave out '//name
+        else if (first_given(['--backend'], given) /= '' .and. any(choice%backends /= 'posix')) then
             error = '--operation metadata uses no library: its only --backend is posix'
         else if (choice%files /= 'shared' .and. choice%files /= 'process') then
             error = '--operation metadata takes --files shared or process, not "'//choice%files//'"'
@@ -322,6 +343,20 @@ contains
         choice%local_size = 1
         choice%halo = 0
     end subroutine check_metadata
+
+    !> The first of these names, in the table's order, that was given; empty if none was.
+    pure function first_given(names, given) result(name)
+        character(*), intent(in) :: names(:)
+        logical, intent(in) :: given(:)             !! of each row of the table
+        character(:), allocatable :: name
+
+        integer :: row
+
+        name = ''
+        do row = size(table), 1, -1
+            if (given(row) .and. any(names == table(row)%name)) name = trim(table(row)%name)
+        end do
+    end function first_given
 
     !> What excludes what of the options on layouts.
     pure subroutine check_layout_options(choice, error)
@@ -372,11 +407,7 @@ contains
         case ('--backend')
             call parse_list(name, value, choice%backends, error)
         case ('--operation')
-            call parse_list(name, value, choice%operations, error)
-            if (error == '' .and. value /= 'metadata' .and. any(choice%operations /= 'write' &
-                .and. choice%operations /= 'read')) then
-                error = name//' takes write, read, write,read or metadata, not "'//value//'"'
-            end if
+            call parse_operations(name, value, choice, error)
         case ('--items')
             call parse_number(name, value, 1_int64, max_items, choice%items, error)
         case ('--files')
@@ -452,8 +483,6 @@ contains
             choice%filesystems = value
         case ('--json')
             choice%json = value
-        case ('--keep')
-            choice%keep = .true.
         case ('--dry-run')
             choice%dry_run = .true.
         case ('--version')
@@ -464,6 +493,31 @@ contains
             error stop 'benchio: an option of the table is not parsed'
         end select
     end subroutine set_option
+
+    !> What is timed, of which files.
+    subroutine parse_operations(name, value, choice, error)
+        character(*), intent(in) :: name, value
+        type(options), intent(inout) :: choice
+        character(:), allocatable, intent(inout) :: error
+
+        character(13), allocatable :: words(:)
+
+        call parse_list(name, value, words, error)
+        if (error /= '') return
+        choice%keeps = any(words == 'write-keep')
+        choice%reads_existing = any(words == 'read-existing')
+        if (choice%reads_existing .and. size(words) == 1) then
+            words = 'read'
+        else
+            where (words == 'write-keep') words = 'write'
+        end if
+        if ((any(words /= 'write' .and. words /= 'read') .or. count(words == 'write') > 1) &
+            .and. value /= 'metadata') then
+            error = name//' takes write or write-keep, read, or both, or read-existing or ' &
+                //'metadata alone, not "'//value//'"'
+        end if
+        choice%operations = [character(8) :: words]
+    end subroutine parse_operations
 
     !> A layout's name, or a number of files.
     subroutine parse_files(name, value, files, error)

@@ -22,7 +22,7 @@ module benchio_pattern
     implicit none (type, external)
     private
 
-    public :: fill, halo_intact, pattern_key, pattern_value, poison
+    public :: fill, halo_intact, key_of_text, pattern_key, pattern_value, poison
 
     integer(int64), parameter :: mask31 = 2_int64**31 - 1
     integer(int64), parameter :: increment = 1013904223_int64
@@ -50,14 +50,22 @@ contains
         integer, intent(in) :: file, round
 
         character(:), allocatable :: text
-        integer :: i
 
         text = run_id//'/'//backend//'/'//decimal(file)//'/'//decimal(round)
+        key = key_of_text(text)
+    end function pattern_key
+
+    !> 31-bit hash of a text; 0 if it is empty.
+    pure integer(int64) function key_of_text(text) result(key)
+        character(*), intent(in) :: text
+
+        integer :: i
+
         key = 0
         do i = 1, len(text)
             key = mix(iand(ieor(key, iachar(text(i:i), int64)) + increment, mask31))
         end do
-    end function pattern_key
+    end function key_of_text
 
     !> Value of the element with a 0-based global index.
     elemental real(real64) function pattern_value(index, key) result(value)

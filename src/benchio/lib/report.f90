@@ -255,7 +255,7 @@ contains
                 //extents(block%grid)//', '//decimal(block%global_bytes())//' bytes'//lf &
                 //'each round       '//mib_text(run%bytes)//', '//decimal(size(choice%backends)) &
                 //' backend(s), '//targets_text(run) &
-                //merge('last files kept', 'files removed  ', choice%keep)//lf &
+                //trim(merge('files kept   ', 'files removed', choice%keeps))//lf &
                 //'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'memory per rank  '//mib_text(block%field_bytes()) &
                 //' for the array on rank 0, plus the libraries'' buffers'//lf &

@@ -9,6 +9,7 @@ module benchio_result
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
+    use benchio_kept_files, only: kept_files
     use benchio_layout, only: layout
     use benchio_options, only: options
     use benchio_phases, only: timing
@@ -48,6 +49,7 @@ module benchio_result
         type(options) :: choice
         type(run_place) :: place
         type(layout) :: plan
+        type(kept_files) :: kept                            !! if it reads what is there already
         integer(int64) :: bytes = 0                         !! of all files, each round
         character(:), allocatable :: started                !! date and time, UTC
         character(256), allocatable :: host_of_rank(:)

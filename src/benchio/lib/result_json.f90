@@ -167,9 +167,16 @@ contains
             call json%close_object()
             call json%open_array('operations')
             do i = 1, size(choice%operations)
-                call json%add(trim(choice%operations(i)))
+                if (choice%reads_existing) then
+                    call json%add('read-existing')
+                else if (choice%keeps .and. choice%operations(i) == 'write') then
+                    call json%add('write-keep')
+                else
+                    call json%add(trim(choice%operations(i)))
+                end if
             end do
             call json%close_array()
+            call add_kept(json, run)
             call json%add(choice%files, 'files')
             call json%add(run%plan%files, 'file_count')
             call json%add(choice%instances, 'instances')
@@ -202,6 +209,25 @@ contains
             call json%close_object()
         end associate
     end subroutine add_run
+
+    !> What is read, if another run has written it.
+    subroutine add_kept(json, run)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+
+        if (.not. run%choice%reads_existing) then
+            call json%null('existing')
+            return
+        end if
+        associate (kept => run%kept)
+            call json%open_object('existing')
+            call json%add(kept%run_id, 'id')
+            call json%add(kept%started, 'started')
+            call json%add(size(kept%file), 'writers')
+            call add_hosts(json, kept%hosts)
+            call json%close_object()
+        end associate
+    end subroutine add_kept
 
     !> Each host once. Ranks of one are mostly neighbours: a rank is compared with the host listed
     !> last first, and never with all ranks.

@@ -25,7 +25,7 @@ module benchio_rounds
     implicit none (type, external)
     private
 
-    public :: run_rounds
+    public :: remove_kept, run_rounds
 
 contains
 
@@ -164,8 +164,11 @@ contains
         written%position = position
         written%is_warmup = round <= run%choice%warmup
         was_read = written
-        writes = new_task(run, method, t, run%plan%own, .true.)
-        reads = new_task(run, method, t, run%plan%partners, .false.)
+        reads = new_task(run, method, t, round, run%plan%partners, .false.)
+        writes = reads                              ! nothing: what is there already stays
+        if (.not. run%choice%reads_existing) then
+            writes = new_task(run, method, t, round, run%plan%own, .true.)
+        end if
         call use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
         call writes%watchdog%rest()
         if (run%error%failed() .or. run%plan%rank /= 0) return
@@ -199,7 +202,9 @@ contains
 
         is_last = round == run%choice%warmup + run%choice%repeats
         written%started = utc_now()
-        call write_file(run, method, round, storage, writes, times)
+        if (.not. run%choice%reads_existing) then
+            call write_file(run, method, round, storage, writes, times)
+        end if
         if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call check_size(run%plan, writes, run%error)
         if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
@@ -209,12 +214,17 @@ contains
             call confirm_bytes(method, run%plan, writes, reads, &
                 key_of(run, method, round, reads%share), written%witness, run%error)
         end if
+        if (run%choice%reads_existing) then
+            if (run%error%failed()) run%error%message = run%error%message//'; the file was ' &
+                //'written, and confirmed, by run '//run%kept%run_id//' of '//run%kept%started
+            return
+        end if
         if (run%error%failed()) then
             ! A create that failed may have made none.
             if (writes%share%position == 0) call remove_file(writes%path, ignored)
             return
         end if
-        if (.not. (is_last .and. run%choice%keep)) then
+        if (kept_round(run, round) == 0) then
             call timed_unlink(writes, times, run%error)
             if (run%error%failed()) return
         end if
@@ -227,17 +237,19 @@ contains
     end subroutine use_files
 
     !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
-    function new_task(run, method, t, share, writes) result(task)
+    function new_task(run, method, t, round, share, writes) result(task)
         type(run_result), intent(in) :: run
         class(backend), intent(in) :: method
         integer, intent(in) :: t                    !! number of the target
+        integer, intent(in) :: round
         type(file_share), intent(in) :: share
         logical, intent(in) :: writes               !! the file, or reads it
         type(file_task) :: task
 
-        character(:), allocatable :: made
+        character(:), allocatable :: directories, made
 
-        task%path = run%place%path_of(t, method%name, method%extension, share%file, run%plan%files)
+        task%path = run%place%path_of(t, method%name, method%extension, share%file, &
+            run%plan%files, kept_round(run, round))
         task%writes = writes
         task%share = share
         task%settings = run%choice%settings
@@ -247,11 +259,50 @@ contains
 
         ! Whatever it works on, a hang must not leave the file that this rank has made.
         made = ''
-        if (run%plan%own%position == 0) made = run%place%path_of(t, method%name, &
-            method%extension, run%plan%own%file, run%plan%files)
+        directories = ''
+        if (.not. run%choice%reads_existing) then
+            if (run%plan%own%position == 0) made = run%place%path_of(t, method%name, &
+                method%extension, run%plan%own%file, run%plan%files, kept_round(run, round))
+            directories = run%place%directories()
+        end if
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
-        call task%watchdog%guard(made, run%place%targets(t)%path, run%place%directories())
+        call task%watchdog%guard(made, run%place%targets(t)%path, directories)
     end function new_task
+
+    !> The round of the run that has written the files which are kept; 0 if they are not.
+    pure integer function kept_round(run, round)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round                !! of this run
+
+        kept_round = 0
+        if (run%choice%reads_existing) then
+            kept_round = run%kept%first_round + round - 1
+        else if (run%choice%keeps .and. round > run%choice%warmup) then
+            kept_round = round
+        end if
+    end function kept_round
+
+    !> After a failure what was kept until then is removed, each file by the first rank that shares
+    !> it.
+    subroutine remove_kept(run, methods)
+        type(run_result), intent(in) :: run
+        type(backend_item), intent(in) :: methods(:)
+
+        character(:), allocatable :: ignored
+        integer :: i, round, t
+
+        if (run%plan%own%position > 0) return
+        do round = run%choice%warmup + 1, run%completed + 1     ! which may have been half done
+            do t = 1, size(run%place%targets)
+                do i = 1, size(methods)
+                    associate (method => methods(i)%method)
+                        call remove_file(run%place%path_of(t, method%name, method%extension, &
+                            run%plan%own%file, run%plan%files, round), ignored)
+                    end associate
+                end do
+            end do
+        end do
+    end subroutine remove_kept
 
     integer(int64) function key_of(run, method, round, share) result(key)
         type(run_result), intent(in) :: run
@@ -259,7 +310,11 @@ contains
         integer, intent(in) :: round
         type(file_share), intent(in) :: share
 
-        key = pattern_key(run%choice%run_id, method%name, share%file, round)
+        if (run%choice%reads_existing) then
+            key = pattern_key(run%kept%run_id, method%name, share%file, kept_round(run, round))
+        else
+            key = pattern_key(run%choice%run_id, method%name, share%file, round)
+        end if
     end function key_of
 
     !> Collective: new data, written and forced to stable storage.

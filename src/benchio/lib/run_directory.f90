@@ -17,7 +17,8 @@ module benchio_run_directory
     implicit none (type, external)
     private
 
-    public :: check_room, choose_run_id, inspect_place, make_run_directory, remove_run_directory
+    public :: check_room, choose_run_id, inspect_place, make_run_directory, place_targets
+    public :: remove_run_directory
 
     !> A directory for files of one layout: the run's own, or one of several in it.
     type, public :: target_directory
@@ -149,16 +150,11 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: ignored, message
-        integer :: i, rank
+        integer :: rank
         logical :: exists
 
         place%run_path = place%path//'/benchio.'//run_id
-        do i = 1, size(place%targets)
-            associate (target => place%targets(i))
-                target%path = place%run_path
-                if (target%name /= '') target%path = target%path//'/target.'//target%name
-            end associate
-        end do
+        call place_targets(place, place%run_path)
         call MPI_Comm_rank(comm, rank)
         if (rank == 0) then
             call place%keeper%make_run_directory(place%run_path, mdt_index, message)
@@ -188,6 +184,21 @@ contains
         if (place%is_made_here) call remove_run_directory(place, ignored)
         place%run_path = ''
     end subroutine make_run_directory
+
+    !> Where the files of each target are in a run's directory: this run's, or what another kept.
+    subroutine place_targets(place, run_path)
+        type(run_place), intent(inout) :: place
+        character(*), intent(in) :: run_path
+
+        integer :: i
+
+        do i = 1, size(place%targets)
+            associate (target => place%targets(i))
+                target%path = run_path
+                if (target%name /= '') target%path = run_path//'/target.'//target%name
+            end associate
+        end do
+    end subroutine place_targets
 
     !> Collective: rank 0 makes the directory of each target and lays out its files.
     subroutine lay_out_targets(place, comm, error)
@@ -249,21 +260,27 @@ contains
         text = text//self%run_path//achar(0)
     end function directories
 
-    !> A file in a target's directory, numbered if there are several.
-    pure function path_of(self, target, backend, extension, file, files) result(path)
+    !> A file in a target's directory, numbered if there are several; one that is kept, or was,
+    !> has its round in its name, for those of other rounds are kept beside it.
+    pure function path_of(self, target, backend, extension, file, files, kept_round) result(path)
         class(run_place), intent(in) :: self
         integer, intent(in) :: target               !! its number
         character(*), intent(in) :: backend         !! its name
         character(*), intent(in) :: extension       !! of its files, without the dot
         integer, intent(in) :: file                 !! from 0
         integer, intent(in) :: files                !! how many there are
+        integer, intent(in), optional :: kept_round !! 0: the file is not kept
         character(:), allocatable :: path
 
         character(8) :: number
 
+        path = self%targets(target)%path//'/'//backend
+        if (present(kept_round)) then
+            if (kept_round > 0) path = path//'.round'//decimal(kept_round)
+        end if
         number = ''
         if (files > 1) write (number, '(".",i6.6)') file
-        path = self%targets(target)%path//'/'//backend//trim(number)//'.'//extension
+        path = path//trim(number)//'.'//extension
     end function path_of
 
 end module benchio_run_directory

@@ -19,9 +19,10 @@ program test_options
         'are in the help')
     call expect(explained_options() > 30, 'as is every option, and each is parsed')
     call expect(longest_line(help_text()) <= 88, 'which fits a screen')
-    call parse('--backend mpiio,hdf5 --local-size=8x16x32 --grid 1x2x2 --halo 0 --keep')
+    call parse('--backend mpiio,hdf5 --local-size=8x16x32 --grid 1x2x2 --halo 0 --flush')
     call expect(error == '' .and. all(choice%backends == ['mpiio   ', 'hdf5    ']) &
-        .and. all(choice%local_size == [8, 16, 32]) .and. choice%keep, 'both forms of values')
+        .and. all(choice%local_size == [8, 16, 32]) .and. choice%settings%flush, &
+        'both forms of values')
     call plan_array(choice, 4_int64, error)
     call expect(error == '' .and. all(choice%global_size == [8, 32, 64]), 'weak scaling')
     call parse('--run-id='//repeat('aZ09_-7b', 8)//' --flush --direct --settle 3')
@@ -92,7 +93,18 @@ program test_options
     call refused('--backend mpiio,', 'empty name')
     call refused('--backend mpiio,mpiio', 'twice')
     call refused('--backend averylongname', '"averylongname"')
-    call refused('--keep=yes', 'no value')
+    call refused('--flush=yes', 'no value')
+    call parse('--operation read,write-keep')
+    call expect(error == '' .and. all(choice%operations == ['read ', 'write']) .and. choice%keeps &
+        .and. .not. choice%reads_existing, 'what is written is kept')
+    call parse('--operation read-existing --grid 1x1x2')
+    call expect(error == '' .and. all(choice%operations == ['read']) .and. .not. choice%keeps &
+        .and. choice%reads_existing, 'what is there is read')
+    call refused('--operation write,write-keep', 'not "write,write-keep"')
+    call refused('--operation read-existing,write', 'not "read-existing,write"')
+    call refused('--operation keep', 'not "keep"')
+    call refused('--operation read-existing --local-size 128', 'excludes --local-size')
+    call refused('--repeats 3 --operation read-existing', 'excludes --repeats')
 
     call parse_options([argument('')], choice, error)
     call expect(index(error, 'unknown argument ""') == 1, 'nothing is no option: '//error)
