@@ -12,7 +12,7 @@ program benchio
     use benchio_options, only: help_text, is_metadata, layout_requests, options, parse_command_line
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
-    use benchio_registry, only: backend_item, backend_names, built_in, new_backend
+    use benchio_registry, only: backend_item, backend_names, built_in, lacks, new_backend
     use benchio_report, only: plan_text, table_text, version_text
     use benchio_result, only: gather_memory, has_cases, run_result
     use benchio_result_json, only: result_json
@@ -166,6 +166,8 @@ contains
             else if (name == 'netcdf' .and. choice%settings%alignment > 1) then
                 call refuse(exit_usage, '--alignment cannot be set through NetCDF-Fortran')
             end if
+            message = lacks(name, choice%settings%access)
+            if (message /= '') call refuse(exit_not_built_in, message)
             methods(i) = new_backend(name)
         end do
     end subroutine choose_backends

@@ -13,7 +13,7 @@ module benchio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
     use benchio_clock, only: now
-    use benchio_decomposition, only: decomposition
+    use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_internal, failure
     use benchio_raw_file, only: aligned_memory
     use benchio_settings, only: hint, io_settings
@@ -25,8 +25,8 @@ module benchio_backend
 
     !> Where the bytes of an array are in its file, for a reader that does without the library.
     type, public :: placement
-        logical :: is_contiguous = .true.   !! one run of bytes; else only the library finds them
-        integer(int64) :: offset = 0        !! of the first element, bytes
+        logical :: is_contiguous = .true.   !! runs of bytes; else only the library finds them
+        integer(int64), allocatable :: offsets(:)   !! of the first element of each, bytes; alike long
         logical :: is_big_endian = .false.
     end type placement
 
@@ -35,12 +35,11 @@ module benchio_backend
         character(:), allocatable :: extension  !! of its files, without the dot
         ! Of the file that is open:
         character(:), allocatable :: path
-        integer(int64) :: global(3) = 0         !! extents of its array
         type(MPI_Comm) :: comm                  !! the ranks that share it
         type(io_settings) :: settings
-        type(decomposition) :: block            !! this rank's part that is selected
+        type(decomposition) :: block            !! this rank's part
         type(transfer_plan) :: plan             !! the pieces of that part
-        integer(int64) :: pieces = 0            !! of the rank that has most
+        integer(int64) :: pieces = 0            !! of the rank that has most, empty ones of others
         logical :: packs = .false.              !! pieces are copied; for select_block to say
         type(aligned_memory) :: buffer          !! for a piece that is
         real(real64) :: pack_seconds = 0        !! spent on copying
@@ -56,6 +55,8 @@ module benchio_backend
         procedure(step), deferred :: define     !! what the file says of the array
         procedure(step), deferred :: select_block   !! after block and plan were set
         procedure(move_piece), deferred :: move_piece
+        procedure :: complete                   !! what was moved since the last time, nonblocking
+        procedure, non_overridable :: chunk     !! extents for a file that has to have chunks
         procedure(step), deferred :: flush      !! the library's own way to stable storage
         procedure(step), deferred :: close
         procedure(locate), deferred :: locate   !! where the bytes are, by one rank alone
@@ -99,17 +100,17 @@ module benchio_backend
 
 contains
 
-    subroutine open(self, path, global, comm, settings, writes, error)
+    subroutine open(self, path, block, comm, settings, writes, error)
         class(backend), intent(inout) :: self
         character(*), intent(in) :: path
-        integer(int64), intent(in) :: global(3)     !! extents of the array in the file
+        type(decomposition), intent(in) :: block    !! this rank's part of the array in the file
         type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
         type(io_settings), intent(in) :: settings
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
         self%path = path
-        self%global = global
+        self%block = block
         self%comm = comm
         self%settings = settings
         self%pack_seconds = 0
@@ -124,9 +125,16 @@ contains
         logical :: has_room
 
         self%block = block
-        self%plan = new_transfer_plan(block%extent, self%settings%transfer_bytes)
+        associate (access => self%settings%access, row => element_bytes*block%extent(1), &
+            whole => self%settings%transfer_bytes)
+            self%plan = new_transfer_plan(block%layer_of_block(), merge(min(row, whole), &
+                whole, access%has_rows()))
+            ! Of each rank another order, but the same in every round and night.
+            if (access%is_random) self%plan%seed = 1 + sum(block%lower)
+        end associate
+        self%plan%layers = block%layers
+        call MPI_Allreduce(MPI_IN_PLACE, self%plan%slots, 1, MPI_INT64_T, MPI_MAX, self%comm)
         self%pieces = self%plan%number_of()
-        call MPI_Allreduce(MPI_IN_PLACE, self%pieces, 1, MPI_INT64_T, MPI_MAX, self%comm)
         call self%select_block(error)
         if (.not. self%packs) return
         call self%buffer%provide(product(self%plan%step), has_room)
@@ -143,11 +151,13 @@ contains
 
         real(real64), pointer, contiguous :: memory(:)
         type(piece) :: part
-        integer(int64) :: number
+        integer(int64) :: number, of_step
         real(real64) :: start
 
         memory(1:size(field, kind=int64)) => field
+        of_step = self%pieces/self%settings%access%steps
         do number = 1, self%pieces
+            if (number > 1 .and. mod(number - 1, of_step) == 0) call self%complete(error)
             part = self%plan%piece(number)
             if (.not. self%packs) then
                 call self%move_piece(writes, part, memory(first_in_memory(self%block, part):), &
@@ -164,6 +174,38 @@ contains
             end if
             self%pack_seconds = self%pack_seconds + (now() - start)
         end do
+        call self%complete(error)
     end subroutine move
+
+    !> Collective: waits for all transfers of a step. Of most libraries each has ended already.
+    subroutine complete(self, error)
+        class(backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        associate (unused => self, cannot_fail => error)
+        end associate
+    end subroutine complete
+
+    !> Of a layer, in elements: as asked for, but no more than it has; else as large a part of a
+    !> writer's block as is not more than 4 MiB. 0 if a file may do without.
+    pure function chunk(self) result(extents)
+        class(backend), intent(in) :: self
+        integer(int64) :: extents(3)
+
+        integer(int64), parameter :: usual_bytes = 4*2_int64**20
+        integer(int64) :: layer(3)
+        type(transfer_plan) :: plan
+
+        extents = 0
+        layer = self%block%layer()
+        associate (settings => self%settings, grid => self%block%grid)
+            if (all(settings%chunk > 0)) then
+                extents = min(settings%chunk, layer)
+            else if (settings%access%steps > 1 .or. settings%access%deflate > 0) then
+                plan = new_transfer_plan((layer + grid - 1)/grid, usual_bytes)
+                extents = plan%step
+            end if
+        end associate
+    end function chunk
 
 end module benchio_backend

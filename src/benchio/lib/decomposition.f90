@@ -20,9 +20,13 @@ module benchio_decomposition
         integer(int64) :: global(3) = 0     !! extents of the whole array
         integer(int64) :: grid(3) = 0       !! ranks along each dimension
         integer(int64) :: lower(3) = 0      !! global index of the block's first element, from 0
-        integer(int64) :: extent(3) = 0     !! extents of the block, without halo
+        integer(int64) :: extent(3) = 0     !! extents of the block, all layers, without halo
         integer(int64) :: halo = 0          !! halo width on each side, in memory only
+        integer(int64) :: layers = 1        !! along z, each cut alike: the block has a part of all
     contains
+        procedure :: layer
+        procedure :: layer_of_block
+        procedure :: plane
         procedure :: elements
         procedure :: bytes
         procedure :: field_bytes
@@ -31,20 +35,53 @@ module benchio_decomposition
 
 contains
 
-    !> The block of a rank, 0 <= rank < product(grid).
-    pure function new_decomposition(global, grid, rank, halo) result(block)
+    !> The block of a rank, 0 <= rank < product(grid). The array has so many layers along z, one
+    !> if that is not said, and each is spread over all ranks.
+    pure function new_decomposition(global, grid, rank, halo, layers) result(block)
         integer(int64), intent(in) :: global(3), grid(3), rank, halo
+        integer(int64), intent(in), optional :: layers      !! divide the extent along z
         type(decomposition) :: block
 
-        integer(int64) :: coordinate(3)
+        integer(int64) :: coordinate(3), layer(3)
 
         coordinate = [mod(rank, grid(1)), mod(rank/grid(1), grid(2)), rank/(grid(1)*grid(2))]
         block%global = global
         block%grid = grid
-        block%lower = coordinate*global/grid
-        block%extent = (coordinate + 1)*global/grid - block%lower
+        if (present(layers)) block%layers = layers
+        layer = block%layer()
+        block%lower = coordinate*layer/grid
+        block%extent = (coordinate + 1)*layer/grid - block%lower
+        block%extent(3) = block%layers*block%extent(3)
         block%halo = halo
     end function new_decomposition
+
+    !> Extents of a layer of the global array.
+    pure function layer(self) result(extents)
+        class(decomposition), intent(in) :: self
+        integer(int64) :: extents(3)
+
+        extents = self%global
+        extents(3) = extents(3)/self%layers
+    end function layer
+
+    !> Extents of the block's part of a layer.
+    pure function layer_of_block(self) result(extents)
+        class(decomposition), intent(in) :: self
+        integer(int64) :: extents(3)
+
+        extents = self%extent
+        extents(3) = extents(3)/self%layers
+    end function layer_of_block
+
+    !> Which plane of the global array a plane of the block is, both from 0.
+    elemental integer(int64) function plane(self, z)
+        class(decomposition), intent(in) :: self
+        integer(int64), intent(in) :: z
+
+        associate (own => self%extent(3)/self%layers)
+            plane = (z/own)*(self%global(3)/self%layers) + self%lower(3) + mod(z, own)
+        end associate
+    end function plane
 
     !> Elements of the block without halo.
     elemental integer(int64) function elements(self)

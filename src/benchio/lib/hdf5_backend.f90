@@ -1,4 +1,5 @@
-!> Parallel HDF5: the dataset "data", contiguous, C order (nz, ny, nx); collective transfers.
+!> Parallel HDF5: the dataset "data", contiguous, C order (nz, ny, nx); collective transfers. Of
+!> several variables each is a dataset, and time steps are its first dimension, which grows.
 !>
 !> A piece is selected in memory by a hyperslab, so halos cost no copy of ours. Fill values are
 !> never written, or the file would be written twice.
@@ -6,11 +7,12 @@ module benchio_hdf5_backend
     use, intrinsic :: iso_c_binding, only: c_int64_t, c_loc, c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use hdf5, only: h5d_fill_time_never_f, h5dclose_f, h5dcreate_f, h5dopen_f, &
-        h5dread_f, h5dwrite_f, h5eset_auto_f, h5f_acc_excl_f, h5f_acc_rdonly_f, &
+        h5dread_f, h5dset_extent_f, h5dwrite_f, h5eset_auto_f, h5f_acc_excl_f, h5f_acc_rdonly_f, &
         h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fflush_f, &
         h5fget_access_plist_f, h5fopen_f, &
         h5open_f, h5p_dataset_create_f, h5pclose_f, h5pcreate_f, h5pset_chunk_f, &
-        h5pset_fill_time_f, h5s_select_set_f, h5sclose_f, h5screate_simple_f, &
+        h5pset_deflate_f, h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, &
+        h5sclose_f, h5screate_simple_f, &
         h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, hsize_t
     use mpi_f08, only: MPI_COMM_SELF
     use benchio_backend, only: backend, placement
@@ -25,13 +27,14 @@ module benchio_hdf5_backend
 
     public :: dataset_place, start_hdf5
 
-    character(*), parameter :: dataset_name = 'data'
     integer(hid_t), parameter :: none = -1
 
     type, extends(backend), public :: hdf5_backend
         private
-        integer(hid_t) :: file = none, dataset = none, transfer = none
+        integer(hid_t) :: file = none, transfer = none
+        integer(hid_t), allocatable :: datasets(:)  !! one a variable
         integer(hid_t) :: in_file = none, in_memory = none
+        integer :: step = -1                        !! that in_file is of, from 0
         character(:), allocatable :: echo           !! of collective metadata
         character(:), allocatable :: observed       !! kind of the last transfer
     contains
@@ -68,8 +71,9 @@ contains
         type(failure), intent(inout) :: error
 
         integer(hid_t) :: access
-        integer :: code, ignored
+        integer :: code, i, ignored
 
+        if (allocated(self%datasets)) deallocate (self%datasets)    ! of a file that is closed
         call new_access(access, self%comm, self%settings, self%path, error)
         if (error%failed()) return
         if (writes) then
@@ -85,9 +89,12 @@ contains
         call check_hdf5(error, code, 'H5Fget_access_plist', self%path)
         self%echoed_collective_metadata = echoed_collective_metadata(access)
         call h5pclose_f(access, ignored)
+        allocate (self%datasets(self%settings%access%variables), source=none)
         if (writes .or. error%failed()) return
-        call h5dopen_f(self%file, dataset_name, self%dataset, code)
-        call check_hdf5(error, code, 'H5Dopen', self%path)
+        do i = 1, size(self%datasets)
+            call h5dopen_f(self%file, self%settings%access%variable_name(i), self%datasets(i), code)
+            call check_hdf5(error, code, 'H5Dopen', self%path)
+        end do
     end subroutine open_file
 
     subroutine define(self, error)
@@ -95,29 +102,63 @@ contains
         type(failure), intent(inout) :: error
 
         integer(hid_t) :: creation, space
-        integer(hsize_t) :: extents(3)
-        integer :: code, ignored
+        integer(hsize_t) :: extents(4), most(4)
+        integer(int64) :: chunk(3)
+        integer :: code, dimensions, i, ignored
 
+        dimensions = dimensions_of(self)
         call h5pcreate_f(h5p_dataset_create_f, creation, code)
         call check_hdf5(error, code, 'H5Pcreate', self%path)
         call h5pset_fill_time_f(creation, h5d_fill_time_never_f, code)
         call check_hdf5(error, code, 'H5Pset_fill_time', self%path)
-        if (all(self%settings%chunk > 0)) then
-            extents = min(self%settings%chunk, self%global)
-            call h5pset_chunk_f(creation, 3, extents, code)
+        extents = 1
+        chunk = self%chunk()
+        extents(:3) = int(chunk, hsize_t)
+        if (all(extents > 0)) then
+            call h5pset_chunk_f(creation, dimensions, extents, code)
             call check_hdf5(error, code, 'H5Pset_chunk', self%path)
         end if
-        extents = int(self%global, hsize_t)
-        call h5screate_simple_f(3, extents, space, code)
+        if (self%settings%access%deflate > 0) then
+            call h5pset_shuffle_f(creation, code)
+            call check_hdf5(error, code, 'H5Pset_shuffle', self%path)
+            call h5pset_deflate_f(creation, self%settings%access%deflate, code)
+            call check_hdf5(error, code, 'H5Pset_deflate', self%path)
+        end if
+        extents = extents_of(self, 0)       ! steps are appended
+        most = extents
+        most(4) = h5s_unlimited_f
+        call h5screate_simple_f(dimensions, extents, space, code, most)
         call check_hdf5(error, code, 'H5Screate_simple', self%path)
-        call h5dcreate_f(self%file, dataset_name, h5t_native_double, space, self%dataset, code, &
-            dcpl_id=creation)
-        call check_hdf5(error, code, 'H5Dcreate', self%path)
+        do i = 1, size(self%datasets)
+            call h5dcreate_f(self%file, self%settings%access%variable_name(i), h5t_native_double, &
+                space, self%datasets(i), code, dcpl_id=creation)
+            call check_hdf5(error, code, 'H5Dcreate', self%path)
+        end do
         call h5sclose_f(space, ignored)
         call h5pclose_f(creation, ignored)
     end subroutine define
 
-    !> The extents in file and in memory that pieces are selected in, and the mode of transfer.
+    !> Of a dataset: with those of time.
+    pure integer function dimensions_of(self)
+        class(hdf5_backend), intent(in) :: self
+
+        dimensions_of = merge(4, 3, self%settings%access%steps > 1)
+    end function dimensions_of
+
+    !> Those of a dataset with so many steps, x first; the fourth counts where there are steps.
+    pure function extents_of(self, steps) result(extents)
+        class(hdf5_backend), intent(in) :: self
+        integer, intent(in) :: steps
+        integer(hsize_t) :: extents(4)
+
+        integer(int64) :: layer(3)
+
+        layer = self%block%layer()
+        extents(:3) = int(layer, hsize_t)
+        extents(4) = steps
+    end function extents_of
+
+    !> The extents in memory that pieces are selected in, and the mode of transfer.
     subroutine select_block(self, error)
         class(hdf5_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
@@ -126,14 +167,35 @@ contains
         integer :: code
 
         call free_selection(self)
-        extents = int(self%block%global, hsize_t)
-        call h5screate_simple_f(3, extents, self%in_file, code)
-        call check_hdf5(error, code, 'H5Screate_simple', self%path)
         extents = int(self%block%extent + 2*self%block%halo, hsize_t)
         call h5screate_simple_f(3, extents, self%in_memory, code)
         call check_hdf5(error, code, 'H5Screate_simple', self%path)
         call new_transfer(self%transfer, self%settings, self%path, error)
     end subroutine select_block
+
+    !> The extents in the file that pieces of a step are selected in. A step that is written is
+    !> first appended, to all variables, collectively.
+    subroutine use_step(self, writes, step, error)
+        class(hdf5_backend), intent(inout) :: self
+        logical, intent(in) :: writes
+        integer, intent(in) :: step                 !! from 0
+        type(failure), intent(inout) :: error
+
+        integer(hsize_t) :: extents(4)
+        integer :: code, i, ignored
+
+        if (self%step == step) return
+        extents = extents_of(self, merge(step + 1, self%settings%access%steps, writes))
+        if (self%in_file /= none) call h5sclose_f(self%in_file, ignored)
+        call h5screate_simple_f(dimensions_of(self), extents, self%in_file, code)
+        call check_hdf5(error, code, 'H5Screate_simple', self%path)
+        self%step = step
+        if (.not. writes .or. self%settings%access%steps == 1) return
+        do i = 1, size(self%datasets)
+            call h5dset_extent_f(self%datasets(i), extents, code)
+            call check_hdf5(error, code, 'H5Dset_extent', self%path)
+        end do
+    end subroutine use_step
 
     subroutine move_piece(self, writes, part, memory, room, error)
         class(hdf5_backend), intent(inout) :: self
@@ -144,18 +206,22 @@ contains
         type(failure), intent(inout) :: error
 
         type(c_ptr) :: buffer
-        integer :: code
+        integer(hid_t) :: dataset
+        integer :: code, layer
 
         associate (as_selected => room)     ! never packed
         end associate
+        layer = int(part%layer)
+        dataset = self%datasets(1 + mod(layer, size(self%datasets)))
+        call use_step(self, writes, layer/size(self%datasets), error)
         call select_piece(self, part, error)
         buffer = c_loc(memory)
         if (writes) then
-            call h5dwrite_f(self%dataset, h5t_native_double, buffer, code, &
+            call h5dwrite_f(dataset, h5t_native_double, buffer, code, &
                 mem_space_id=self%in_memory, file_space_id=self%in_file, xfer_prp=self%transfer)
             call check_hdf5(error, code, 'H5Dwrite', self%path)
         else
-            call h5dread_f(self%dataset, h5t_native_double, buffer, code, &
+            call h5dread_f(dataset, h5t_native_double, buffer, code, &
                 mem_space_id=self%in_memory, file_space_id=self%in_file, xfer_prp=self%transfer)
             call check_hdf5(error, code, 'H5Dread', self%path)
         end if
@@ -169,7 +235,7 @@ contains
         type(failure), intent(inout) :: error
 
         integer(hsize_t), parameter :: origin(3) = 0
-        integer(hsize_t) :: start(3), count(3)
+        integer(hsize_t) :: start(4), count(4)
         integer :: code
 
         if (part%elements() == 0) then
@@ -179,11 +245,14 @@ contains
             call check_hdf5(error, code, 'H5Sselect_none', self%path)
             return
         end if
-        count = int(part%extent, hsize_t)
-        start = int(self%block%lower + part%before, hsize_t)
+        count = 1
+        count(:3) = int(part%extent, hsize_t)
+        start(:3) = int(self%block%lower + part%before, hsize_t)
+        start(3) = self%block%lower(3) + part%in_layer
+        start(4) = self%step
         call h5sselect_hyperslab_f(self%in_file, h5s_select_set_f, start, count, code)
         call check_hdf5(error, code, 'H5Sselect_hyperslab', self%path)
-        call h5sselect_hyperslab_f(self%in_memory, h5s_select_set_f, origin, count, code)
+        call h5sselect_hyperslab_f(self%in_memory, h5s_select_set_f, origin, count(:3), code)
         call check_hdf5(error, code, 'H5Sselect_hyperslab', self%path)
     end subroutine select_piece
 
@@ -202,16 +271,17 @@ contains
         class(hdf5_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        integer :: code
+        integer :: code, i
 
         call free_selection(self)
-        if (self%dataset /= none) then
-            call h5dclose_f(self%dataset, code)
+        do i = 1, size(self%datasets)
+            if (self%datasets(i) == none) cycle
+            call h5dclose_f(self%datasets(i), code)
             call check_hdf5(error, code, 'H5Dclose', self%path)
-        end if
+        end do
         call h5fclose_f(self%file, code)
         call check_hdf5(error, code, 'H5Fclose', self%path)
-        self%dataset = none
+        deallocate (self%datasets)
         self%file = none
     end subroutine close
 
@@ -220,14 +290,15 @@ contains
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        call dataset_place(self%path, dataset_name, self%settings, place, error)
+        call dataset_place(self%path, self%settings, place, error)
     end subroutine locate
 
-    !> Where a dataset of native doubles is in a closed file; not collective.
+    !> Where the datasets of native doubles are in a closed file; not collective. Each is one run of
+    !> bytes, or has chunks.
     !>
     !> Opened through MPI-IO: HDF5's own driver would lock the file, which a filesystem may refuse.
-    subroutine dataset_place(path, name, settings, place, error)
-        character(*), intent(in) :: path, name
+    subroutine dataset_place(path, settings, place, error)
+        character(*), intent(in) :: path
         type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
@@ -235,7 +306,7 @@ contains
         integer(c_int64_t), parameter :: not_one_run = -1   ! HADDR_UNDEF: chunked, for instance
         integer(hid_t) :: access, dataset, file
         integer(c_int64_t) :: offset
-        integer :: code, ignored
+        integer :: code, i, ignored
 
         call new_access(access, MPI_COMM_SELF, settings, path, error)
         if (error%failed()) return
@@ -243,15 +314,17 @@ contains
         call check_hdf5(error, code, 'H5Fopen', path)
         call h5pclose_f(access, ignored)
         if (error%failed()) return
-        call h5dopen_f(file, name, dataset, code)
-        call check_hdf5(error, code, 'H5Dopen', path)
-        if (code >= 0) then
+        allocate (place%offsets(settings%access%variables), source=0_int64)
+        do i = 1, size(place%offsets)
+            call h5dopen_f(file, settings%access%variable_name(i), dataset, code)
+            call check_hdf5(error, code, 'H5Dopen', path)
+            if (code < 0) exit
             offset = h5dget_offset(dataset)
-            place%is_contiguous = offset /= not_one_run
-            if (place%is_contiguous) place%offset = offset
+            place%is_contiguous = place%is_contiguous .and. offset /= not_one_run
+            place%offsets(i) = offset
             call h5dclose_f(dataset, code)
             call check_hdf5(error, code, 'H5Dclose', path)
-        end if
+        end do
         call h5fclose_f(file, code)
         call check_hdf5(error, code, 'H5Fclose', path)
     end subroutine dataset_place
@@ -267,6 +340,7 @@ contains
         self%transfer = none
         self%in_memory = none
         self%in_file = none
+        self%step = -1
     end subroutine free_selection
 
 end module benchio_hdf5_backend

@@ -16,7 +16,7 @@ module benchio_hdf5_properties
     implicit none (type, external)
     private
 
-    public :: echoed_collective_metadata, hdf5_version, kind_of_transfer, new_access, new_transfer
+    public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_transfer, new_access, new_transfer
 
     interface
         integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
@@ -40,6 +40,15 @@ contains
         write (buffer, '(i0,2(".",i0))') major, minor, release
         text = trim(buffer)
     end function hdf5_version
+
+    !> Whether several ranks can write a dataset that is compressed.
+    logical function can_compress()
+        integer :: code, major, minor, release
+
+        call h5open_f(code)
+        call h5get_libversion_f(major, minor, release, code)
+        can_compress = major > 1 .or. minor > 10 .or. (minor == 10 .and. release >= 2)
+    end function can_compress
 
     !> File access through MPI-IO. Both bounds of the file format are set, since the default of the
     !> lower one is not the same in every version of HDF5.

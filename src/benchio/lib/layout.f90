@@ -305,7 +305,8 @@ contains
             return
         end if
         share%block = new_decomposition(mine%global_size, mine%grid, &
-            count(file(:rank) == share%file, kind=int64), choice%halo)
+            count(file(:rank) == share%file, kind=int64), choice%halo, &
+            choice%settings%access%layers())
     end subroutine plan_share
 
     !> Collective: the communicators of a share; this rank takes the place of the given one.

@@ -68,13 +68,22 @@ contains
         class(mpiio_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        integer :: code, sizes(3), subsizes(3), starts(3)
+        integer :: code, dimensions, sizes(4), subsizes(4), starts(4)
+        integer(int64) :: layer(3)
 
         if (self%in_file /= MPI_DATATYPE_NULL) call MPI_Type_free(self%in_file)
-        sizes = int(self%block%global)
-        subsizes = int(self%block%extent)
-        starts = int(self%block%lower)
-        call MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_FORTRAN, &
+        associate (block => self%block)
+            dimensions = merge(4, 3, block%layers > 1)
+            sizes = int(block%layers)
+            layer = block%layer()
+            sizes(:3) = int(layer)
+            subsizes = int(block%layers)
+            layer = block%layer_of_block()
+            subsizes(:3) = int(layer)
+            starts = 0
+            starts(:3) = int(block%lower)
+        end associate
+        call MPI_Type_create_subarray(dimensions, sizes, subsizes, starts, MPI_ORDER_FORTRAN, &
             MPI_DOUBLE_PRECISION, self%in_file)
         call MPI_Type_commit(self%in_file)
         call MPI_File_set_view(self%file, 0_MPI_OFFSET_KIND, MPI_DOUBLE_PRECISION, self%in_file, &
@@ -165,7 +174,7 @@ contains
 
         associate (unused => self, cannot_fail => error)
         end associate
-        place%is_contiguous = .true.
+        place%offsets = [0_int64]
     end subroutine locate
 
 end module benchio_mpiio_backend

@@ -1,14 +1,18 @@
-!> Parallel NetCDF-4 from Fortran: the variable "data(z, y, x)", contiguous, collective access.
+!> Parallel NetCDF-4 from Fortran: the variable "data(z, y, x)", contiguous, collective access; of
+!> several time steps each variable is "(time, z, y, x)", and time is unlimited.
 !>
 !> NetCDF selects in the file only. A halo therefore costs a copy of each piece, timed as packing:
 !> passing an array section would make the compiler copy it inside the call.
 module benchio_netcdf_backend
+    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, &
+        c_null_char, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
     use netcdf, only: nf90_close, nf90_collective, nf90_create, nf90_def_dim, nf90_def_var, &
-        nf90_def_var_fill, nf90_double, nf90_enddef, nf90_get_var, nf90_independent, &
+        nf90_def_var_deflate, nf90_def_var_fill, nf90_double, nf90_enddef, nf90_get_var, nf90_independent, &
         nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, nf90_noclobber, nf90_noerr, &
-        nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, nf90_sync, nf90_var_par_access
+        nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, nf90_sync, nf90_unlimited, &
+        nf90_var_par_access
     use benchio_backend, only: backend, placement
     use benchio_failure, only: exit_io, failure
 #ifdef BENCHIO_HDF5
@@ -19,13 +23,29 @@ module benchio_netcdf_backend
     implicit none (type, external)
     private
 
-    public :: netcdf_version
+    public :: can_quantize, netcdf_version
 
-    character(*), parameter :: variable_name = 'data'
+    ! NetCDF-C has it since 4.9, NetCDF-Fortran later. It is looked for when benchio runs: at most
+    ! sites the program is linked to NetCDF-Fortran alone.
+    abstract interface
+        integer(c_int) function quantizer(file, variable, mode, digits) bind(C)
+            import :: c_int
+            integer(c_int), value :: file, variable, mode, digits
+        end function quantizer
+    end interface
+
+    interface
+        type(c_funptr) function dlsym(everywhere, name) bind(C, name='dlsym')
+            import :: c_char, c_funptr, c_ptr
+            type(c_ptr), value :: everywhere
+            character(kind=c_char), intent(in) :: name(*)
+        end function dlsym
+    end interface
 
     type, extends(backend), public :: netcdf_backend
         private
-        integer :: file = -1, variable = -1
+        integer :: file = -1
+        integer, allocatable :: variables(:)
     contains
         procedure :: open_file
         procedure :: define
@@ -52,6 +72,7 @@ contains
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
+        integer :: i
 
         info = info_of(self%settings)
         if (writes) then
@@ -63,9 +84,13 @@ contains
                 comm=self%comm%mpi_val, info=info%mpi_val), 'nf90_open', error)
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
+        if (allocated(self%variables)) deallocate (self%variables)
+        allocate (self%variables(self%settings%access%variables), source=-1)
         if (writes .or. error%failed()) return
-        call check(self, nf90_inq_varid(self%file, variable_name, self%variable), &
-            'nf90_inq_varid', error)
+        do i = 1, size(self%variables)
+            call check(self, nf90_inq_varid(self%file, self%settings%access%variable_name(i), &
+                self%variables(i)), 'nf90_inq_varid', error)
+        end do
         call set_access(self, error)
     end subroutine open_file
 
@@ -74,22 +99,40 @@ contains
         type(failure), intent(inout) :: error
 
         character(1), parameter :: names(3) = ['x', 'y', 'z']
-        integer :: chunk(3), dimensions(3), i
+        integer, allocatable :: dimensions(:)
+        integer(int64) :: chunk(3), layer(3)
+        integer :: chunks(4)
+        integer :: i
 
-        do i = 1, 3
-            call check(self, nf90_def_dim(self%file, names(i), int(self%global(i)), &
-                dimensions(i)), 'nf90_def_dim', error)
-        end do
-        if (all(self%settings%chunk > 0)) then
-            chunk = int(min(self%settings%chunk, self%global))
-            call check(self, nf90_def_var(self%file, variable_name, nf90_double, dimensions, &
-                self%variable, chunksizes=chunk), 'nf90_def_var', error)
-        else
-            call check(self, nf90_def_var(self%file, variable_name, nf90_double, dimensions, &
-                self%variable, contiguous=.true.), 'nf90_def_var', error)
-        end if
-        call check(self, nf90_def_var_fill(self%file, self%variable, 1, 0.0_real64), &
-            'nf90_def_var_fill', error)
+        layer = self%block%layer()
+        associate (access => self%settings%access)
+            allocate (dimensions(merge(4, 3, access%steps > 1)))
+            do i = 1, 3
+                call check(self, nf90_def_dim(self%file, names(i), int(layer(i)), dimensions(i)), &
+                    'nf90_def_dim', error)
+            end do
+            if (access%steps > 1) call check(self, nf90_def_dim(self%file, 'time', nf90_unlimited, &
+                dimensions(4)), 'nf90_def_dim', error)
+            chunk = self%chunk()
+            chunks = 1
+            chunks(:3) = int(chunk)
+            do i = 1, size(self%variables)
+                if (all(chunk > 0)) then
+                    call check(self, nf90_def_var(self%file, access%variable_name(i), nf90_double, &
+                        dimensions, self%variables(i), chunksizes=chunks(:size(dimensions))), &
+                        'nf90_def_var', error)
+                else
+                    call check(self, nf90_def_var(self%file, access%variable_name(i), nf90_double, &
+                        dimensions, self%variables(i), contiguous=.true.), 'nf90_def_var', error)
+                end if
+                call check(self, nf90_def_var_fill(self%file, self%variables(i), 1, 0.0_real64), &
+                    'nf90_def_var_fill', error)
+                if (access%deflate > 0) call check(self, nf90_def_var_deflate( &
+                    self%file, self%variables(i), 1, 1, access%deflate), 'nf90_def_var_deflate', &
+                    error)
+                if (access%quantize > 0) call quantize(self, self%variables(i), error)
+            end do
+        end associate
         call check(self, nf90_enddef(self%file), 'nf90_enddef', error)
         call set_access(self, error)
     end subroutine define
@@ -111,17 +154,22 @@ contains
         integer(int64), intent(in) :: room(3)
         type(failure), intent(inout) :: error
 
-        integer :: start(3), count(3)
+        integer :: count(4), layer, start(4), variable
 
         associate (contiguous => room)      ! packed, or without halo
         end associate
-        start = int(self%block%lower + part%before + 1)
-        count = int(part%extent)
+        layer = int(part%layer)
+        variable = self%variables(1 + mod(layer, size(self%variables)))
+        start(:3) = int(self%block%lower + part%before + 1)
+        start(3) = int(self%block%lower(3) + part%in_layer + 1)
+        start(4) = layer/size(self%variables) + 1       ! not looked at where there is no time
+        count(:3) = int(part%extent)
+        count(4) = int(min(1_int64, part%elements()))
         if (writes) then
-            call check(self, nf90_put_var(self%file, self%variable, memory(:part%elements()), &
+            call check(self, nf90_put_var(self%file, variable, memory(:part%elements()), &
                 start=start, count=count), 'nf90_put_var', error)
         else
-            call check(self, nf90_get_var(self%file, self%variable, memory(:part%elements()), &
+            call check(self, nf90_get_var(self%file, variable, memory(:part%elements()), &
                 start=start, count=count), 'nf90_get_var', error)
         end if
     end subroutine move_piece
@@ -148,7 +196,7 @@ contains
         type(failure), intent(inout) :: error
 
 #ifdef BENCHIO_HDF5
-        call dataset_place(self%path, variable_name, self%settings, place, error)
+        call dataset_place(self%path, self%settings, place, error)
 #else
         associate (unused => self, cannot_fail => error)
         end associate
@@ -156,14 +204,44 @@ contains
 #endif
     end subroutine locate
 
+    !> Whether the NetCDF-C that is loaded can keep so many digits and no more.
+    logical function can_quantize()
+        can_quantize = c_associated(found_quantizer())
+    end function can_quantize
+
+    type(c_funptr) function found_quantizer()
+        found_quantizer = dlsym(c_null_ptr, 'nc_def_var_quantize'//c_null_char)
+    end function found_quantizer
+
+    !> Keeps so many decimal digits of each value, and rounds the bits behind them away.
+    subroutine quantize(self, variable, error)
+        class(netcdf_backend), intent(inout) :: self
+        integer, intent(in) :: variable
+        type(failure), intent(inout) :: error
+
+        integer(c_int), parameter :: granular_bit_round = 2
+        procedure(quantizer), pointer :: nc_def_var_quantize
+
+        call c_f_procpointer(found_quantizer(), nc_def_var_quantize)
+        ! C counts variables from 0.
+        call check(self, int(nc_def_var_quantize(int(self%file, c_int), int(variable - 1, c_int), &
+            granular_bit_round, int(self%settings%access%quantize, c_int))), &
+            'nc_def_var_quantize', error)
+    end subroutine quantize
+
     !> Collective or independent transfer; NetCDF's default is independent.
     subroutine set_access(self, error)
         class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
+        integer :: i
+
         if (error%failed()) return
-        call check(self, nf90_var_par_access(self%file, self%variable, merge(nf90_collective, &
-            nf90_independent, self%settings%collective)), 'nf90_var_par_access', error)
+        do i = 1, size(self%variables)
+            call check(self, nf90_var_par_access(self%file, self%variables(i), &
+                merge(nf90_collective, nf90_independent, self%settings%collective)), &
+                'nf90_var_par_access', error)
+        end do
     end subroutine set_access
 
     !> Records an unsuccessful return code of a NetCDF call.

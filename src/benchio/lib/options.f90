@@ -5,6 +5,7 @@
 module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
+    use benchio_access, only: access_objection, parse_access
     use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
     use benchio_file_layout, only: layout_request, name_length, unset
     use benchio_settings, only: hint, io_settings
@@ -99,6 +100,9 @@ module benchio_options
         option('', '', 'How the libraries are asked to work'), &
         option('--transfer', 'SIZE', 'size of the largest piece that is moved in one call: ' &
             //'bytes, or such as 64KiB, 4MiB, 1GiB', '1GiB'), &
+        option('--pattern', 'LIST', 'how the elements are moved: strided or random (rows of all ' &
+            //'writers take turns in the file), steps=N, variables=N (that x, y, z are dealt out ' &
+            //'to), deflate=LEVEL, quantize=DIGITS, nonblocking', 'blocks'), &
         option('--collective', 'yes|no', 'transfer the data collectively', 'yes'), &
         option('--flush', '', 'call the library''s own flush before the close, timed as a phase ' &
             //'of its own'), &
@@ -284,6 +288,7 @@ contains
             choice%local_size = 0
         end if
         if (error == '') call check_layout_options(choice, error)
+        if (error == '') call check_pattern(choice, error)
         if (error == '') call check_existing(choice, given, error)
         if (error == '') call check_metadata(given, choice, error)
     end subroutine parse_options
@@ -298,7 +303,7 @@ contains
         character(*), parameter :: settled(*) = [character(21) :: '--files', '--instances', &
             '--local-size', '--global-size', '--repeats', '--warmup', '--settle', '--flush', &
             '--chunk', '--alignment', '--file-format', '--stripe-count', '--stripe-size', &
-            '--pool', '--setstripe', '--targets', '--mdt-index']
+            '--pool', '--setstripe', '--targets', '--mdt-index', '--pattern']
         character(:), allocatable :: name
 
         if (.not. choice%reads_existing) return
@@ -324,7 +329,7 @@ contains
         character(*), parameter :: refused(*) = [character(21) :: '--local-size', '--global-size', &
             '--grid', '--halo', '--instances', '--transfer', '--collective', '--flush', '--hint', &
             '--chunk', '--alignment', '--collective-metadata', '--file-format', '--direct', &
-            '--phase-barrier', '--targets']
+            '--phase-barrier', '--targets', '--pattern']
         character(:), allocatable :: name
 
         if (.not. is_metadata(choice)) then
@@ -357,6 +362,25 @@ contains
             if (given(row) .and. any(names == table(row)%name)) name = trim(table(row)%name)
         end do
     end function first_given
+
+    !> What excludes what of patterns and other options.
+    pure subroutine check_pattern(choice, error)
+        type(options), intent(in) :: choice
+        character(:), allocatable, intent(inout) :: error
+
+        associate (access => choice%settings%access)
+            error = access_objection(access, choice%backends, choice%settings%collective)
+            if (error /= '') return
+            if (access%has_rows() .and. any(choice%grid > 0)) then
+                error = '--pattern strided and random exclude --grid: the rows of all writers lie ' &
+                    //'side by side along x'
+            else if (choice%files == 'gather' .and. access%text() /= 'blocks') then
+                error = '--pattern excludes --files gather: its first rank moves whole planes'
+            else if (choice%keeps .and. access%text() /= 'blocks') then
+                error = '--pattern excludes --operation write-keep: any ranks are to read the array'
+            end if
+        end associate
+    end subroutine check_pattern
 
     !> What excludes what of the options on layouts.
     pure subroutine check_layout_options(choice, error)
@@ -439,6 +463,8 @@ contains
         case ('--transfer')
             call parse_size(name, value, int(element_bytes, int64), max_transfer, &
                 choice%settings%transfer_bytes, error)
+        case ('--pattern')
+            call parse_access(value, choice%settings%access, error)
         case ('--collective')
             call parse_one_of(name, value, 'yes', 'no', choice%settings%collective, error)
         case ('--flush')
@@ -727,13 +753,22 @@ contains
         integer(int64), intent(in) :: writers
         character(:), allocatable, intent(out) :: error
 
-        integer(int64) :: shape(3)
+        integer(int64) :: layers, planes, shape(3)
         logical :: grid_fits, is_weak
 
         error = ''
         is_weak = all(choice%local_size > 0)
+        layers = choice%settings%access%layers()
+        planes = merge(choice%local_size(3), choice%global_size(3), is_weak)
+        if (mod(planes, layers) /= 0) then
+            error = '--pattern '//choice%settings%access%text()//' deals out the elements along ' &
+                //'z, and '//decimal(planes)//' are no multiple of '//decimal(layers)
+            return
+        end if
+        if (choice%settings%access%has_rows()) choice%grid = [writers, 1_int64, 1_int64]
         ! Blocks of equal extents have equal surface: the grid is then to be near a cube.
-        shape = merge([writers, writers, writers], choice%global_size, is_weak)
+        shape = merge([writers, writers, writers], choice%global_size/[1_int64, 1_int64, layers], &
+            is_weak)
         if (all(choice%grid == 0)) choice%grid = automatic_grid(writers, shape)
         if (all(choice%grid == 0)) then
             error = 'more writers ('//decimal(writers)//') than any grid over '// &
@@ -748,7 +783,7 @@ contains
             return
         end if
         if (is_weak) choice%global_size = choice%local_size*choice%grid
-        if (any(choice%grid > choice%global_size)) then
+        if (any(choice%grid > choice%global_size/[1_int64, 1_int64, layers])) then
             error = '--grid '//extents(choice%grid)//' has more writers than the '// &
                 extents(choice%global_size)//' elements along a dimension'
         else if (any(choice%global_size + 2*choice%halo > max_extent)) then

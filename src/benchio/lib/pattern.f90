@@ -36,6 +36,9 @@ module benchio_pattern
         integer(int64) :: elements = 0
         integer(int64) :: zeros = 0         !! of them: what nobody wrote mostly reads as zero
         integer(int64) :: first = -1        !! index of the first in the array of the file, from 0
+        ! How they were written:
+        integer(int64) :: kept_bits = not(0_int64)  !! the others are 0
+        real(real64) :: tolerance = 0       !! of what a library has rounded; 0: every bit counts
     contains
         procedure :: add_run
         procedure :: add_block
@@ -75,27 +78,31 @@ contains
     end function pattern_value
 
     !> Sets the block to the pattern and its halo to the poison value.
-    pure subroutine fill(field, block, key)
+    pure subroutine fill(field, block, key, kept_bits)
         real(real64), intent(out) :: field(:, :, :)     !! extents of the block plus twice the halo
         type(decomposition), intent(in) :: block
         integer(int64), intent(in) :: key
+        integer(int64), intent(in), optional :: kept_bits   !! of each value; the others are 0
 
-        integer(int64) :: x, y, z, start
+        integer(int64) :: bits, kept, x, y, z, start
 
+        kept = not(0_int64)
+        if (present(kept_bits)) kept = kept_bits
         if (block%halo > 0) field = poison_value
         associate (h => block%halo, n => block%extent)
             do z = 1, n(3)
                 do y = 1, n(2)
                     start = row_start(block, y, z)
                     do x = 1, n(1)
-                        field(x + h, y + h, z + h) = pattern_value(start + x, key)
+                        bits = iand(pattern_bits(start + x, key), kept)
+                        field(x + h, y + h, z + h) = transfer(bits, 0.0_real64)
                     end do
                 end do
             end do
         end associate
     end subroutine fill
 
-    !> Compares, bit for bit, elements that follow each other in the file.
+    !> Compares, bit for bit unless they were rounded, elements that follow each other in the file.
     pure subroutine add_run(self, values, start, key)
         class(differences), intent(inout) :: self
         real(real64), intent(in), contiguous :: values(:)
@@ -106,7 +113,10 @@ contains
 
         do i = 1, size(values, kind=int64)
             bits = transfer(values(i), bits)
-            if (bits == pattern_bits(start + i - 1, key)) cycle
+            if (bits == iand(pattern_bits(start + i - 1, key), self%kept_bits)) cycle
+            if (self%tolerance > 0) then    ! no number is within it, if this is none
+                if (abs(values(i) - pattern_value(start + i - 1, key)) <= self%tolerance) cycle
+            end if
             if (self%elements == 0) self%first = start + i - 1
             self%elements = self%elements + 1
             if (bits == 0) self%zeros = self%zeros + 1
@@ -200,7 +210,7 @@ contains
         integer(int64), intent(in) :: y, z
 
         row_start = block%lower(1) - 1 + block%global(1) &
-            *(block%lower(2) + y - 1 + block%global(2)*(block%lower(3) + z - 1))
+            *(block%lower(2) + y - 1 + block%global(2)*block%plane(z - 1))
     end function row_start
 
     elemental integer(int64) function pattern_bits(index, key) result(bits)

@@ -170,7 +170,7 @@ contains
         associate (share => task%share)
             call times%set(task%comm)
             call times%begin(phase_open, task)
-            if (share%opens) call method%open(task%path, share%block%global, share%io, &
+            if (share%opens) call method%open(task%path, share%block, share%io, &
                 task%settings, writes, error)
             call times%finish(phase_open, share%opens, task, task%together, error)
             if (error%failed()) return

@@ -9,7 +9,8 @@ module benchio_pnetcdf_backend
     use pnetcdf, only: nf90_64bit_data, nf90_double, nf90_noclobber, nf90_noerr, nf90_nowrite, &
         nf90mpi_begin_indep_data, nf90mpi_close, nf90mpi_create, nf90mpi_def_dim, &
         nf90mpi_def_var, nf90mpi_enddef, nf90mpi_inq_file_info, nf90mpi_inq_libvers, &
-        nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, nf90mpi_strerror, nf90mpi_sync
+        nf90mpi_inq_recsize, nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, &
+        nf90mpi_strerror, nf90mpi_sync, nf90mpi_unlimited, nf90mpi_wait_all, nf90_req_all
     use benchio_backend, only: backend, placement
     use benchio_failure, only: exit_io, failure
     use benchio_settings, only: info_of, list_hints
@@ -19,12 +20,12 @@ module benchio_pnetcdf_backend
 
     public :: pnetcdf_version
 
-    character(*), parameter :: variable_name = 'data'
-
     type, extends(backend), public :: pnetcdf_backend
         private
-        integer :: file = -1, variable = -1
+        integer :: file = -1
+        integer, allocatable :: variables(:)
     contains
+        procedure :: complete
         procedure :: open_file
         procedure :: define
         procedure :: select_block
@@ -57,6 +58,22 @@ module benchio_pnetcdf_backend
             real(real64), intent(inout) :: memory(*)
         end function nfmpi_get_vara_all
 
+        integer function nfmpi_iput_vara(file, variable, start, count, memory, types, kind, request)
+            import :: MPI_OFFSET_KIND, real64
+            integer, intent(in) :: file, variable, kind
+            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
+            real(real64), intent(inout) :: memory(*)    ! until it is waited for
+            integer, intent(out) :: request
+        end function nfmpi_iput_vara
+
+        integer function nfmpi_iget_vara(file, variable, start, count, memory, types, kind, request)
+            import :: MPI_OFFSET_KIND, real64
+            integer, intent(in) :: file, variable, kind
+            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
+            real(real64), intent(inout) :: memory(*)
+            integer, intent(out) :: request
+        end function nfmpi_iget_vara
+
         integer function nfmpi_get_vara(file, variable, start, count, memory, types, kind)
             import :: MPI_OFFSET_KIND, real64
             integer, intent(in) :: file, variable, kind
@@ -80,6 +97,7 @@ contains
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
+        integer :: i
 
         info = info_of(self%settings)
         if (writes) then
@@ -90,9 +108,13 @@ contains
                 info%mpi_val, self%file), 'nf90mpi_open', error)
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
+        if (allocated(self%variables)) deallocate (self%variables)
+        allocate (self%variables(self%settings%access%variables), source=-1)
         if (writes .or. error%failed()) return
-        call check(self, nf90mpi_inq_varid(self%file, variable_name, self%variable), &
-            'nf90mpi_inq_varid', error)
+        do i = 1, size(self%variables)
+            call check(self, nf90mpi_inq_varid(self%file, self%settings%access%variable_name(i), &
+                self%variables(i)), 'nf90mpi_inq_varid', error)
+        end do
         call set_access(self, error)
     end subroutine open_file
 
@@ -101,14 +123,24 @@ contains
         type(failure), intent(inout) :: error
 
         character(1), parameter :: names(3) = ['x', 'y', 'z']
-        integer :: dimensions(3), i
+        integer, allocatable :: dimensions(:)
+        integer(int64) :: layer(3)
+        integer :: i
 
-        do i = 1, 3
-            call check(self, nf90mpi_def_dim(self%file, names(i), self%global(i), &
-                dimensions(i)), 'nf90mpi_def_dim', error)
-        end do
-        call check(self, nf90mpi_def_var(self%file, variable_name, nf90_double, dimensions, &
-            self%variable), 'nf90mpi_def_var', error)
+        layer = self%block%layer()
+        associate (access => self%settings%access)
+            allocate (dimensions(merge(4, 3, access%steps > 1)))
+            do i = 1, 3
+                call check(self, nf90mpi_def_dim(self%file, names(i), layer(i), dimensions(i)), &
+                    'nf90mpi_def_dim', error)
+            end do
+            if (access%steps > 1) call check(self, nf90mpi_def_dim(self%file, 'time', &
+                nf90mpi_unlimited, dimensions(4)), 'nf90mpi_def_dim', error)
+            do i = 1, size(self%variables)
+                call check(self, nf90mpi_def_var(self%file, access%variable_name(i), nf90_double, &
+                    dimensions, self%variables(i)), 'nf90mpi_def_var', error)
+            end do
+        end associate
         if (self%settings%alignment > 1) then
             call check(self, nf90mpi_enddef(self%file, v_align=self%settings%alignment), &
                 'nf90mpi_enddef', error)
@@ -137,28 +169,53 @@ contains
         type(failure), intent(inout) :: error
 
         type(MPI_Datatype) :: in_memory
-        integer(MPI_OFFSET_KIND) :: count(3), start(3), types
-        integer :: number
+        integer(MPI_OFFSET_KIND) :: count(4), start(4), types
+        integer :: layer, number, request, variable
 
         call describe_piece(part, room, in_memory, number)
         types = number
-        start = self%block%lower + part%before + 1
-        count = part%extent
-        if (writes .and. self%settings%collective) then
-            call check(self, nfmpi_put_vara_all(self%file, self%variable, start, count, memory, &
+        layer = int(part%layer)
+        associate (variables => size(self%variables))
+            start(:3) = self%block%lower + part%before + 1
+            start(3) = self%block%lower(3) + part%in_layer + 1
+            start(4) = layer/variables + 1
+            count(:3) = part%extent
+            count(4) = min(1_int64, part%elements())
+            variable = self%variables(1 + mod(layer, variables))
+        end associate
+        if (self%settings%access%is_nonblocking .and. writes) then
+            call check(self, nfmpi_iput_vara(self%file, variable, start, count, memory, types, &
+                in_memory%mpi_val, request), 'nfmpi_iput_vara', error)
+        else if (self%settings%access%is_nonblocking) then
+            call check(self, nfmpi_iget_vara(self%file, variable, start, count, memory, types, &
+                in_memory%mpi_val, request), 'nfmpi_iget_vara', error)
+        else if (writes .and. self%settings%collective) then
+            call check(self, nfmpi_put_vara_all(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_put_vara_all', error)
         else if (self%settings%collective) then
-            call check(self, nfmpi_get_vara_all(self%file, self%variable, start, count, memory, &
+            call check(self, nfmpi_get_vara_all(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_get_vara_all', error)
         else if (writes) then
-            call check(self, nfmpi_put_vara(self%file, self%variable, start, count, memory, &
+            call check(self, nfmpi_put_vara(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_put_vara', error)
         else
-            call check(self, nfmpi_get_vara(self%file, self%variable, start, count, memory, &
+            call check(self, nfmpi_get_vara(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_get_vara', error)
         end if
         if (in_memory /= MPI_DOUBLE_PRECISION) call MPI_Type_free(in_memory)
     end subroutine move_piece
+
+    !> All that was posted, with one collective transfer of as much as the library can join.
+    subroutine complete(self, error)
+        class(pnetcdf_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        integer :: requests(1), states(1)   ! not looked at where all are meant
+
+        if (.not. self%settings%access%is_nonblocking) return
+        call check(self, nf90mpi_wait_all(self%file, nf90_req_all, requests, states), &
+            'nf90mpi_wait_all', error)
+    end subroutine complete
 
     subroutine flush(self, error)
         class(pnetcdf_backend), intent(inout) :: self
@@ -179,21 +236,30 @@ contains
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        integer(MPI_OFFSET_KIND) :: offset
-        integer :: file, variable
+        integer(MPI_OFFSET_KIND) :: offset, record
+        integer :: file, i, step, variable
 
         call check(self, nf90mpi_open(MPI_COMM_SELF%mpi_val, self%path, nf90_nowrite, &
             MPI_INFO_NULL%mpi_val, file), 'nf90mpi_open', error)
         if (error%failed()) return
-        offset = 0
-        call check(self, nf90mpi_inq_varid(file, variable_name, variable), 'nf90mpi_inq_varid', &
-            error)
-        if (.not. error%failed()) then
-            call check(self, nf90mpi_inq_varoffset(file, variable, offset), &
-                'nf90mpi_inq_varoffset', error)
-        end if
+        associate (access => self%settings%access)
+            record = 0      ! bytes from a step of a variable to its next step
+            call check(self, nf90mpi_inq_recsize(file, record), 'nf90mpi_inq_recsize', error)
+            allocate (place%offsets(access%layers()), source=0_int64)
+            do i = 1, access%variables
+                if (error%failed()) exit
+                call check(self, nf90mpi_inq_varid(file, access%variable_name(i), variable), &
+                    'nf90mpi_inq_varid', error)
+                if (error%failed()) exit
+                offset = 0
+                call check(self, nf90mpi_inq_varoffset(file, variable, offset), &
+                    'nf90mpi_inq_varoffset', error)
+                do step = 0, access%steps - 1
+                    place%offsets(i + step*access%variables) = offset + step*record
+                end do
+            end do
+        end associate
         call check(self, nf90mpi_close(file), 'nf90mpi_close', error)
-        place%offset = int(offset, int64)
         place%is_big_endian = .true.
     end subroutine locate
 

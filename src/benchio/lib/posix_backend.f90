@@ -99,10 +99,12 @@ contains
 
         if (error%failed()) return
         at = self%block%lower + part%before
-        associate (n => self%global)
+        at(3) = self%block%plane(part%before(3))
+        associate (n => self%block%global)
             offset = element_bytes*(at(1) + n(1)*(at(2) + n(2)*at(3)))
         end associate
-        call self%file%move_box(writes, memory, room, offset, self%global, part%extent, text)
+        call self%file%move_box(writes, memory, room, offset, self%block%global, part%extent, &
+            text)
         if (writes) then
             call check(self, text, 'pwrite', error)
         else
@@ -139,7 +141,7 @@ contains
 
         associate (unused => self, cannot_fail => error)
         end associate
-        place%is_contiguous = .true.
+        place%offsets = [0_int64]
     end subroutine locate
 
     !> Records a text that says what failed.

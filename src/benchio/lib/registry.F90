@@ -1,6 +1,7 @@
 !> The backends this build has. A new backend is one file plus its lines here.
 module benchio_registry
     use mpi_f08, only: MPI_Get_library_version, MPI_MAX_LIBRARY_VERSION_STRING
+    use benchio_access, only: access_pattern
     use benchio_backend, only: backend
     use benchio_mpiio_backend, only: mpiio_backend
     use benchio_posix_backend, only: posix_backend
@@ -8,10 +9,10 @@ module benchio_registry
     use benchio_text, only: one_line
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: hdf5_backend, start_hdf5
-    use benchio_hdf5_properties, only: hdf5_version
+    use benchio_hdf5_properties, only: can_compress, hdf5_version
 #endif
 #ifdef BENCHIO_NETCDF
-    use benchio_netcdf_backend, only: netcdf_backend, netcdf_version
+    use benchio_netcdf_backend, only: can_quantize, netcdf_backend, netcdf_version
 #endif
 #ifdef BENCHIO_PNETCDF
     use benchio_pnetcdf_backend, only: pnetcdf_backend, pnetcdf_version
@@ -19,7 +20,7 @@ module benchio_registry
     implicit none (type, external)
     private
 
-    public :: built_in, library_version, new_backend
+    public :: built_in, lacks, library_version, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
@@ -77,6 +78,29 @@ contains
 
         built_in = library_version(name) /= ''
     end function built_in
+
+    !> Why the version of a backend's library cannot write so; empty if it can.
+    function lacks(name, access) result(text)
+        character(*), intent(in) :: name
+        type(access_pattern), intent(in) :: access
+        character(:), allocatable :: text
+
+        text = ''
+#ifdef BENCHIO_HDF5
+        if (name == 'hdf5' .and. access%deflate > 0) then
+            if (.not. can_compress()) text = 'HDF5 '//hdf5_version() &
+                //' does not compress in parallel: 1.10.2 and later do'
+        end if
+#endif
+#ifdef BENCHIO_NETCDF
+        if (name == 'netcdf' .and. access%quantize > 0) then
+            if (.not. can_quantize()) text = 'NetCDF '//netcdf_version() &
+                //' does not quantize: NetCDF-C 4.9 and later do'
+        end if
+#endif
+        associate (unused => name, as_unused => access)
+        end associate
+    end function lacks
 
     !> What a backend's library says of its version at run time; empty if not built in.
     function library_version(name) result(text)

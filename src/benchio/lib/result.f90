@@ -31,6 +31,7 @@ module benchio_result
         logical :: is_warmup = .false.
         character(:), allocatable :: started        !! date and time, UTC
         type(timing) :: times
+        integer(int64) :: file_bytes = 0            !! of all files, as their sizes say
         type(testimony) :: witness
     end type repetition
 
@@ -128,7 +129,8 @@ contains
         if (block%extent(1) < block%global(1)) return
         contiguous_bytes = contiguous_bytes*block%extent(2)
         if (block%extent(2) < block%global(2)) return
-        contiguous_bytes = contiguous_bytes*block%extent(3)
+        contiguous_bytes = contiguous_bytes*(block%extent(3)/block%layers)
+        if (block%extent(3) == block%global(3)) contiguous_bytes = contiguous_bytes*block%layers
     end function contiguous_bytes
 
     !> A rate of a case in each of its measured rounds, MiB/s.

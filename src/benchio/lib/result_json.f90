@@ -204,6 +204,7 @@ contains
             call json%add(choice%settings%direct, 'direct')
             call json%add(choice%settings%alignment, 'alignment')
             call json%add(choice%settings%chunk, 'chunk')
+            call json%add(choice%settings%access%text(), 'pattern')
             call json%add(trim(merge('latest  ', 'earliest', choice%settings%latest_format)), &
                 'file_format')
             call json%close_object()
@@ -481,6 +482,7 @@ contains
         else
             call json%null('instances')
         end if
+        call json%add(record%file_bytes, 'file_bytes')
         call add_witness(json, record%witness)
         call json%close_object()
     end subroutine add_repetition

@@ -20,7 +20,7 @@ module benchio_rounds
     use benchio_result, only: case_index, repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
-    use benchio_witness, only: check_size, confirm_bytes, drop_pages, fraction_in_memory, &
+    use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, &
         pages_in_memory, testimony
     implicit none (type, external)
     private
@@ -173,6 +173,7 @@ contains
         call writes%watchdog%rest()
         if (run%error%failed() .or. run%plan%rank /= 0) return
         was_read%witness = written%witness
+        was_read%file_bytes = written%file_bytes
         call keep(case_index(run%choice, 'write', i, t), written)
         call keep(case_index(run%choice, 'read', i, t), was_read)
 
@@ -206,7 +207,8 @@ contains
             call write_file(run, method, round, storage, writes, times)
         end if
         if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
-        if (.not. run%error%failed()) call check_size(run%plan, writes, run%error)
+        if (.not. run%error%failed()) call check_size(run%plan, writes, &
+            written%file_bytes, run%error)
         if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
             call read_file(run, method, i, t, round, storage, writes, reads, was_read)
         end if
@@ -331,7 +333,8 @@ contains
         associate (block => task%share%block)
             field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
                 1:block%extent(3) + 2*block%halo) => storage
-            call fill(field, block, key_of(run, method, round, task%share))
+            call fill(field, block, key_of(run, method, round, task%share), &
+                task%settings%access%kept_bits())
         end associate
         call timed_move(method, task, .true., field, times, run%error)
         call wait_for_others(task, run%error)
@@ -376,6 +379,7 @@ contains
             call poison(field)
             call timed_move(method, reads, .false., field, times, run%error)
             if (.not. run%error%failed()) then
+                wrong = difference_of(reads)
                 call wrong%add_block(field, block, key_of(run, method, round, reads%share))
                 if (wrong%elements > 0) then
                     call run%error%set(exit_verification, 'verify', reads%path, &

@@ -3,6 +3,7 @@ module benchio_settings
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Info, MPI_Info_create, MPI_Info_get, MPI_Info_get_nkeys, &
         MPI_Info_get_nthkey, MPI_INFO_NULL, MPI_Info_set, MPI_MAX_INFO_KEY
+    use benchio_access, only: access_pattern
     implicit none (type, external)
     private
 
@@ -23,6 +24,7 @@ module benchio_settings
         integer(int64) :: transfer_bytes = 2_int64**30  !! at most, in one call of the library
         logical :: flush = .false.                  !! the library's own flush before the close
         logical :: direct = .false.                 !! posix: O_DIRECT, past the page cache
+        type(access_pattern) :: access
     end type io_settings
 
 contains

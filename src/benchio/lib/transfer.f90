@@ -16,13 +16,18 @@ module benchio_transfer
     type, public :: piece
         integer(int64) :: before(3) = 0     !! elements of the block before it
         integer(int64) :: extent(3) = 0     !! all 0: an empty piece
+        integer(int64) :: layer = 0         !! that it is in, from 0, even if it is empty
+        integer(int64) :: in_layer = 0      !! planes of that layer of the block before it
     contains
         procedure :: elements
     end type piece
 
     type, public :: transfer_plan
-        integer(int64) :: block(3) = 0      !! extents of the block
+        integer(int64) :: block(3) = 0      !! extents of the block, or of one layer of it
         integer(int64) :: step(3) = 1       !! extents of a full piece
+        integer(int64) :: layers = 1        !! of the block, one after the other
+        integer(int64) :: slots = 0         !! for pieces of a layer, as many on all ranks
+        integer(int64) :: seed = 0          !! of a random order within a layer; 0: as in the file
     contains
         procedure :: number_of              !! pieces
         procedure :: piece => piece_number  !! from 1; past the last: an empty one
@@ -46,25 +51,62 @@ contains
             room = room/block(i)
             if (room == 0) exit     ! what is along the next dimensions would not be adjacent
         end do
+        plan%slots = plan%along(1)*plan%along(2)*plan%along(3)
     end function new_transfer_plan
 
     pure integer(int64) function number_of(self)
         class(transfer_plan), intent(in) :: self
 
-        number_of = self%along(1)*self%along(2)*self%along(3)
+        number_of = self%slots*self%layers
     end function number_of
 
     pure type(piece) function piece_number(self, number) result(part)
         class(transfer_plan), intent(in) :: self
         integer(int64), intent(in) :: number
 
+        integer(int64) :: at, pieces
+
         if (number > self%number_of()) return
-        part%before(1) = mod(number - 1, self%along(1))
-        part%before(2) = mod((number - 1)/self%along(1), self%along(2))
-        part%before(3) = (number - 1)/(self%along(1)*self%along(2))
+        part%layer = (number - 1)/self%slots
+        at = mod(number - 1, self%slots)
+        pieces = self%along(1)*self%along(2)*self%along(3)
+        if (at >= pieces) return
+        if (self%seed /= 0) at = shuffled(at, pieces, self%seed)
+        part%before(1) = mod(at, self%along(1))
+        part%before(2) = mod(at/self%along(1), self%along(2))
+        part%before(3) = at/(self%along(1)*self%along(2))
         part%before = part%before*self%step
         part%extent = min(self%step, self%block - part%before)
+        part%in_layer = part%before(3)
+        part%before(3) = part%in_layer + part%layer*self%block(3)
     end function piece_number
+
+    !> Where the number of a place comes in a random order of so many, both from 0; no two places
+    !> have one number, and nothing is kept in memory.
+    !>
+    !> Numbers of so many bits are mixed, each step of which can be undone, until one is small
+    !> enough.
+    pure integer(int64) function shuffled(place, many, seed) result(number)
+        integer(int64), intent(in) :: place, many, seed
+
+        integer(int64), parameter :: factors(3) = [739982445_int64, 695872825_int64, 1664525_int64]
+        integer(int64) :: mask
+        integer :: bits, i
+
+        bits = max(2, 64 - leadz(many - 1))
+        mask = shiftl(1_int64, bits) - 1
+        number = place
+        do
+            do i = 1, size(factors)
+                number = iand(number + seed*i, mask)
+                ! The lower bits of a product are those of the product of the lower bits.
+                number = iand(iand(number, 2147483647_int64)*factors(i) &
+                    + shiftl(iand(shiftr(number, 31)*factors(i), 2147483647_int64), 31), mask)
+                number = ieor(number, shiftr(number, (bits + 1)/2))
+            end do
+            if (number < many) exit
+        end do
+    end function shuffled
 
     !> How many pieces follow each other along a dimension.
     pure integer(int64) function along(self, dimension)

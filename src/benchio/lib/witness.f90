@@ -8,8 +8,8 @@
 !> bytes was still in memory.
 module benchio_witness
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, &
-        MPI_INT64_T, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_IN_PLACE, &
+        MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
     use benchio_backend, only: backend, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
@@ -22,7 +22,7 @@ module benchio_witness
     implicit none (type, external)
     private
 
-    public :: check_size, confirm_bytes, drop_pages, fraction_in_memory, pages_in_memory
+    public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, pages_in_memory
 
     !> Bytes a rank reads at a time.
     integer(int64), parameter :: window_bytes = 8*2_int64**20
@@ -79,23 +79,30 @@ contains
 
     !> Collective: the first rank of each file looks at its size. A library's read past the end of a
     !> short file reports success.
-    subroutine check_size(plan, task, error)
+    subroutine check_size(plan, task, file_bytes, error)
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
+        integer(int64), intent(out) :: file_bytes   !! of all files, header and all
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
         integer(int64) :: bytes, data_bytes
+        logical :: is_short
 
+        file_bytes = 0
         if (task%share%position == 0) then
             data_bytes = task%share%block%global_bytes()
             call file_size(task%path, bytes, message)
-            if (message == '' .and. bytes < data_bytes) message = 'file has '//decimal(bytes) &
+            is_short = bytes < data_bytes .and. task%settings%access%deflate == 0
+            if (message == '' .and. is_short) message = 'file has '//decimal(bytes) &
                 //' bytes, '//decimal(data_bytes)//' bytes of data were written'
             if (message /= '') call error%set(exit_io, 'stat', task%path, message)
             call look_closer(task, error)
+            file_bytes = bytes
         end if
         call meet(task%watchdog, plan%comm, error)
+        if (error%failed()) return
+        call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
     end subroutine check_size
 
     !> Collective: the nodes forget the files' pages, those that wrote them and those that will
@@ -138,6 +145,8 @@ contains
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
+        integer :: runs
+
         call task%watchdog%watch('look for the data')
         if (task%share%position == 0) then
             method%path = task%path
@@ -147,11 +156,15 @@ contains
         call meet(task%watchdog, plan%comm, error)
         if (error%failed()) return
         call MPI_Bcast(place%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)
-        call MPI_Bcast(place%offset, 1, MPI_INT64_T, 0, task%share%ranks)
+        runs = 0
+        if (allocated(place%offsets)) runs = size(place%offsets)
+        call MPI_Bcast(runs, 1, MPI_INTEGER, 0, task%share%ranks)
+        if (.not. allocated(place%offsets)) allocate (place%offsets(runs))
+        call MPI_Bcast(place%offsets, runs, MPI_INT64_T, 0, task%share%ranks)
         call MPI_Bcast(place%is_big_endian, 1, MPI_LOGICAL, 0, task%share%ranks)
     end subroutine find_place
 
-    !> Collective: this rank's contiguous slice of the file, as raw bytes.
+    !> Collective: this rank's contiguous slice of the array, as raw bytes.
     subroutine read_slice(plan, task, place, key, is_direct, in_memory, confirmed, error)
         type(layout), intent(in) :: plan
         type(file_task), intent(in) :: task
@@ -166,7 +179,7 @@ contains
         character(:), allocatable :: message, ignored
         type(raw_file) :: file
         type(differences) :: wrong
-        integer(int64) :: at, elements, first, last
+        integer(int64) :: at, elements, first, here, last, offset
 
         is_direct = .false.
         in_memory = 0
@@ -176,20 +189,29 @@ contains
         if (message /= '') then
             call error%set(exit_io, 'open', task%path, message)
         else
-            in_memory = file%resident_bytes(place%offset + element_bytes*first, &
-                element_bytes*(last - first))
+            at = first
+            do while (at < last)
+                call find_run(place, task%share, at, last - at, offset, elements)
+                here = file%resident_bytes(offset, element_bytes*elements)
+                in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
+                at = at + elements
+            end do
         end if
         ! Or one rank's reading ahead would be another's page cache.
         call MPI_Barrier(plan%comm)
         if (error%failed()) return
 
         allocate (values(min(last - first, window_bytes/element_bytes)))
-        do at = first, last - 1, size(values, kind=int64)
-            elements = min(last - at, size(values, kind=int64))
-            call file%read(place%offset + element_bytes*at, values(:elements), message)
+        wrong = difference_of(task)
+        at = first
+        do while (at < last)
+            call find_run(place, task%share, at, min(last - at, size(values, kind=int64)), offset, &
+                elements)
+            call file%read(offset, values(:elements), message)
             if (message /= '') exit
             if (place%is_big_endian) call swap_bytes(values(:elements))
             call wrong%add_run(values(:elements), at, key)
+            at = at + elements
         end do
         is_direct = file%is_direct      ! a filesystem may refuse only when it is read
         if (is_direct) in_memory = 0
@@ -197,6 +219,29 @@ contains
         if (message /= '') call error%set(exit_io, 'pread', task%path, message)
         call judge(task, wrong, last - first, confirmed, error)
     end subroutine read_slice
+
+    !> Where an element is in the file, in bytes, and how many follow it there.
+    pure subroutine find_run(place, share, at, most, offset, elements)
+        type(placement), intent(in) :: place
+        type(file_share), intent(in) :: share
+        integer(int64), intent(in) :: at            !! its index in the array, from 0
+        integer(int64), intent(in) :: most          !! at which to stop counting
+        integer(int64), intent(out) :: offset, elements
+
+        integer(int64) :: run
+
+        run = product(share%block%global)/size(place%offsets)
+        offset = place%offsets(1 + at/run) + element_bytes*mod(at, run)
+        elements = min(most, run - mod(at, run))
+    end subroutine find_run
+
+    !> None so far, and what will count as one.
+    pure type(differences) function difference_of(task)
+        type(file_task), intent(in) :: task
+
+        difference_of%kept_bits = task%settings%access%kept_bits()
+        difference_of%tolerance = task%settings%access%tolerance()
+    end function difference_of
 
     !> Collective: every rank reads a block of another decomposition than the writer's.
     subroutine read_through_library(method, plan, task, key, confirmed, error)
@@ -214,16 +259,17 @@ contains
         integer :: code
 
         confirmed = 0
-        associate (share => task%share, global => task%share%block%global)
+        associate (share => task%share, written => task%share%block)
             call choose_grid(share, grid)
-            block = new_decomposition(global, grid, int(share%position, int64), 0_int64)
+            block = new_decomposition(written%global, grid, int(share%position, int64), 0_int64, &
+                written%layers)
             allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
                 'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
             call agree(error, plan%comm)
             if (error%failed()) return
             call poison(field)
-            call method%open(task%path, global, share%ranks, task%settings, .false., error)
+            call method%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
             if (.not. error%failed()) then
                 call method%select(block, error)
@@ -233,6 +279,7 @@ contains
             if (.not. error%failed()) call method%close(error)
         end associate
         if (error%failed()) return
+        wrong = difference_of(task)
         call wrong%add_block(field, block, key)
         call judge(task, wrong, block%elements(), confirmed, error)
     end subroutine read_through_library
@@ -270,9 +317,10 @@ contains
         type(file_share), intent(in) :: share
         integer(int64), intent(out) :: grid(3)
 
-        integer(int64) :: p, q, ranks
+        integer(int64) :: layer(3), p, q, ranks
 
         ranks = share%sharers
+        layer = share%block%layer()
         do p = 1, ranks
             if (mod(ranks, p) /= 0) cycle
             do q = 1, ranks/p
@@ -280,7 +328,7 @@ contains
                 grid(1) = p
                 grid(2) = q
                 grid(3) = ranks/p/q
-                if (all(grid <= share%block%global) .and. any(grid /= share%block%grid)) return
+                if (all(grid <= layer) .and. any(grid /= share%block%grid)) return
             end do
         end do
         grid = share%block%grid         ! there is no other
