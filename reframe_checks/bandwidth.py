@@ -1,4 +1,5 @@
-"""How fast the libraries write and read: one shared file, many files, several at once, each OST."""
+"""How fast the libraries write and read: one shared file, many files, several at once, each OST;
+and how fast names are."""
 
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from iowatch.metrics import Measured, hung_osts, ost_metrics, slow_osts, void_os
 from iowatch.result import InvalidResult, conditions
 
 from .base import BenchioCheck
-from .parameters import swept
+from .parameters import int_or_none, swept
 
 
 @rfm.simple_test
@@ -60,6 +61,23 @@ class SystemLoad(BenchioCheck):
 
     #: Number of concurrent instances, each with an equal part of the writers.
     instances = parameter(type=int)
+
+
+@rfm.simple_test
+@swept
+class Metadata(BenchioCheck):
+    """Directories and small files are made, found by others, listed, renamed and removed."""
+
+    descr = "Operations a second on names, in one directory or in one of each writer"
+
+    #: Small files, and as many directories, of each writer.
+    items = parameter(type=int)
+
+    #: Whose directory they are in: that of all (shared), or of each process.
+    files = parameter(type=str)
+
+    #: Lustre's metadata target; None: the one of the directory.
+    mdt = parameter(type=int_or_none)
 
 
 @rfm.simple_test

@@ -66,6 +66,9 @@ if JOB_TMPDIR in os.environ:
         os.environ["TMPDIR"] = users
 
 
+#: What a name takes on a filesystem, at least.
+BLOCK_KIB = 4
+
 #: The time limit of a script that only waits: what it waits for has its own.
 WAITS = "30d"
 
@@ -102,6 +105,7 @@ def one_job_at_once(test, filesystem):
 def make_run_directory(test, case, filesystem):
     """The commands with which a job has `RUNDIR`, and room there for one round of this case."""
     kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024
+    kib += 2 * BLOCK_KIB * case.items * case.writers  # a file and a directory each
     # On one machine, the jobs of all partitions are ours, and `max_jobs` holds.
     takes_turns = not test.is_local() or bool(filesystem.allocation)
     return run_directory.commands(filesystem.path, kib, takes_turns)
@@ -244,6 +248,13 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
             raise PerformanceError(str(err)) from None
         if why := announced or not_now.reservation(self.job):
             self.end_not_measured(why)
+        if why := self.missing():
+            self.end_without_program(why)
+
+    def missing(self):
+        """Which program the check needs besides benchio and does not find, and how to get it, in a
+        sentence; empty: none. Before anything is submitted."""
+        return ""
 
     @run_before("run")
     def set_kept(self):
@@ -329,6 +340,20 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
     def end_not_measured(self, why):
         """End the test as ReFrame ends one that is skipped, whatever it has come to."""
         self.verdict, self.sentence = str(Kind.NOT_MEASURED), f"{self.case}: {why}"
+        self.skip(self.sentence)
+
+    def end_without_program(self, why):
+        """End the test of a case whose program is missing.
+
+        Where the check has ever run it was lost: nobody guards the case any more. Else nobody has
+        ever promised it: it is left out, and the night says why, of no colour for that.
+        """
+        try:
+            if past.has_run(self.case):
+                self.end_not_measured(why)
+        except UserError as err:
+            raise PerformanceError(str(err)) from None
+        self.verdict, self.sentence = str(Kind.LEFT_OUT), f"{self.case}: {why}"
         self.skip(self.sentence)
 
     def end_invalid(self, why):

@@ -161,3 +161,8 @@ def layout_or_none(text):
 def full_size(text):
     """A size with its three edges written out, so that one size has one test name and hash."""
     return format_size(parse_size(text))
+
+
+def int_or_none(text):
+    """A number; `none` means that there is none."""
+    return None if text == "none" else int(text)

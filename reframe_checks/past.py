@@ -57,15 +57,31 @@ def maintenance():
 
 
 @cache
-def _nights():
-    """The nights of each case; none before the first session is stored."""
+def _runs():
+    """All of them; none before the first session is stored. UserError."""
     file = Path(os.path.expandvars(rt.runtime().get_option("storage/0/sqlite_db_file")))
     if not file.exists():
-        return {}
+        return []
     now = datetime.now(UTC)
     runs = history.read([file], now - history.YEAR, bless.spans(_blessed().values()))
     # What a wrong clock has dated later than now is no past.
-    return by_case(run for run in runs if not run.is_after(now))
+    return [run for run in runs if not run.is_after(now)]
+
+
+@cache
+def _nights():
+    """The nights of each case."""
+    return by_case(_runs())
+
+
+def has_run(case):
+    """Has the check of a case ever run at its place, whatever came of it? UserError."""
+    what = case.partition, case.environ, case.check
+    return any(
+        (run.case.partition, run.case.environ, run.case.check) == what
+        for run in _runs()
+        if run.case.system == case.system and not run.kind.is_untried
+    )
 
 
 def nights_of(case):

@@ -2,16 +2,13 @@
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import reframe as rfm
 from reframe.core.builtins import (
     fixture,
     parameter,
-    run_after,
     run_before,
     sanity_function,
-    variable,
 )
 from reframe.core.exceptions import SanityError
 
@@ -25,36 +22,26 @@ from iowatch.verdict import Kind, Verdict
 from .base import BenchioCheck, BenchioJob
 from .not_now import NotMeasured
 from .parameters import swept
+from .programs import Found
 
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
 DARSHAN_LOG, DARSHAN_SUMMARY = "benchio.darshan", "benchio.darshan.html"
-NO_DARSHAN = Path("no_darshan")  # the job found none, and nothing says where it is
 DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
 
 
-class FoundIor(rfm.RunOnlyRegressionTest):
-    """IOR of the environment's extras, on PATH with its modules loaded, or installed by Spack."""
-
+class FoundIor(Found):
     descr = "Where IOR is"
-    valid_systems = ["*"]
-    valid_prog_environs = ["*"]
-    local = True
+    command = package = "ior"
+    extra = IOR
 
-    #: The program's path; empty if there is none.
-    program = variable(str, value="")
 
-    @run_after("setup")
-    def set_commands(self):
-        given = self.current_environ.extras.get(IOR)
-        self.executable = f"command -v {given or 'ior'}"
-        if given is None:
-            self.executable += ' || { p=$(spack location -i ior) && echo "$p/bin/ior"; }'
-        self.executable += " || true"  # the check that wants it says so
+class FoundDarshan(Found):
+    """What says where Darshan's library is, unless the site does."""
 
-    @sanity_function
-    def find_program(self):
-        self.program = Path(str(self.stdout)).read_text().strip()
-        return True
+    descr = "Where Darshan is"
+    command, package = "darshan-config", "darshan-runtime"
+    extra = DARSHAN
+    given = "libdarshan.so, or its module,"
 
 
 class IorCheck(BenchioCheck):
@@ -67,14 +54,8 @@ class IorCheck(BenchioCheck):
 
     ior = fixture(FoundIor, scope="environment")
 
-    @run_after("setup")
-    def skip_without_ior(self):
-        self.skip_if(
-            not self.ior.program,
-            f"there is no ior on PATH or in Spack: name its path as {IOR!r} in the extras of "
-            f"environment {self.current_environ.name!r}, or take {type(self).__name__} out of the "
-            "site's sweeps",
-        )
+    def missing(self):
+        return self.ior.missing_for(self)
 
     @run_before("run")
     def set_rounds(self):
@@ -141,33 +122,36 @@ class IoProfile(BenchioJob):
 
     descr = "Collective and independent writes of each library"
 
-    outputs = (*BenchioJob.outputs, DARSHAN_LOG, str(NO_DARSHAN))
+    outputs = (*BenchioJob.outputs, DARSHAN_LOG)
 
-    @run_after("setup")
-    def require_pydarshan(self):
-        self.skip_if(
-            find_spec("darshan") is None,
-            "PyDarshan is missing: pip install darshan where ReFrame runs",
-        )
+    darshan = fixture(FoundDarshan, scope="environment")
+
+    @property
+    def named_darshan(self):
+        """The library's path, or its module, as the site says; empty: it says nothing."""
+        return self.current_environ.extras.get(DARSHAN) or os.environ.get(DARSHAN_LIBRARY, "")
+
+    def missing(self):
+        if find_spec("darshan") is None:
+            return "PyDarshan is missing: `pip install darshan` where ReFrame runs"
+        return "" if self.named_darshan else self.darshan.missing_for(self)
 
     @run_before("run")
     def set_darshan(self):
-        named = self.current_environ.extras.get(DARSHAN) or os.environ.get(DARSHAN_LIBRARY, "")
+        named, config = self.named_darshan, "darshan-config"
         if named.startswith("/"):
             library = [f'DARSHAN="{named}"']
         else:
-            self.modules += [named] if named else []
-            prefix = "darshan-config --pre-ld-flags | sed 's/^-L\\([^ ]*\\).*/\\1/'"
-            library = [
-                "command -v darshan-config >/dev/null || { "
-                + (
-                    f'echo "the module {named} brings no darshan-config"'
-                    if named
-                    else f": > {NO_DARSHAN}"
-                )
-                + " >&2; exit 1; }",
-                f"DARSHAN=$({prefix})/libdarshan.so",
-            ]
+            if named:
+                self.modules += [named]
+                library = [
+                    f"command -v {config} >/dev/null || "
+                    f'{{ echo "the module {named} brings no {config}" >&2; exit 1; }}'
+                ]
+            else:
+                library, config = [], self.darshan.program
+            prefix = f"{config} --pre-ld-flags | sed 's/^-L\\([^ ]*\\).*/\\1/'"
+            library.append(f"DARSHAN=$({prefix})/libdarshan.so")
         self.prerun_cmds += [
             *library,
             '[ -r "$DARSHAN" ] || { echo "there is no Darshan library $DARSHAN" >&2; exit 1; }',
@@ -187,12 +171,6 @@ class IoProfile(BenchioJob):
     @sanity_function
     def assert_collective_writes(self):
         self.keep_output()
-        self.skip_if(
-            NO_DARSHAN.exists(),
-            f"no Darshan: name its libdarshan.so, or its module, as {DARSHAN!r} in the extras of "
-            f"environment {self.current_environ.name!r} or in {DARSHAN_LIBRARY}, or load "
-            "darshan-runtime",
-        )
         log = self.kept_file(DARSHAN_LOG)
         try:
             self.conditions = conditions(self.verified_result("result.json", self.repeats))

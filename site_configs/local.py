@@ -49,6 +49,7 @@ NIGHTLY = {
         "files": ["process"],
     },
     "SystemLoad": {"backend": ["mpiio"], "local_size": [64], "nodes": [1], "instances": [1, 2]},
+    "Metadata": {"items": [500], "nodes": [1], "files": ["shared", "process"]},
 }
 
 ACCEPTANCE = {

@@ -327,6 +327,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(alone))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """It says nothing itself where it cannot group them (pytest-xdist#1386)."""
+    wanted = getattr(session.config.option, "loadgroup", False)
+    if wanted and not all("@" in item.nodeid for item in session.items):
+        raise pytest.UsageError("this pytest-xdist does not keep the tests of a file together")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Says which folder took how long: the whole has to fit into what CI may take."""

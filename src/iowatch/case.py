@@ -142,6 +142,11 @@ class Case:
         return self.get("writers") or 0
 
     @property
+    def items(self) -> int:
+        """Small files, and as many directories, of one writer; 0: the check is not about names."""
+        return self.get("items") or 0
+
+    @property
     def instances(self) -> int | None:
         """Independent concurrent benchmarks; None: this is not what the check is about."""
         count: int | None = self.get("instances")
@@ -182,7 +187,7 @@ class Case:
         layout = (self.layout or "", self.pool or "")
         stripes = (self.stripe_count or 0, self.stripe_size or 0)
         load = (self.files, self.instances or 0)
-        size = (self.local_size, self.writers)
+        size = (self.local_size, self.items, self.writers)
         return (
             self.partition,
             self.environ,
@@ -220,7 +225,10 @@ class Case:
 
     @property
     def size(self) -> str:
-        """`local 128x128x128`; empty if nothing is written."""
+        """`local 128x128x128`, or `1000 items, MDT 1`; empty if nothing is written."""
+        if self.items:
+            mdt = self.get("mdt")
+            return f"{self.items} items" + ("" if mdt is None else f", MDT {mdt}")
         return f"local {format_size(self.local_size)}" if self.get("local_size") else ""
 
 

@@ -36,19 +36,27 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 class Metric:
     """A number that is recorded of a verified run; none is below 0."""
 
-    unit: str  # MiB/s, s, or 1: a part or a ratio
+    unit: str  # MiB/s, 1/s (operations), s, or 1: a part or a ratio
     lower_is_better: bool = False
     largest: float = math.inf
 
 
 _RATE, _SECONDS, _RATIO = Metric("MiB/s"), Metric("s", lower_is_better=True), Metric("1")
 _PART = Metric("1", lower_is_better=True, largest=1)
+_OPERATIONS = Metric("1/s")
 
 DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
 #: Followed by its number: the rate of one OST, of which there may be any number, by operation.
 OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"})
 #: The rate of the slowest OST over the median of its peers.
 OST_RATIO: Mapping[str, str] = MappingProxyType({"write": "ost_ratio", "read": "ost_read_ratio"})
+
+METADATA = "metadata"  # benchio's operation on names
+#: What is done to names, each as a phase of its own and in this order; after `create` they are
+#: synced.
+NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
+#: The most operations a second in each of them.
+NAME_RATES: Mapping[str, str] = MappingProxyType({name: f"{name}_rate" for name in NAME_PHASES})
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -75,6 +83,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "ior_max": _RATE,
         "ior_median": _RATE,
         "ior_ratio": _RATIO,
+        "items_max": _OPERATIONS,
+        "items_median": _OPERATIONS,
+        **dict.fromkeys(NAME_RATES.values(), _OPERATIONS),
+        **{f"{name}_s": _SECONDS for name in NAME_PHASES},
         DRIFT: _PART,
     }
 )
@@ -87,6 +99,11 @@ _WRITE = (
 )
 _READ = (*_TOTALS, "data_median", "open_s", "read_s", "close_s", *_FINISH)
 _IOR = ("ior_max", "ior_median", "ior_ratio")
+_NAMES = (
+    *("items_max", "items_median"),  # names that go through all phases
+    *NAME_RATES.values(),
+    *(f"{name}_s" for name in ("sync", *NAME_PHASES)),
+)
 
 
 def metric(name: str) -> Metric:
@@ -101,9 +118,15 @@ def is_of_ost(name: str) -> bool:
 
 def rate_name(metrics: Mapping[str, float]) -> str:
     """The metric that is compared with a case's past and the physical ceiling: of a write with its
-    sync, which a read has not, and of which nothing is known of imported runs.
+    sync, which a read has not, and of which nothing is known of imported runs; of names all phases
+    together.
     """
-    return "stable_max" if "stable_max" in metrics else "total_max"
+    return next((name for name in ("stable_max", "items_max") if name in metrics), "total_max")
+
+
+def rate_unit(metrics: Mapping[str, float]) -> str:
+    """The unit of that metric, as it stands behind a number."""
+    return "items/s" if rate_name(metrics) == "items_max" else "MiB/s"
 
 
 # Parameters
@@ -263,6 +286,21 @@ def _ior_files(value: Any) -> str:
     return str(value)
 
 
+def _directories(value: Any) -> str:
+    if value not in ("shared", "process"):
+        raise ValueError(
+            f"is not shared, one directory for all, or process, one for each: {value!r}"
+        )
+    return str(value)
+
+
+def read_index(value: Any) -> int:
+    """An integer of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"is no number of a target, 0 or more: {value!r}")
+    return value
+
+
 BACKEND = Parameter("backend", _backend)
 LAYOUT = Parameter("layout", read_name)  # DEFAULT, or a name of the site's `layouts`
 STRIPE_COUNT = Parameter("stripe_count", _stripe_count, int)  # OSTs; -1: all of them
@@ -277,6 +315,9 @@ WRITERS_PER_NODE = Parameter("writers_per_node", read_count, int)
 FILES = Parameter("files", _files)  # of each process or node, gathered, or a number of them
 IOR_FILES = Parameter("files", _ior_files)
 INSTANCES = Parameter("instances", read_count, int)  # concurrent benchmarks
+DIRECTORIES = Parameter("files", _directories)  # that all share, or of each process
+ITEMS = Parameter("items", read_count, int)  # files, and as many directories, of each writer
+MDT = Parameter("mdt", read_index, int)  # that they are on; only where a site names some
 
 
 @dataclass(frozen=True)
@@ -386,7 +427,7 @@ class Check:
 
     name: str  # of its class in reframe_checks
     short: str  # of its cases; a parameter in braces stands for its value
-    operation: str = "write"  # that its cases are judged by: write, read
+    operation: str = "write"  # that its cases are judged by: write, read, metadata
     reads_too: bool = False  # besides what it writes
     parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
     ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
@@ -412,7 +453,8 @@ class Check:
         return [self.operation, "read"] if self.reads_too else [self.operation]
 
     def parameters_with(self, given: Collection[str]) -> list[Parameter]:
-        """All those of a case that has these among others: of its stripes there may be none."""
+        """All those of a case that has these among others: of its stripes there may be none, nor
+        of an MDT."""
         striping = set(STRIPING) & set(given)
         if LAYOUT.name in striping:
             has = {LAYOUT.name}
@@ -420,7 +462,8 @@ class Check:
             has = {STRIPE_COUNT.name, STRIPE_SIZE.name} | striping
         else:
             has = set()
-        return [p for p in self.parameters if p.name not in STRIPING or p.name in has]
+        has |= {MDT.name} & set(given)
+        return [p for p in self.parameters if p.name not in (*STRIPING, MDT.name) or p.name in has]
 
     def objection(self, values: Mapping[str, Any]) -> str:
         """Why no case can have these values; empty if one can."""
@@ -435,6 +478,14 @@ class Check:
 
     def command_line(self, case: Case) -> list[str]:
         """benchio's options for a case of this check, but for its layout, which is the site's."""
+        if self.operation == METADATA:
+            mdt = case.get(MDT.name)
+            return [
+                f"--operation {METADATA}",
+                f"--files {case.files}",
+                f"--items {case.items}",
+                *([] if mdt is None else [f"--mdt-index {mdt}"]),
+            ]
         options = [
             f"--backend {','.join(case.backends)}",
             f"--operation {','.join(self.operations)}",
@@ -531,6 +582,18 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 short="read {files}, IOR",
                 operation="read",
                 metrics=(*_TOTALS, *_IOR),
+            ),
+            Check(
+                "Metadata",
+                "names {files}",
+                operation=METADATA,
+                parameters=(ITEMS, WRITERS, DIRECTORIES, MDT),
+                fixed={"backend": "posix"},
+                has_control=False,  # no library has a part in it
+                repeats=5,  # ten times as many calls as items in each
+                metrics=_NAMES,
+                bounds={"items_max": [1, 0, None, "1/s"]},
+                bounds_comment="Slower than this, it hangs; bless nights to have more found.",
             ),
             Check(
                 "IoProfile",

@@ -27,7 +27,12 @@ MIB = 2**20
 # Prometheus
 
 #: The units of metrics as Prometheus' names have them, and how many of them there are in ours.
-UNITS = {"MiB/s": ("bytes_per_second", MIB), "s": ("seconds", 1), "1": ("ratio", 1)}
+UNITS = {
+    "MiB/s": ("bytes_per_second", MIB),
+    "1/s": ("operations_per_second", 1),
+    "s": ("seconds", 1),
+    "1": ("ratio", 1),
+}
 
 Labels = Mapping[str, str]
 
@@ -129,10 +134,12 @@ def _families(nights: Sequence[Night]) -> list[Family]:
                     continue
                 unit = metric(name).unit
                 measured[unit].add(value * UNITS[unit][1], {**its, "metric": name})
-            if row.rate:
+            is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
+            if row.rate and is_of_bytes:
                 rate.add(row.rate * MIB, its)
             if row.blessed and row.expected:
-                baseline.add(row.expected.value * MIB, its)
+                if is_of_bytes:
+                    baseline.add(row.expected.value * MIB, its)
                 if row.drop is not None:
                     deviation.add(-row.drop, its)
     return [

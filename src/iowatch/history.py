@@ -155,7 +155,7 @@ def _run(
 ) -> Run:
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
     # What was not measured has no metric, whatever its job has left.
-    perfvalues = {} if kind.is_amber else test.get("perfvalues") or {}
+    perfvalues = {} if kind.is_untried else test.get("perfvalues") or {}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
@@ -180,7 +180,7 @@ def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Kind, str]:
     """What the check said of its run: invalid unless ReFrame agrees with it."""
     result, sentence = test["result"], test.get("sentence") or ""
     kind = _kind(test.get("verdict") or "")
-    if result == "skip" and kind is Kind.NOT_MEASURED:
+    if result == "skip" and kind and kind.is_untried:
         return kind, sentence
     if result == "fail":
         if kind and kind.is_red:
@@ -192,7 +192,7 @@ def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Kind, str]:
         why = "measured but not judged"
     elif result == "xfail" and kind not in EXCUSABLE:
         why = f"its failure was expected, and its verdict is {kind}"
-    elif result == "pass" and kind.is_amber:
+    elif result == "pass" and kind.is_untried:
         why = f"passed, and its verdict is {kind}"
     elif result == "pass" and kind.is_red and kind is not Kind.NO_BASELINE:
         why = f"passed with a red verdict, {kind}"

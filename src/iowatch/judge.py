@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 
 from iowatch.bless import Blessed, sample_of, samples_of
 from iowatch.case import Case
-from iowatch.checks import METRICS, rate_name
+from iowatch.checks import METRICS, NAME_RATES, rate_name
 from iowatch.detector.baseline import Sample
+from iowatch.detector.common import each
 from iowatch.detector.rules import R2, R3, Detector, State
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief, brief_rate, counted
@@ -67,7 +68,9 @@ def _together(
         return present
     if present.kind not in EXCUSABLE:
         rule = past.verdict.rule
-        failed = (_METRIC.get(rule, rate_name(metrics)),) if is_alarm and rule else ()
+        failed = past.verdict.failed
+        if is_alarm and rule and not failed:
+            failed = (_METRIC.get(rule, rate_name(metrics)),)
         return replace(past.verdict, sentence=f"{case}: {past.verdict.sentence}", failed=failed)
     if is_alarm:
         return replace(present, sentence=f"{present.sentence}; {past.verdict.sentence}")
@@ -92,7 +95,7 @@ def by_contract(case: Case, metrics: Mapping[str, float], ceiling: float) -> Ver
 
 def _too_fast(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdict | None:
     rate = rate_name(metrics)
-    if metrics[rate] <= ceiling:
+    if metrics[rate] <= ceiling or METRICS[rate].unit != "MiB/s":
         return None
     found, most = brief_rate(metrics[rate]), brief_rate(ceiling)
     sentence = (
@@ -157,7 +160,9 @@ def by_past(
     `earlier` are the nights before, oldest first, and `tonight` the runs of this night so far. The
     night is not over: a suspicious run is only suspect while a re-run may come.
     """
-    detector, state = Detector(blessed.baseline if blessed else None), State()
+    words = ("the rate of all phases together", "items/s") if "items_max" in metrics else ()
+    detector = Detector(blessed.baseline if blessed else None, NORMAL, *words)
+    state = State()
     for night in earlier:
         samples = samples_of(night)
         if samples and (blessed is None or blessed.is_before(night[0].night)):
@@ -165,7 +170,55 @@ def by_past(
     now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics)]
     verdict = detector.judge(state, now, final=False)[1]
     drift = detector.drift(detector.judge(state, now)[0])
+    if blessed and words:
+        runs = [run.metrics for run in tonight if run.is_measured]
+        times = [run.time for run in tonight if run.is_measured]
+        verdict = _worst_phase(earlier, blessed, [*zip(times, runs, strict=True), (time, metrics)],
+                               verdict)  # fmt: skip
     return Past(verdict, drift, usual(earlier, blessed) if blessed else {})
+
+
+def _worst_phase(
+    earlier: Sequence[Sequence[Run]],
+    blessed: Blessed,
+    tonight: Sequence[tuple[datetime, Mapping[str, float]]],
+    whole: Verdict,
+) -> Verdict:
+    """The verdict on names: on all phases together, or on the one that is worse.
+
+    Most of the time goes into one or two phases: what another has lost is not seen in the whole.
+    """
+
+    def parts(runs: Iterable[tuple[datetime, Mapping[str, float]]]) -> dict[str, list[Sample]]:
+        found: dict[str, list[Sample]] = {}
+        for time, metrics in runs:
+            for phase, rate in NAME_RATES.items():
+                if rate in metrics:
+                    found.setdefault(f"the rate of {phase}", []).append(Sample(time, metrics[rate]))
+        return found
+
+    def of_nights(nights: Iterable[Sequence[Run]]) -> list[dict[str, list[Sample]]]:
+        each_night = ([(run.time, run.metrics) for run in runs if run.is_measured]
+                      for runs in nights)  # fmt: skip
+        return [parts(runs) for runs in each_night if runs]
+
+    judged = each(
+        of_nights(runs for runs in earlier if blessed.covers(runs[0].night)),
+        of_nights(runs for runs in earlier if blessed.is_before(runs[0].night)),
+        parts(tonight),
+        unit="operations/s",
+    )
+    worst = whole
+    for name, (_, verdict) in judged.items():
+        is_of_note = verdict.kind in {*EXCUSABLE, Kind.SUSPECT, Kind.TRANSIENT}
+        if is_of_note and verdict.kind.rank < worst.kind.rank:
+            phase = name.removeprefix("the rate of ")
+            failed = (NAME_RATES[phase],) if verdict.kind in EXCUSABLE else ()
+            sentence = verdict.sentence
+            if not sentence.startswith(name):
+                sentence = f"{name}: {sentence}"
+            worst = replace(verdict, sentence=sentence, failed=failed)
+    return worst
 
 
 def usual(nights: Sequence[Sequence[Run]], blessed: Blessed) -> dict[str, float]:

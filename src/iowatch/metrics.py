@@ -13,17 +13,25 @@ from statistics import fmean, median
 
 from iowatch import raw_results
 from iowatch.case import Case
-from iowatch.checks import CONTROL, OST, rate_name
+from iowatch.checks import CONTROL, METADATA, NAME_PHASES, NAME_RATES, OST, rate_name
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
 from iowatch.result import InvalidResult, Repetition, Result, Slowest, conditions
 
 #: What the time of a run goes into, one after the other.
 PHASES = ("open", "define", "write", "read", "flush", "close", "sync")
+#: Of names, likewise.
+PHASES_OF_NAMES = (*NAME_PHASES[:2], "sync", *NAME_PHASES[2:])
 #: Those that make a file of the data.
 ENDS = ("open", "define", "flush", "close")
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
+
+
+def phases_among(found: Collection[str]) -> list[str]:
+    """The phases of these that the time of a run goes into, in the order of time."""
+    every = PHASES_OF_NAMES if "create" in found else PHASES
+    return [phase for phase in every if phase in found]
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,8 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     """The metrics of a case whose result satisfies the law."""
     by_backend = {m.backend: m.repetitions for m in result.measurements}
     reps = by_backend[case.backend]
+    if case.operation == METADATA:
+        return _name_metrics(reps)
     # Whatever else is at work on the filesystem, it disturbs the fastest repetition least.
     fastest = max(reps, key=lambda rep: rep.rate)
     values = {
@@ -81,6 +91,18 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
         # With the sync: NetCDF syncs within its close, and MPI-IO does not.
         values["ratio"] = fastest.rate / max(rep.rate for rep in by_backend[CONTROL])
     return {name: values[name] for name in names}
+
+
+def _name_metrics(reps: Sequence[Repetition]) -> dict[str, float]:
+    """Of a check of names: the fastest repetition of each phase is the one that others disturb
+    least."""
+    items = [rep.rates["items"] for rep in reps]
+    return {
+        "items_max": max(items),
+        "items_median": median(items),
+        **{rate: max(rep.rates[name] for rep in reps) for name, rate in NAME_RATES.items()},
+        **{f"{name}_s": median(rep.seconds[name] for rep in reps) for name in PHASES_OF_NAMES},
+    }
 
 
 def _finish_fraction(backend: str, fastest: Repetition, control: Sequence[Repetition]) -> float:
@@ -247,7 +269,7 @@ def _rates(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _phases(repetitions: Sequence[Repetition]) -> list[str]:
-    return [name for name in PHASES if any(name in rep.seconds for rep in repetitions)]
+    return phases_among({name for rep in repetitions for name in rep.seconds})
 
 
 def control_rate(metrics: Mapping[str, float]) -> float | None:
@@ -353,7 +375,8 @@ def _beside_control(metrics: Mapping[str, float], usual: Mapping[str, float], sl
 
 def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
     """A phrase on the phase that most of the time is lost in; empty if there is none."""
-    seconds = {phase: (metrics.get(f"{phase}_s"), usual.get(f"{phase}_s")) for phase in PHASES}
+    phases = phases_among({name.removesuffix("_s") for name in metrics})
+    seconds = {phase: (metrics.get(f"{phase}_s"), usual.get(f"{phase}_s")) for phase in phases}
     both = {phase: (n, u) for phase, (n, u) in seconds.items() if n is not None and u is not None}
     longer = {phase: now - before for phase, (now, before) in both.items()}
     phase = max(longer, key=lambda phase: longer[phase], default="")

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from iowatch.checks import CONTROL, OST, rate_name
 from iowatch.files import brief, brief_rate, counted
-from iowatch.metrics import PHASES, osts_of
+from iowatch.metrics import osts_of, phases_among
 from iowatch.night.case_night import CaseNight, Phase, Trend
 from iowatch.run import Nights, Run, day_of
 
@@ -64,6 +64,7 @@ class TrendPlot(_Axes):
     """Bandwidth over the nights of one case, which has had a valid run."""
 
     says: str  # in a sentence
+    unit: str  # of the rate
     values: Sequence[Tick]
     dates: Sequence[Tick]
     rate: str  # the line, as a path: with gaps
@@ -117,6 +118,7 @@ class Trends:
             spread = (places[-1], height(usual), height(best[name]))
         return TrendPlot(
             says=_in_words(row),
+            unit=row.unit,
             values=[(height(value), brief(value)) for value in round_values(highest, 4)],
             dates=self.dates,
             rate=_path(points),
@@ -214,7 +216,7 @@ def phase_plot(row: CaseNight) -> PhasePlot:
     axis = _BARS + _BAR * len(nights) + nights[-1].below
     return PhasePlot(
         says=f"Time of {row.name} in each phase: {'; '.join(map(_longest, nights))}",
-        key=[(8 + _ENTRY * n, phase) for n, phase in enumerate(p for p in PHASES if p in phases)],
+        key=[(8 + _ENTRY * n, phase) for n, phase in enumerate(phases_among(phases))],
         names=names,
         totals=totals,
         seconds=[
@@ -364,8 +366,9 @@ def _in_words(row: CaseNight) -> str:
     """What a trend shows, for who does not see it."""
     trend, expected = row.trend, row.expected
     count, rate = len(trend.nights), trend.rates[-1]
-    said = f"Bandwidth of {row.name}, {count} night{'s' * (count > 1)}: tonight "
-    said += f"{brief_rate(rate)} MiB/s" if rate else "no valid run"
+    what = "Bandwidth" if row.unit == "MiB/s" else "Rate"
+    said = f"{what} of {row.name}, {count} night{'s' * (count > 1)}: tonight "
+    said += f"{brief_rate(rate)} {row.unit}" if rate else "no valid run"
     if expected:
         said += f", {expected.word} {brief_rate(expected.value)}"
         if expected.low and expected.high:

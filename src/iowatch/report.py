@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from iowatch import bless, history, raw_results, references
-from iowatch.checks import metric
+from iowatch.checks import NAME_RATES, metric
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
 from iowatch.metrics import osts_of
@@ -45,6 +45,7 @@ def html(night: Night) -> str:
         "phase_plot": phase_plot,
         "paper_plot": paper_plot,
         "finding_like": _finding_like,
+        "name_rates": [(rate, f"{name}, best") for name, rate in NAME_RATES.items()],
         "osts_of": osts_of,
         "ost_plots": ost_plots,
         "zip": zip,

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -22,6 +22,8 @@ from iowatch.checks import (
     COLLECTIVE_METADATA,
     FLUSH,
     HINTS,
+    MDT,
+    NAME_PHASES,
     TRANSFER,
     Way,
     format_bytes,
@@ -52,6 +54,7 @@ class Witness:
     is_raw: bool  # read from the dataset's place in the file; else through the library
     is_direct: bool  # read past the page cache
     page_cache_fraction: float | None  # that a page cache may have served; None: nobody knows
+    names: int = 0  # that were there once, and gone in the end
 
     @property
     def detours(self) -> list[str]:
@@ -69,17 +72,21 @@ class Repetition:
 
     round: int
     started: datetime  # UTC, by the clock of rank 0
-    rates: dict[str, float]  # MiB/s: data, total, stable (of writes)
+    #: MiB/s: data, total, stable (of writes). Of names the operations a second of each phase, and
+    #: of `items`, which go through all phases.
+    rates: dict[str, float]
     #: open, write, ..., close of the file that took longest; total, sync, unlink of all files.
     seconds: dict[str, float]
     slowest: dict[str, Slowest]  # the rank that took longest in each
     instances: list[float]  # MiB/s of each, open to close; of one alone: empty
     witness: Witness
+    operations: dict[str, int] = field(default_factory=dict)  # of each phase; of names alone
 
     @property
     def rate(self) -> float:
-        """MiB/s that no cache can flatter: of a write, with the time to sync it."""
-        return self.rates.get("stable", self.rates["total"])
+        """MiB/s that no cache can flatter: of a write, with the time to sync it; or items/s."""
+        name = next((name for name in ("stable", "items") if name in self.rates), "total")
+        return self.rates[name]
 
 
 @dataclass(frozen=True)
@@ -215,11 +222,21 @@ _TOGETHER = ("total", "sync", "unlink")
 
 def _repetition(rep: dict[str, Any]) -> Repetition:
     phases, witness = rep["phases"].items(), rep["witness"]
+    operations = {name: time["operations"] for name, time in phases if "operations" in time}
+    together = {*_TOGETHER, *operations}
+    seconds = {
+        phase: time["window" if phase in together else "file_window"] for phase, time in phases
+    }
+    rates = dict(rep["rates"])
+    if operations:
+        seconds["total"] = sum(seconds[name] for name in operations)
+        rates = {name: time["rate"] for name, time in phases if "rate" in time}
+        rates["items"] = operations["create"] / seconds["total"] if seconds["total"] else math.inf
     return Repetition(
         rep["round"],
         _time(rep["started"]),
-        rep["rates"],
-        {phase: time["window" if phase in _TOGETHER else "file_window"] for phase, time in phases},
+        rates,
+        seconds,
         {phase: _slowest(time) for phase, time in phases},
         rep["instances"] or [],
         Witness(
@@ -227,7 +244,9 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
             witness["method"] == "pread",
             witness["direct"],
             witness["page_cache_fraction"],
+            witness.get("names", 0),
         ),
+        operations,
     )
 
 
@@ -404,7 +423,10 @@ def require_built(versions: Mapping[str, str | None], spec: str) -> None:
 
 
 def bytes_of(case: Case) -> int:
-    """That all writers of a case together write, or read, in a round."""
+    """That all writers of a case together write, or read, in a round; the files of names hold 8 to
+    32 each, in turns."""
+    if case.items:
+        return case.writers * sum(8 * (1 + item % 4) for item in range(case.items))
     return 8 * math.prod(case.local_size) * case.writers
 
 
@@ -433,7 +455,8 @@ def require(
         ("files", run["files"], [case.files]),
         ("instances", run["instances"], [case.instances or 1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
-         [format_size(case.local_size)]),
+         [format_size((1, 1, 1) if case.items else case.local_size)]),
+        ("items", run.get("items", 0), [case.items]),
         ("bytes", run["bytes"], [bytes_written]),
         ("filesystem", run["filesystem"]["type"], filesystem.types),
         _way(TRANSFER, run["transfer"], case),
@@ -458,10 +481,13 @@ def require(
              sum(not _is_timed(rep) for rep in reps), [0]),
             (f"repetitions of {backend} with a rate that is not their bytes over their time",
              sum(not _adds_up(rep, bytes_written) for rep in reps), [0]),
+            *_names(case, reps),
             (f"repetitions of {backend} with a phase that is longer than the whole",
              sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
         ]  # fmt: skip
         laws += [*_ways(measurement, case), *_layout(measurement, case, filesystem)]
+    if (mdt := case.get(MDT.name)) is not None:
+        laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
     suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
     if suspects and not filesystem.cached_reads:
         raise InvalidResult(
@@ -587,6 +613,23 @@ def _osts_in_words(osts: Sequence[int]) -> str:
     return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
 
 
+def _names(case: Case, reps: Sequence[Repetition]) -> list[_Law]:
+    """That each name was there once and then gone, and every phase went through all of them."""
+    if not case.items:
+        return []
+    each = case.items * case.writers
+    found = [rep.operations for rep in reps]
+    return [
+        ("repetitions in which more or fewer names were confirmed than there were",
+         sum(rep.witness.names != 2 * each for rep in reps), [0]),
+        ("repetitions of which a phase has more or fewer operations than there were names",
+         sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in found), [0]),
+        # One node lists all names, or each does; or each writer those of another.
+        ("repetitions in which not every name was listed",
+         sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in found), [0]),
+    ]  # fmt: skip
+
+
 def _is_timed(rep: Repetition) -> bool:
     numbers = [*rep.rates.values(), *rep.seconds.values()]
     return all(math.isfinite(number) for number in numbers) and rep.seconds["total"] > 0
@@ -599,6 +642,11 @@ _ROUNDING = 1e-3
 def _adds_up(rep: Repetition, size: int) -> bool:
     """Of what is timed. The time of the rate `data` is not kept here: it must be a part of all."""
     whole = rep.seconds["total"]
+    if rep.operations:
+        return all(
+            math.isclose(rep.rates[name] * rep.seconds[name], count, rel_tol=_ROUNDING)
+            for name, count in rep.operations.items()
+        )
     stable = whole + rep.seconds.get("sync", 0.0)
     return (
         math.isclose(rep.rates["total"] * whole, size / MIB, rel_tol=_ROUNDING)

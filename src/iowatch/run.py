@@ -76,7 +76,7 @@ class Run:
 
     @property
     def is_invalid(self) -> bool:
-        return self.kind in WORTHLESS and not self.is_amber
+        return self.kind in WORTHLESS and not self.kind.is_untried
 
     @property
     def is_amber(self) -> bool:
@@ -128,17 +128,18 @@ def deciding(runs: Sequence[Run]) -> Run:
 
 
 def nights_of(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """The runs by night, oldest first. Hand runs are in none."""
+    """The runs by night, oldest first. Hand runs are in none, nor is what was left out."""
     nights: dict[str, list[Run]] = {}
     for run in runs:
-        if run.night:
+        if run.night and run.kind is not Kind.LEFT_OUT:
             nights.setdefault(run.night, []).append(run)
     return {night: nights[night] for night in sorted(nights)}
 
 
 def by_case(runs: Iterable[Run]) -> dict[Case, dict[str, list[Run]]]:
-    """The nights of each case."""
+    """The nights of each case that was not always left out."""
     cases: dict[Case, list[Run]] = {}
     for run in runs:
-        cases.setdefault(run.case, []).append(run)
+        if run.kind is not Kind.LEFT_OUT:
+            cases.setdefault(run.case, []).append(run)
     return {case: nights_of(own) for case, own in cases.items()}

@@ -27,6 +27,7 @@ from iowatch.checks import (
     CHECKS,
     DEFAULT,
     LAYOUT,
+    MDT,
     NODES,
     POOL,
     STRIPE_COUNT,
@@ -37,6 +38,7 @@ from iowatch.checks import (
     Parameter,
     read_count,
     read_flag,
+    read_index,
     read_name,
     read_text,
 )
@@ -60,7 +62,7 @@ BENCHIO = "benchio"
 #: have by chance: with any of them it is one of ours.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "writers_per_node", "keep_days", "sweeps")
 #: The keys that the extras of a partition may have besides those that they must have.
-OPTIONAL = ("archived", "settle", "pools", "layouts", "amber_nights", "allocation")
+OPTIONAL = ("archived", "settle", "pools", "layouts", "amber_nights", "allocation", "mdts")
 #: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
 SPACK = "spack"
 
@@ -135,6 +137,7 @@ class Filesystem:
     #: Options of `lfs setstripe` by the name of the layout.
     layouts: Mapping[str, str] = field(default_factory=dict)
     amber_nights: int = AMBER_NIGHTS
+    mdts: tuple[int, ...] = ()  # those that names may be put on
     allocation: str = ""  # Slurm's `--time` of one that all cases share; empty: each has a job
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
@@ -439,6 +442,7 @@ def read_filesystem(
     osts = read("osts", _osts)
     pools = read("pools", lambda v: _pools(v, osts)) if "pools" in extras else {}
     layouts = read("layouts", lambda v: _layouts(v, types)) if "layouts" in extras else {}
+    mdts = read("mdts", lambda v: _mdts(v, types)) if "mdts" in extras else ()
     writers_per_node = read("writers_per_node", read_count)
     place = Filesystem(
         system=system,
@@ -453,12 +457,14 @@ def read_filesystem(
         writers_per_node=writers_per_node,
         keep_days=read("keep_days", read_count),
         sweeps=read(
-            "sweeps", lambda v: read_sweeps(v, osts is not None, writers_per_node, pools, layouts)
+            "sweeps",
+            lambda v: read_sweeps(v, osts is not None, writers_per_node, pools, layouts, mdts),
         ),
         archived=read("archived", _past_day) if "archived" in extras else None,
         settle=read("settle", read_count) if "settle" in extras else 0,
         pools=pools,
         layouts=layouts,
+        mdts=mdts,
         allocation=read("allocation", _slurm_time) if "allocation" in extras else "",
         amber_nights=read("amber_nights", read_count) if "amber_nights" in extras else AMBER_NIGHTS,
     )
@@ -555,6 +561,12 @@ def _layouts(value: Any, types: tuple[str, ...]) -> dict[str, str]:
     return layouts
 
 
+def _mdts(value: Any, types: tuple[str, ...]) -> tuple[int, ...]:
+    if LUSTRE not in types:
+        raise ValueError(f"has numbers of MDTs, and 'type' is not {LUSTRE}")
+    return read_list(read_index)(value)
+
+
 def _positive(value: Any) -> float:
     if (
         isinstance(value, bool)
@@ -610,13 +622,18 @@ def read_sweeps(
     writers_per_node: int,
     pools: Collection[str] = (),
     layouts: Collection[str] = (),
+    mdts: Collection[int] = (),
 ) -> dict[str, Sweep]:
     """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
 
     `value` is sweep -> check -> parameter -> list of values; instead of one such mapping a check
     may have a list of them, whose cases are measured one and all.
     """
-    named = {LAYOUT.name: {DEFAULT, *layouts}, POOL.name: {*pools}}
+    named: dict[str, Collection[Any]] = {
+        LAYOUT.name: {DEFAULT, *layouts},
+        POOL.name: {*pools},
+        MDT.name: {*mdts},
+    }
     given = _mapping(value)
     if set(given) != set(SWEEPS):
         raise ValueError(
@@ -639,9 +656,9 @@ def _settings(
     given: Any,
     striped: bool,
     writers_per_node: int,
-    named: Mapping[str, Collection[str]],
+    named: Mapping[str, Collection[Any]],
 ) -> tuple[Setting, ...]:
-    """All settings of one check; `named` are the site's layouts and pools."""
+    """All settings of one check; `named` are the site's layouts, pools and MDTs."""
     known = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
     check = known.get(name)
     if check is None:
@@ -669,7 +686,8 @@ def swept(
     On a filesystem that is striped it gives stripes, unless it names a layout.
     """
     stripes = {*STRIPING} & {*given} or {STRIPE_COUNT.name}
-    own = [p for p in check.parameters_with(stripes if striped else ()) if p is not WRITERS]
+    layout = stripes if striped else set()
+    own = [p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not WRITERS]
     if WRITERS in check.parameters and NODES.name not in check.fixed:
         own.append(NODES)
     needed = [p for p in own if p.name not in check.defaults]
@@ -684,7 +702,7 @@ def _product(
     given: Mapping[str, Any],
     striped: bool,
     writers_per_node: int,
-    named: Mapping[str, Collection[str]],
+    named: Mapping[str, Collection[Any]],
 ) -> list[Setting]:
     """All combinations of the values given."""
     needed, optional = swept(check, striped, given)
@@ -710,7 +728,9 @@ def _product(
             raise ValueError(f"at {place}/{name} {err}") from None
     for name, names in named.items():
         if other := set(values.get(name, ())) - set(names):
-            there = f"there are {', '.join(sorted(names))}" if names else "there are none"
+            there = "there are none"
+            if names:
+                there = f"there are {', '.join(map(str, sorted(names)))}"
             raise ValueError(
                 f"asks at {place}/{name} for {min(other)!r}, and in '{name}s' {there}: add it there"
             )

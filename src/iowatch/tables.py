@@ -102,7 +102,7 @@ def _cells(row: CaseNight) -> dict[str, str]:
         case.striping.replace(" MiB", ""),
         case.size.removeprefix("local ") or "-",
         str(case.writers or "-"),
-        _rate(row.last.rate),
+        _rate(row.last.rate) + ("/s" if row.last.rate and row.unit != "MiB/s" else ""),
         _number(metrics.get("ratio"), ".2f"),
         _number(metrics.get("finish_fraction"), ".1%").rstrip("%"),
         row.label,
@@ -198,7 +198,8 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
     )
     cases: dict[Case, list[Run]] = {}
     for run in runs:
-        cases.setdefault(run.case, []).append(run)
+        if run.kind is not Kind.LEFT_OUT:
+            cases.setdefault(run.case, []).append(run)
     for case, own in sorted(cases.items(), key=lambda item: str(item[0])):
         nights = nights_of(own)
         days = [own[0].time.date(), own[-1].time.date()]

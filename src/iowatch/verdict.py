@@ -17,6 +17,7 @@ class Kind(StrEnum):
     REGRESSION = "regression"  # worse than a reference, or lastingly below the baseline
     NO_BASELINE = "no_baseline"  # nothing to compare with
     NOT_MEASURED = "not_measured"  # for a reason that is no fault of what it would have measured
+    LEFT_OUT = "left_out"  # its program has never been on this machine: nobody has ever known it
     SUSPECT = "suspect"  # low tonight, but that is no alarm (yet)
     TRANSIENT = "transient"  # an alarm that has gone
     IMPROVEMENT = "improvement"
@@ -35,6 +36,11 @@ class Kind(StrEnum):
         return self is Kind.NOT_MEASURED
 
     @property
+    def is_untried(self) -> bool:
+        """Nothing was run, or nothing that says anything of what it would have measured."""
+        return self in UNTRIED
+
+    @property
     def rank(self) -> int:
         """0 is the worst."""
         return RANK[self]
@@ -47,7 +53,8 @@ RED = frozenset(
     }
 )
 #: Of these nothing is past, evidence or baseline.
-WORTHLESS = frozenset({Kind.INVALID, Kind.TOO_FAST, Kind.NOT_MEASURED})
+WORTHLESS = frozenset({Kind.INVALID, Kind.TOO_FAST, Kind.NOT_MEASURED, Kind.LEFT_OUT})
+UNTRIED = frozenset({Kind.NOT_MEASURED, Kind.LEFT_OUT})
 #: What was not verified, or cannot be, is never excused.
 EXCUSABLE = frozenset({Kind.REGRESSION, Kind.DEFECT, Kind.SEVERE})
 #: A night that may stand for how a case usually is.

@@ -78,7 +78,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     done = peer.reframe("-r", "-S", "repeats=3")
     assert done.returncode == 1, done.stdout
     assert "5 failure(s), 0 expected failure(s), 1 skipped" in done.stdout
-    assert "there is no ior on PATH or in Spack: name its path as 'ior'" in done.stdout
+    assert "there is no ior on PATH or in Spack: `spack install ior`, add the " in done.stdout
     tests = [test for test in peer.report() if test["result"] != "skip"]
     assert list(peer.scratch.iterdir()) == []
 
@@ -111,12 +111,40 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     assert test["sentence"].endswith("the cache of the only node: ask for 2 nodes")
 
 
-@pytest.mark.slow
-def test_a_night_that_asks_for_it_is_red_without_ior(peer):
-    done = peer.iowatch()
-    assert done.returncode == 1, done.stdout
-    assert "write shared, IOR" in done.stdout
-    assert "1 check was skipped or aborted" in done.stdout
+def test_a_program_that_was_never_there_is_left_out_and_one_that_is_lost_is_amber(peer):
+    peer.sweep = {"IorPeer": {**peer.write, "backend": ["mpiio", "posix"]}}
+    peer.injected["gnu"] = ""
+    why = (
+        "there is no ior on PATH or in Spack: `spack install ior`, add the module that brings it "
+        "to environment 'gnu', or name its path as 'ior' in the extras of that environment"
+    )
+    never = peer.iowatch("--quiet")
+    assert never.returncode == 0, never.stdout
+    assert f"note: 2 cases are left out (IorPeer): {why}" in never.stdout
+    assert never.stdout.endswith("\ngreen: 1 case measured, 0 with a red verdict, 0 problems with "
+                                 "the night\n")  # fmt: skip
+    assert {test["verdict"] for test in peer.report()} == {"left_out"}
+    assert not list(peer.kept.glob("*/*IorPeer*"))
+
+    ior = stand_in(peer, "gnu", "1.0")
+    peer.environs["gnu"] = {"extras": {"ior": str(ior)}}
+    there = peer.iowatch("--quiet", "--", "-S", "repeats=1")
+    assert there.returncode == 0, there.stdout
+    assert "left out" not in there.stdout
+
+    peer.environs.clear()
+    lost = peer.iowatch("--quiet")
+    assert lost.returncode == 4, lost.stdout
+    assert f"IorPeer/backend=mpiio/local_size=16x16x16/writers=2/files=shared: {why}" in lost.stdout
+    assert "amber: 1 case measured, 2 not measured, " in lost.stdout
+
+    # What the site's file promises is a fault from the first night.
+    ior.unlink()
+    peer.injected = {"other": ""}
+    peer.environs = {"other": {"extras": {"ior": str(ior)}}}
+    promised = peer.iowatch("--quiet")
+    assert promised.returncode == 1, promised.stdout
+    assert f"there is no program {ior}, which the extras of environment 'other'" in promised.stdout
 
 
 def test_layout_of_iors_files(peer, lustre_shim):

@@ -66,6 +66,9 @@ def test_complete_night_has_no_problem():
     amber = {"verdict": "not_measured", "result": "skip", "perfvalues": {}}
     complete = session(reported(HDF5), reported(OTHER, **amber), num_skipped=1)
     assert problems(BOTH, complete) == faults(complete) == []
+    absent = {**amber, "verdict": "left_out"}
+    complete = session(reported(HDF5), reported(OTHER, **absent), num_skipped=1)
+    assert problems(BOTH, complete) == faults(complete) == []
     waited = {"result": "abort", "verdict": "", "perfvalues": {}, "queued": "job 7 had no nodes"}
     complete = session(reported(HDF5), reported(OTHER, **waited), num_aborted=1)
     assert problems(BOTH, complete) == faults(complete) == []
@@ -225,6 +228,19 @@ def test_case_that_nobody_guards_is_a_problem():
     assert said(*three, amber_nights={"fs3": 4}) == []
     assert said(*two, amber_nights={"fs3": 2})
     assert said(*three, ran(hour=5)) == []
+
+
+def test_what_was_left_out_is_a_note_and_no_past():
+    """Its program has never been there; then it comes, and then it is lost."""
+    none = {"kind": "left_out", "metrics": {}, "sentence": f"{MPIIO}: there is no ior"}
+    before = [*well(), *(unmeasured(MPIIO, ago, **none) for ago in range(10, 0, -1))]
+    night = tonight(*before, ran(), unmeasured(MPIIO, **none))
+    assert (night.brief, night.colour) == ("Green: 1 case", "green")
+    assert night.notes == ["1 case is left out (SharedFileWrite): there is no ior"]
+    assert recorded(*before, ran()).problems == [], "nobody has ever measured it"
+    (new,) = [row for row in tonight(*before, ran(), ran(MPIIO)).cases if row.case == MPIIO]
+    assert new.earlier == {}
+    assert tonight(*before, ran(), unmeasured(MPIIO)).problems == []
 
 
 def test_only_who_ran_the_night_can_say_green():

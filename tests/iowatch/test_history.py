@@ -36,6 +36,11 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
         (("skip", "", ""), ("invalid", f"{HDF5}: skip")),
         (("skip", "ok", ""), ("invalid", f"{HDF5}: skip")),
         (("skip", "not_measured", "away"), ("not_measured", "away")),
+        (("skip", "left_out", "no ior"), ("left_out", "no ior")),
+        (
+            ("pass", "left_out", "no ior"),
+            ("invalid", f"{HDF5}: passed, and its verdict is left_out"),
+        ),
         (
             ("pass", "not_measured", "away"),
             ("invalid", f"{HDF5}: passed, and its verdict is not_measured"),
@@ -66,9 +71,9 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
         run = only_run(result=result, verdict=verdict, sentence=sentence, **reason)
         assert (run.kind, run.sentence) == wanted, (result, verdict)
         green = [("pass", "ok"), ("pass", "no_baseline"), ("xfail", "defect")]
-        green += [("skip", "not_measured")]
+        green += [("skip", "left_out"), ("skip", "not_measured")]
         assert run.is_amber is ((result, verdict) == green[-1]), run
-        assert not (run.is_amber and run.metrics)
+        assert not (run.kind.is_untried and run.metrics)
         assert run.is_red is ((result, verdict) not in green), run
         assert run.is_known is ((result, verdict) == ("xfail", "defect")), run
 

@@ -13,7 +13,7 @@ from iowatch.detector.baseline import baseline_of
 from iowatch.judge import Past, by_past, by_references, in_force, judge, medians
 from iowatch.metrics import metrics_of
 from iowatch.references import read_references
-from iowatch.verdict import EXCUSABLE, GOOD, RED, WORTHLESS, Kind, Verdict
+from iowatch.verdict import EXCUSABLE, GOOD, RED, UNTRIED, WORTHLESS, Kind, Verdict
 
 CASE = case()
 NIGHT = datetime(2026, 5, 1, tzinfo=UTC)
@@ -52,11 +52,11 @@ def verdict(references=REFERENCES, **changes):
 def test_kinds_are_words_worst_first():
     assert [str(kind) for kind in Kind] == [
         "invalid", "too_fast", "severe", "defect", "regression", "no_baseline", "not_measured",
-        "suspect", "transient", "improvement", "noisy", "ok", "imported",
+        "left_out", "suspect", "transient", "improvement", "noisy", "ok", "imported",
     ]  # fmt: skip
     assert [kind.rank for kind in Kind] == list(range(len(Kind)))
     assert {kind for kind in Kind if kind.is_red} == RED
-    assert {Kind.NOT_MEASURED, *RED} > EXCUSABLE | WORTHLESS
+    assert {*UNTRIED, *RED} > EXCUSABLE | WORTHLESS
     assert not EXCUSABLE & WORTHLESS, "nobody excuses what was not verified"
     assert not GOOD & (RED - {Kind.NO_BASELINE})
 

@@ -17,7 +17,7 @@ from statistics import median, stdev
 from iowatch.acceptance.contract import Contract, Criterion, Storage, fewest
 from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.case import Case
-from iowatch.checks import CONTROL, OST
+from iowatch.checks import CONTROL, METADATA, OST
 from iowatch.files import counted
 from iowatch.metrics import Ost, osts_of
 from iowatch.result import bytes_of
@@ -61,6 +61,8 @@ def concerns(criterion: Criterion, partitions: Collection[str], case: Case) -> b
     check = case.check
     if criterion.kind == "ior":
         is_kind = "ior_median" in check.metrics
+    elif criterion.kind == METADATA:
+        is_kind = check.operation == METADATA
     else:
         is_kind = check.has_control and check.needs_stripes == (criterion.kind == "slow_ost")
     return (
@@ -85,6 +87,8 @@ def too_small(contract: Contract, criterion: Criterion, case: Case, nodes: int) 
     rules = contract.rules
     if nodes < rules.least_nodes:
         return f"on {counted(nodes, 'node')}, and fewer than {rules.least_nodes} count for nothing"
+    if criterion.kind == METADATA:  # nobody reads it back from the servers' memory
+        return ""
     storage = contract.filesystems.get(criterion.filesystem, Storage())
     least = rules.times_memory * (storage.servers_memory or 0) * 1024 * MIB
     if bytes_of(case) < least:
@@ -199,9 +203,11 @@ def _judge(
 
 
 def _rate(criterion: Criterion, one: Exhibit) -> float:
-    """MiB/s by which a case is the best."""
+    """MiB/s, or operations/s, by which a case is the best."""
     if criterion.kind == "ior":
         return median(one.ior)
+    if criterion.kind == METADATA:
+        return median(one.rates[criterion.phase])
     rates = [rate for each in one.osts.get(criterion.operation, {}).values() for rate in each]
     return median(rates or one.rates[one.case.backend])
 

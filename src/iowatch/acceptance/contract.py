@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from iowatch.checks import BACKENDS, CONTROL
+from iowatch.checks import BACKENDS, CONTROL, METADATA, NAME_PHASES
 from iowatch.files import UserError, counted
 from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
@@ -21,6 +21,7 @@ KINDS = {
     "scaling": "of linear scaling between the two numbers of nodes",
     "repeatability": "standard deviation over mean of the repetitions",
     "ior": "MiB/s of IOR, beside benchio on the same pattern",
+    "metadata": "operations a second of all nodes, of one phase or of all together",
     "slow_ost": "of the median of its peers: the slowest OST",
 }
 RATES = ("bandwidth", "ior")  # kinds whose values are MiB/s; those of the others are parts
@@ -30,8 +31,10 @@ REPLACED, NEVER = "invalid", "none"  # what a re-run replaces
 _CRITERION = {"name", "kind", "filesystem"}
 _OPTIONAL = {
     *("backend", "operation", "files", "nodes", "from_nodes", "to_nodes", "instances"),
-    *("at_least", "at_most"),
+    *("at_least", "at_most", "phase"),
 }
+#: What a criterion on names may be about: one phase, or items that go through all of them.
+PHASES = (*NAME_PHASES, "items")
 _RULES = {
     *("begins", "sessions", "hours_apart", "reruns", "least_nodes", "times_memory", "machine"),
     "may_exclude",
@@ -57,6 +60,7 @@ class Criterion:
     from_nodes: int | None = None
     to_nodes: int | None = None
     instances: int | None = None  # concurrent benchmarks; None: it is not about these
+    phase: str = ""  # of names; empty: it is not about these
 
     @property
     def committed(self) -> float:
@@ -273,6 +277,14 @@ def _criterion(where: str, entry: Any) -> Criterion:
         raise UserError(
             f"{where}: backend is {entry['backend']!r}: there are {', '.join(BACKENDS)}"
         )
+    if (entry["kind"] == METADATA) != ("phase" in entry):
+        raise UserError(f"{where}: phase belongs to metadata, and metadata needs it")
+    if "phase" in entry:
+        if entry["phase"] not in PHASES:
+            raise UserError(f"{where}: phase is {entry['phase']!r}: there are {', '.join(PHASES)}")
+        if foreign := sorted({"backend", "operation", "instances"} & set(entry)):
+            raise UserError(f"{where}: {foreign[0]} has no meaning for metadata: leave it out")
+        entry = {**entry, "backend": "posix", "operation": METADATA}
     for name in ("nodes", "from_nodes", "to_nodes", "instances"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
             raise UserError(f"{where}: {name} is {entry[name]!r}, not a positive whole number")
@@ -290,7 +302,7 @@ def _agree(where: str, criterion: Criterion, rules: Rules, storage: Mapping[str,
         )
     if criterion.kind == "slow_ost":
         return
-    if rules.times_memory and facts.servers_memory is None:
+    if rules.times_memory and facts.servers_memory is None and criterion.kind != METADATA:
         raise UserError(
             f"{where}: times_memory is {rules.times_memory:g}, and filesystems has no "
             f"servers_memory of {criterion.filesystem}"

@@ -14,6 +14,7 @@ import jinja2
 from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding, curve
 from iowatch.acceptance.contract import KINDS, RATES, Contract, Criterion, Exclusion, Storage
 from iowatch.acceptance.evidence import Evidence
+from iowatch.checks import METADATA
 from iowatch.files import UserError, brief, whole
 
 FORMATS = (".html", ".pdf")
@@ -118,6 +119,9 @@ def summary(judged: Judged) -> Iterator[str]:
 def describe(criterion: Criterion) -> str:
     """What a criterion is about, in words."""
     where = f"{criterion.operation} {criterion.files}, {criterion.backend}, {criterion.filesystem}"
+    if criterion.kind == METADATA:
+        place = "one directory" if criterion.files == "shared" else "a directory of each process"
+        where = f"{criterion.phase}, {place}, {criterion.filesystem}"
     if criterion.kind == "scaling":
         where += f", {criterion.from_nodes} to {criterion.to_nodes} nodes"
     elif criterion.kind != "slow_ost":
@@ -132,6 +136,8 @@ def amount(criterion: Criterion, value: float | None) -> str:
     """A value as people write it."""
     if value is None:
         return "-"
+    if criterion.kind == METADATA:
+        return f"{brief(value)} operations/s"
     return f"{brief(value)} MiB/s" if criterion.kind in RATES else f"{100 * value:.1f} %"
 
 
@@ -292,7 +298,7 @@ def charts_of(judged: Judged, criterion: Criterion, finding: Finding) -> Iterato
         elif criterion.kind == "peak":
             lines["peak"] = (1.0, 1.0)
         title = f"{criterion.name}: each session that judges"
-        said = lambda value: amount(criterion, value).removesuffix(" MiB/s")  # noqa: E731
+        said = lambda value: amount(criterion, value).split(" ")[0]  # noqa: E731
         yield _chart(title, "session", colour, values, (0.5, len(values) + 0.5), lines, said)
     if criterion.kind != "scaling" or not values:
         return

@@ -19,7 +19,7 @@ from typing import Any
 from iowatch import __version__, ior, raw_results
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
-from iowatch.checks import CHECKS, rate_name
+from iowatch.checks import CHECKS, rate_name, rate_unit
 from iowatch.files import UserError, brief
 from iowatch.history import read_metrics, sessions, tests_of
 from iowatch.metrics import (
@@ -35,7 +35,7 @@ from iowatch.raw_results import COMPRESSED, FOLDER
 from iowatch.result import InvalidResult, Job, Result, conditions, require_end, verified
 from iowatch.run import NOTE, day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
-from iowatch.verdict import Kind
+from iowatch.verdict import UNTRIED, Kind
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
 #: In the folder of the evidence:
@@ -75,7 +75,8 @@ class Exhibit:
     case: Case
     nodes: int
     session: str  # that it counts for
-    rates: Mapping[str, Sequence[float]]  # backend -> MiB/s of each round, writes synced
+    #: backend -> MiB/s of each round, writes synced; of names phase -> operations/s
+    rates: Mapping[str, Sequence[float]]
     #: Of a case that looks at each OST by itself: operation -> OST -> its rates.
     osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
     ior: Sequence[float] = ()  # MiB/s of each round, of IOR in turn with benchio
@@ -373,7 +374,7 @@ def _take(
         case = known_case(test.get("case_id") or "")
         if case is None or not case.metrics or case in has:  # of what has no rate nothing is judged
             continue
-        if test["verdict"] == Kind.NOT_MEASURED:  # as if nobody had asked for it
+        if test["verdict"] in UNTRIED:  # as if nobody had asked for it
             continue
         key, again = (session.uuid, case), is_rerun or case in seen
         seen.add(case)
@@ -424,7 +425,7 @@ def _exhibit(
     job = Job(folder, case, place, test["run_id"], began, recorded.get("spack", ""))
     rates: list[float] = []  # of IOR
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
-    if case.check.has_control:
+    if case.check.has_control or case.items:
         each_ost = case.check.needs_stripes
         paths = sorted(folder.glob("result*.json"))
         if len(paths) != 1:
@@ -471,14 +472,18 @@ def _compare(
                 f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
                 "record: changed, or a later session wrote over them"
             )
-    if (best := found[rate_name(found)]) > place.peak:
+    best = found[rate_name(found)]
+    if best > place.peak and rate_unit(found) == "MiB/s":
         raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
 
 
 def _rates(results: Iterable[Result]) -> dict[str, list[float]]:
-    """Of each backend, in the order of its rounds."""
+    """Of each backend, in the order of its rounds; of names of each phase."""
     rates: dict[str, list[float]] = {}
     for result in results:
         for m in result.measurements:
-            rates.setdefault(m.backend, []).extend(rep.rate for rep in m.repetitions)
+            for rep in m.repetitions:
+                found = rep.rates if rep.operations else {m.backend: rep.rate}
+                for name, rate in found.items():
+                    rates.setdefault(name, []).append(rate)
     return rates

@@ -29,6 +29,7 @@ _VARIES = {
     "scaling": ("stable_median", "total_median"),
     "ratio": ("ratio",),
     "ior": ("ior_median",),
+    "metadata": ("items_median",),
 }
 
 
@@ -80,6 +81,8 @@ def _cost(
     size = hours = 0.0
     unknown = 0
     for case, nodes in cases.items():
+        if case.items:  # a minute at most, and next to no bytes
+            continue
         place = places[case.system, case.partition]
         written = bytes_written(case, place)
         rate = _usual_rate(nights.get(case, {}))

@@ -210,10 +210,14 @@ def _below(part: float, values: Sequence[float], weights: Sequence[float]) -> fl
 
 
 def each(
-    blessed: Sequence[Runs], later: Sequence[Runs], tonight: Runs, settings: Settings = NORMAL
+    blessed: Sequence[Runs],
+    later: Sequence[Runs],
+    tonight: Runs,
+    settings: Settings = NORMAL,
+    unit: str = "",
 ) -> dict[str, tuple[Baseline, Verdict]]:
     """The other way round, what one case measures of many: the baseline of each, and the verdict
-    on it tonight, by name.
+    on it tonight, by name. With a `unit`, that of all, sentences call each by its name.
 
     One that is not measured tonight, or was on too few of the blessed nights, has none.
     """
@@ -227,6 +231,8 @@ def each(
     for name, nights in past.items():
         baseline, state = estimate(nights, settings), State()
         detector = Detector(baseline, settings)
+        if unit:
+            detector = Detector(baseline, settings, name, unit)
         for night in nights_of(name, later):
             state, _ = detector.judge(state, night)
         found[name] = baseline, detector.judge(state, tonight[name], final=False)[1]

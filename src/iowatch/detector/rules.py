@@ -132,9 +132,17 @@ class _Tonight:
 class Detector:
     """The rules for one case. It remembers nothing: that is the State."""
 
-    def __init__(self, baseline: Baseline | None, settings: Settings = NORMAL) -> None:
+    def __init__(
+        self,
+        baseline: Baseline | None,
+        settings: Settings = NORMAL,
+        what: str = "bandwidth",
+        unit: str = "MiB/s",
+    ) -> None:
+        """`what` is judged, in sentences, and `unit` that of its baseline."""
         self.settings = settings
         self.baseline = baseline
+        self.what, self.unit = what, unit
         self._speed: Chart | None = None
         self._ratio: Chart | None = None
         self._finish_limit = math.inf
@@ -272,7 +280,7 @@ class Detector:
     def _usual(self) -> str:
         if not self.baseline:
             return ""
-        return f"its baseline of {brief_rate(math.exp(self.baseline.m))} MiB/s"
+        return f"its baseline of {brief_rate(math.exp(self.baseline.m))} {self.unit}"
 
     def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
         part, ratio = tonight.last.finish_fraction or 0, tonight.last.ratio or 0
@@ -291,7 +299,7 @@ class Detector:
         self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
     ) -> Verdict:
         drop, since = cusum.drop, cusum.since
-        sentence = f"bandwidth is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
+        sentence = f"{self.what} is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
         return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, rule, drop, since, raised=time)
 
     def _no_alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict:
@@ -305,7 +313,7 @@ class Detector:
             return self._suspect(tonight, None)
         if after.better.level > limits.better_limit:
             drop, since = after.better.drop, after.better.since
-            sentence = f"bandwidth is {-drop:.0%} above {self._usual()} since {since:%Y-%m-%d}"
+            sentence = f"{self.what} is {-drop:.0%} above {self._usual()} since {since:%Y-%m-%d}"
             sentence += ": bless it if it is to stay"
             return Verdict(Kind.IMPROVEMENT, sentence, (), runs, GAIN, drop, since)
         passed = self._passed
@@ -318,7 +326,7 @@ class Detector:
     def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
         signs = []
         if tonight.y > -math.inf:
-            signs.append(f"bandwidth is {_beside(tonight.y, 'its baseline')}")
+            signs.append(f"{self.what} is {_beside(tonight.y, 'its baseline')}")
         if tonight.r > -math.inf:
             signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, 'its usual value')}")
         if tonight.last.finish_fraction is not None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from iowatch import raw_results
 from iowatch.case import Case, known_case
-from iowatch.checks import rate_name
+from iowatch.checks import rate_name, rate_unit
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read, reason, tests_of
 from iowatch.judge import judge
@@ -136,7 +136,8 @@ def ask(text: str, rounds: int) -> Asked:
         raise UserError(f"--rounds {rounds}: an interval needs {MIN_ROUNDS} rounds or more")
     case = _find(text)
     check = case.check
-    if not check.has_control or not check.metrics or check.needs_stripes:
+    once = check.has_control or case.items
+    if not once or not check.metrics or check.needs_stripes:
         raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
     site, now = read_site(case.system), datetime.now(UTC)
     place = next((p for p in site.filesystems if p.partition == case.partition), None)
@@ -331,7 +332,7 @@ def _tried(asked: Asked, job: Job, number: int) -> Tried:
             return Tried(change, fault=str(err))
         metrics.append(metrics_of(result, case))
     rates = [each[rate_name(each)] for each in metrics]
-    if max(rates) > asked.place.peak:
+    if max(rates) > asked.place.peak and rate_unit(metrics[0]) == "MiB/s":
         fault = f"{brief(max(rates))} MiB/s are above the filesystem's peak: a cache was measured"
         return Tried(change, fault=fault)
     return Tried(change, [each[asked.metric] for each in metrics], rates)

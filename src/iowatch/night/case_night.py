@@ -16,13 +16,20 @@ from statistics import median
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
-from iowatch.checks import CONTROL, rate_name
+from iowatch.checks import CONTROL, rate_name, rate_unit
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate, counted
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, medians
-from iowatch.metrics import PHASES, control_rate, finishing, is_slow_to_finish, slow_phase
+from iowatch.metrics import (
+    PHASES,
+    control_rate,
+    finishing,
+    is_slow_to_finish,
+    phases_among,
+    slow_phase,
+)
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of, deciding
 from iowatch.verdict import GOOD, Kind
@@ -198,8 +205,13 @@ class CaseNight:
 
     @property
     def rate(self) -> float | None:
-        """MiB/s of the best run; None if the last was invalid."""
+        """MiB/s or items/s of the best run; None if the last was invalid."""
         return self.best.rate if self.best else None
+
+    @property
+    def unit(self) -> str:
+        """Of the rate: MiB/s, or items/s."""
+        return rate_unit(dict.fromkeys(self.case.metrics, 0.0))
 
     @property
     def slowest(self) -> Mapping[str, str]:
@@ -274,7 +286,7 @@ class CaseNight:
         """Each phase with its seconds tonight and usually, in the order of time."""
         return [
             (phase, self.metrics[f"{phase}_s"], self.usual.get(f"{phase}_s"))
-            for phase in PHASES
+            for phase in phases_among({name.removesuffix("_s") for name in self.metrics})
             if f"{phase}_s" in self.metrics
         ]
 
@@ -346,8 +358,8 @@ class CaseNight:
         name, expected = rate_name(self.metrics), self.expected
         rate = f"the {name.removesuffix('_max')} rate is {brief_rate(self.metrics[name])}"
         if not expected:
-            return f"{rate} MiB/s"
-        return f"{rate} of the {expected.word} {brief_rate(expected.value)} MiB/s"
+            return f"{rate} {self.unit}"
+        return f"{rate} of the {expected.word} {brief_rate(expected.value)} {self.unit}"
 
     def _is_slow(self) -> bool:
         return self.drop is not None and 1 - self.drop < self._floor()

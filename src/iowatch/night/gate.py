@@ -182,6 +182,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_baselines(cases),
         *_well(cases, known.expected),
         *_own_notes(cases),
+        *_left_out(run for run in runs if run.night == night),
         *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
     ]
@@ -403,6 +404,18 @@ def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
         )
 
 
+def _left_out(runs: Iterable[Run]) -> Iterator[str]:
+    """A sentence on the cases whose program has never been there, for each reason."""
+    found: dict[str, set[Case]] = {}
+    for run in runs:
+        if run.kind is Kind.LEFT_OUT:
+            why = run.sentence.removeprefix(f"{run.case}: ")
+            found.setdefault(why, set()).add(run.case)
+    for why, cases in found.items():
+        checks = ", ".join(sorted({case.check.name for case in cases}))
+        yield f"{counted(len(cases), 'case', 'are')} left out ({checks}): {why}"
+
+
 # The gate
 
 
@@ -424,7 +437,7 @@ def problems_of(
         yield "a case ran more than once"
     for run in runs:
         missing = [name for name in run.case.metrics if name not in run.metrics]
-        if missing and not (run.is_invalid or run.is_amber):
+        if missing and not (run.is_invalid or run.kind.is_untried):
             yield f"{run.case}: its verdict is {run.kind}, and it has no {', '.join(missing)}"
     if session:
         yield from _lost(session)
@@ -480,7 +493,7 @@ def _lost(session: Mapping[str, Any]) -> list[str]:
     """But what was not measured for a reason that is known, where ReFrame has counted it."""
     run = session["runs"][-1]
     lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
-    lost -= sum(run.is_amber and run.result in ("skip", "abort") for run in runs_of(session))
+    lost -= sum(run.kind.is_untried and run.result in ("skip", "abort") for run in runs_of(session))
     return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
 
 
