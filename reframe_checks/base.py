@@ -102,9 +102,10 @@ def one_job_at_once(test, filesystem):
         test.job.options += [f"--job-name={name}", "--dependency=singleton"]
 
 
-def make_run_directory(test, case, filesystem):
-    """The commands with which a job has `RUNDIR`, and room there for one round of this case."""
-    kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024
+def make_run_directory(test, case, filesystem, besides=0):
+    """The commands with which a job has `RUNDIR`, and room there for one round of this case and so
+    many KiB besides."""
+    kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024 + besides
     kib += 2 * BLOCK_KIB * case.items * case.writers  # a file and a directory each
     # On one machine, the jobs of all partitions are ours, and `max_jobs` holds.
     takes_turns = not test.is_local() or bool(filesystem.allocation)
@@ -415,7 +416,9 @@ class BenchioJob(CaseCheck):
 
     @run_before("run")
     def set_run_directory(self):
-        self.prerun_cmds += make_run_directory(self, self.case, self.filesystem)
+        self.prerun_cmds += make_run_directory(
+            self, self.benchio_case, self.filesystem, 1024 * self.case.check.application_mib
+        )
         # Without this mark benchio must not run: what it then fails to do could be excused.
         self.prerun_cmds += [f': > "{self.kept_file(not_now.STARTED)}" || exit 1']
 
@@ -428,11 +431,16 @@ class BenchioJob(CaseCheck):
             raise SanityError(str(err)) from None
         self.postrun_cmds = ["echo $? > exit_code"]
 
+    @property
+    def benchio_case(self):
+        """What benchio is to do."""
+        return self.case
+
     def benchio_options(self, repeats, result):
         """The command line of one run for the case."""
         return [
-            *self.case.check.command_line(self.case),
-            *self.filesystem.layout_options(self.case),
+            *self.benchio_case.check.command_line(self.benchio_case),
+            *self.filesystem.layout_options(self.benchio_case),
             *options_of_run(self.filesystem, repeats, self.run_id, result),
             *phase_limit(self),
         ]

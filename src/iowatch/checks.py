@@ -87,6 +87,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "items_median": _OPERATIONS,
         **dict.fromkeys(NAME_RATES.values(), _OPERATIONS),
         **{f"{name}_s": _SECONDS for name in NAME_PHASES},
+        "output_s": _SECONDS,
         DRIFT: _PART,
     }
 )
@@ -104,6 +105,7 @@ _NAMES = (
     *NAME_RATES.values(),
     *(f"{name}_s" for name in ("sync", *NAME_PHASES)),
 )
+_APPLICATION = (*_TOTALS, *_STABLE, "output_s", "sync_s", "ratio")
 
 
 def metric(name: str) -> Metric:
@@ -444,6 +446,8 @@ class Check:
     bounds: Mapping[str, Any] | None = None
     bounds_comment: str = ""  # why
     options: Callable[[Case], list[str]] = _no_options  # of benchio's, besides those of every check
+    #: That an application writes in a round at most, beside MPI-IO; 0: benchio writes all there is.
+    application_mib: int = 0
     is_everywhere: bool = False  # no sweep names it: it runs wherever another check does
     needs_stripes: bool = False  # it looks at each OST by itself
 
@@ -518,6 +522,25 @@ _IOR_PEER = Check(
     # Contiguous blocks, as IOR's are.
     options=lambda case: [f"--grid 1x1x{case.writers}"] if case.files == "shared" else [],
 )
+
+
+def application(name: str, short: str, program: str, mib: int) -> Check:
+    """A check of what an application writes, so many MiB in a round at most; its name stands where
+    others have a backend."""
+    return Check(
+        name,
+        short,
+        parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, WRITERS),
+        fixed={"backend": program},
+        backends=(program,),
+        has_control=False,  # no backend is
+        application_mib=mib,
+        repeats=3,
+        metrics=_APPLICATION,
+        bounds=_RATE_BOUND,
+        bounds_comment="The floor of total_max only says that something moved.",
+    )
+
 
 #: All of them, in the order in which tables list their cases.
 CHECKS: Mapping[str, Check] = MappingProxyType(
@@ -603,6 +626,8 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 metrics=(),  # Darshan takes time: there is no bandwidth in it
                 options=lambda case: ["--warmup 0"],
             ),
+            application("GromacsTrajectory", "trajectory", "GROMACS", 64),
+            application("Cp2kRestart", "restart and density", "CP2K", 64),
             Check(
                 "LibraryVersions",
                 "versions",

@@ -75,7 +75,7 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     # Whatever else is at work on the filesystem, it disturbs the fastest repetition least.
     fastest = max(reps, key=lambda rep: rep.rate)
     values = {
-        **_rates([rep.rates for rep in reps]),
+        **rate_metrics([rep.rates for rep in reps]),
         "data_median": median(rep.rates["data"] for rep in reps),
         "finish_fraction": _finish_fraction(case.backend, fastest, by_backend[CONTROL]),
     }
@@ -168,7 +168,7 @@ def ost_metrics(
         for ost, rates in by_ost.items()
     }
     return {
-        **_rates(totals),
+        **rate_metrics(totals),
         "ost_ratio": osts_of(best, "write")[0].to_peers,
         "ost_read_ratio": osts_of(best, "read")[0].to_peers,
         **best,
@@ -206,7 +206,7 @@ def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, flo
     """
     reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
     return {
-        **_rates([rep.rates for rep in reps]),
+        **rate_metrics([rep.rates for rep in reps]),
         "ior_max": max(ior),
         "ior_median": median(ior),
         "ior_ratio": max(rep.rate for rep in reps) / max(ior),
@@ -254,7 +254,7 @@ def slow_osts(metrics: Mapping[str, float], operation: str, bound: float) -> str
     )
 
 
-def _rates(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def rate_metrics(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The statistics of these total rates, and of the stable ones where they are of writes."""
     totals = [rates["total"] for rates in found]
     values = {

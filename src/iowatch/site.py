@@ -72,6 +72,9 @@ DARSHAN = "darshan"
 #: Likewise: the path of IOR.
 IOR = "ior"
 
+#: Likewise: the path of an application, by its name in small letters.
+APPLICATIONS = tuple(c.backends[0].lower() for c in CHECKS.values() if c.application_mib)
+
 LUSTRE = "lustre"
 MIB = 2**20
 
@@ -491,7 +494,7 @@ def require_no_misspelt(
 ) -> None:
     """UserError if a key in the extras of an environment is almost one of those that it may have,
     naming the file among `sources` to mend."""
-    ours, mend = (BENCHIO, SPACK, DARSHAN, IOR), _file_of(system, sources)
+    ours, mend = (BENCHIO, SPACK, DARSHAN, IOR, *APPLICATIONS), _file_of(system, sources)
     _require_no_misspelt(f"{system}: the extras of environment {environ!r}", extras, ours, mend)
 
 

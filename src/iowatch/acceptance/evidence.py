@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, ior, raw_results
+from iowatch import __version__, application, ior, raw_results
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
 from iowatch.checks import CHECKS, rate_name, rate_unit
@@ -424,6 +424,7 @@ def _exhibit(
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
     job = Job(folder, case, place, test["run_id"], began, recorded.get("spack", ""))
     rates: list[float] = []  # of IOR
+    rounds: Sequence[application.Round] = ()
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
     if case.check.has_control or case.items:
         each_ost = case.check.needs_stripes
@@ -439,6 +440,9 @@ def _exhibit(
             osts = ost_rates(results[0], place.targets)
         else:
             found = metrics_of(results[0], case)
+    elif case.check.application_mib:
+        results, rounds = application.of_rounds(job, test["repeats"])
+        found = application.metrics_of(results, rounds)
     else:
         results, rates = ior.of_rounds(job, test["nodes"], test["repeats"])
         found = ior_metrics(results, rates)
@@ -452,10 +456,11 @@ def _exhibit(
         case=case,
         nodes=test["nodes"],
         session=session["uuid"],
-        rates={} if osts else _rates(results),
+        rates={} if osts else _rates(results) | _rates_of(case, rounds),
         osts=osts,
         ior=rates,
         conditions=conditions(results[-1])
+        | (application.conditions_of(case, results, rounds) if rounds else {})
         | {key: recorded[key] for key in _RECORDED if key in recorded},
         folder=name,
     )
@@ -475,6 +480,11 @@ def _compare(
     best = found[rate_name(found)]
     if best > place.peak and rate_unit(found) == "MiB/s":
         raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
+
+
+def _rates_of(case: Case, rounds: Sequence[application.Round]) -> dict[str, list[float]]:
+    """Of an application; nothing if the case is of none."""
+    return {case.backend: [one.rates["stable"] for one in rounds]} if rounds else {}
 
 
 def _rates(results: Iterable[Result]) -> dict[str, list[float]]:

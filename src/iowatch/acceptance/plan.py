@@ -10,6 +10,7 @@ from statistics import NormalDist, median, stdev
 from iowatch.acceptance.certify import candidates, interval_rank
 from iowatch.acceptance.contract import Contract, Criterion, fewest
 from iowatch.acceptance.evidence import sweep
+from iowatch.application import control
 from iowatch.case import Case
 from iowatch.files import counted
 from iowatch.result import bytes_of
@@ -109,6 +110,8 @@ def _cost(
 def bytes_written(case: Case, place: Filesystem) -> int:
     """That a job of a case writes."""
     check, repeats = case.check, case.check.repeats
+    if check.application_mib:
+        return repeats * ((1 + _WARMUPS) * bytes_of(control(case)) + check.application_mib * MIB)
     rounds = (repeats + _WARMUPS) * len(case.backends)
     if check.needs_stripes:  # each of them to every OST
         rounds *= len(place.targets)

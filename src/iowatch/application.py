@@ -1,0 +1,228 @@
+"""An application's own output: what each round of its job has left, and the law of it.
+
+Nobody can say of every byte of an application what it should be, as benchio's witness can. What is
+confirmed instead: all of its files are on the filesystem and synced on every node; a process of
+another node, if there is one, has read each of them past its page cache; where the application
+computes the same each time, all rounds have left the same bytes; and the application's own reader
+finds in them what was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.checks import CHECKS, CONTROL, Size
+from iowatch.files import counted
+from iowatch.ior import layouts
+from iowatch.metrics import rate_metrics
+from iowatch.raw_results import read_text
+from iowatch.result import (
+    InvalidResult,
+    Job,
+    Result,
+    conditions,
+    id_of_round,
+    layout_laws,
+    verified,
+)
+from iowatch.site import MIB
+
+FORMAT = "iowatch.application/1"
+NAME = "application"  # what a round leaves begins with it
+
+#: Of the control in the same rounds: 2 MiB of each writer.
+CONTROL_SIZE: Size = (64, 64, 64)
+
+#: How its files were read again.
+DIRECT, ELSEWHERE, CACHED = "direct", "elsewhere", "cached"
+_DETOURS = {DIRECT: "", ELSEWHERE: "on another node", CACHED: "perhaps through a page cache"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that an application has written in a round."""
+
+    name: str
+    bytes: int
+    digest: str  # SHA-256 of what was read again
+    how: str  # it was read: DIRECT, ELSEWHERE, CACHED
+
+
+@dataclass(frozen=True)
+class Round:
+    """One run of an application, which ended well."""
+
+    version: str  # as it says itself
+    output_s: float  # that it spent on output, as it says itself
+    sync_s: float  # until all of it was on stable storage, after the application had ended
+    files: Sequence[Output]
+    confirmed: str  # by its own reader, in words
+    repeats_itself: bool  # each round writes the same bytes
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """MiB/s: total, of the time in output, and stable, with the sync."""
+        mib = sum(file.bytes for file in self.files) / MIB
+        return {"total": mib / self.output_s, "stable": mib / (self.output_s + self.sync_s)}
+
+
+def control(case: Case) -> Case:
+    """MPI-IO's: as many writers and the same layout, in the same rounds."""
+    values = {**dict(case.parameters), "backend": CONTROL, "local_size": CONTROL_SIZE}
+    check = CHECKS["SharedFileWrite"]
+    own = tuple((p.name, values[p.name]) for p in check.parameters if p.name in values)
+    return replace(case, check=check, parameters=own)
+
+
+def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
+    """What benchio and the application came to in each round of a job in which they took turns.
+
+    InvalidResult says which of them breaks the law.
+    """
+    of_benchio = replace(job, case=control(job.case))
+    results, rounds = [], []
+    for number in range(1, repeats + 1):
+        results.append(verified(of_benchio, f"result.{number}.json", 1))
+        rounds.append(_round(job, number))
+    first = rounds[0]
+    for number, other in enumerate(rounds[1:], 2):
+        if other.repeats_itself:
+            _require_the_same(job.case, first, other, number)
+    return results, rounds
+
+
+def metrics_of(results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, float]:
+    """The metrics of an application beside MPI-IO, one repetition of which is in each round."""
+    values = rate_metrics([one.rates for one in rounds])
+    best = max(rep.rate for done in results for rep in done.measurements[-1].repetitions)
+    return {
+        **values,
+        "output_s": median(one.output_s for one in rounds),
+        "sync_s": median(one.sync_s for one in rounds),
+        "ratio": values["stable_max"] / best,
+    }
+
+
+def conditions_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, str]:
+    """What a run met with, in words: what changes the control changes the application, too."""
+    files = rounds[-1].files
+    mib = sum(file.bytes for file in files) / MIB
+    return conditions(results[-1]) | {
+        case.backend: rounds[-1].version,
+        "output": f"{mib:.0f} MiB in {counted(len(files), 'file')}",
+        "confirmed": confirmed(rounds),
+    }
+
+
+def confirmed(rounds: Sequence[Round]) -> str:
+    """What is known of what the application has written, and how."""
+    last = rounds[-1]
+    alike = "the same bytes in all rounds" if last.repeats_itself and len(rounds) > 1 else "in part"
+    hows = dict.fromkeys(_DETOURS[file.how] for one in rounds for file in one.files)
+    return ", ".join(filter(None, [alike, *hows, last.confirmed]))
+
+
+def _round(job: Job, number: int) -> Round:
+    name, who = f"{NAME}.{number}.json", job.case.backend
+    said = f"see {NAME}.{number}.out"
+    try:
+        data = json.loads(read_text(job.folder / name))
+        if data["format"] != FORMAT:
+            raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
+        _require_own(data, name, job.run_id)
+        if data["exit_code"] != 0:
+            raise InvalidResult(f"{who} ended with {data['exit_code']}: {_why(data['why'], said)}")
+        files = [Output(f["name"], f["bytes"], f["digest"], f["how"]) for f in data["files"]]
+        if lacking := data["missing"]:
+            raise InvalidResult(f"{who} ended well and has not written {lacking}; {said}")
+        _require_files(who, files)
+        if data["sync_s"] is None:
+            raise InvalidResult(f"what {who} has written could not be synced; {said}")
+        if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
+            why = _why(data["reader"]["said"], f"see reader.{number}.out")
+            raise InvalidResult(f"{who} cannot read what it has written: {why}")
+        seconds, whole = data["output_s"], data["run_s"]
+        if not _is_number(seconds) or not 0 < seconds <= whole:
+            raise InvalidResult(
+                f"{who} says that its output took {seconds} s of a run of {whole} s; {said}"
+            )
+        if not _is_number(data["sync_s"]) or data["sync_s"] < 0:
+            raise InvalidResult(f"{name}: sync_s is {data['sync_s']!r}")
+        _require_layout(job, number, files)
+        return Round(
+            version=str(data["version"]),
+            output_s=float(seconds),
+            sync_s=float(data["sync_s"]),
+            files=files,
+            confirmed=str(data["reader"]["said"]),
+            repeats_itself=bool(data["repeats_itself"]),
+        )
+    except FileNotFoundError:
+        raise InvalidResult(f"round {number} of {who} has left no {name}") from None
+    except (OSError, ValueError) as err:
+        raise InvalidResult(f"{name} is not readable JSON: {err}") from None
+    except (KeyError, IndexError, TypeError) as err:
+        raise InvalidResult(f"{name} is no {FORMAT}: {err!r}") from None
+
+
+def _why(said: Any, where: str) -> str:
+    return f"{said or 'it does not say why'}; {where}"
+
+
+def _require_own(data: Mapping[str, Any], name: str, run_id: str) -> None:
+    asked = id_of_round(run_id, name)
+    if data["id"] != asked:
+        raise InvalidResult(
+            f"{name} is another job's: its run has the id {data['id']}, where this one gave {asked}"
+        )
+
+
+def _require_files(who: str, files: Sequence[Output]) -> None:
+    if not files:
+        raise InvalidResult(f"{who} ended well and has written nothing")
+    for file in files:
+        if type(file.bytes) is not int or file.bytes <= 0:
+            raise InvalidResult(f"{who} ended well, and its {file.name} is empty")
+        if len(file.digest) != 64 or file.how not in _DETOURS:
+            raise InvalidResult(f"{file.name} of {who} could not be read again")
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _require_layout(job: Job, number: int, files: Sequence[Output]) -> None:
+    """That its files have the case's layout; where nobody can list layouts there is none to have."""
+    if job.filesystem.osts is None:
+        return
+    listing = Path(job.folder, f"{NAME}.{number}.layout")
+    found = layouts(read_text(listing) if listing.exists() else "", max(f.bytes for f in files))
+    who = job.case.backend
+    if len(found) != len(files):
+        raise InvalidResult(
+            f"the layouts of {counted(len(found), 'file')} are listed, and {who} has written "
+            f"{len(files)}: see {listing.name}"
+        )
+    for layout in found:
+        for name, value, allowed in layout_laws(f"{who}'s files", layout, job.case, job.filesystem):
+            if value not in allowed:
+                wanted = " or ".join(map(str, allowed))
+                raise InvalidResult(f"{name}: {value}, where {wanted} was asked for")
+
+
+def _require_the_same(case: Case, first: Round, other: Round, number: int) -> None:
+    before = {file.name: file.digest for file in first.files}
+    now = {file.name: file.digest for file in other.files}
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            raise InvalidResult(
+                f"{case.backend} computes the same in each round, and {name} of round {number} has "
+                "other bytes than that of round 1"
+            )
