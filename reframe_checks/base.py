@@ -155,6 +155,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
     #: How many cases that sweep of the whole system has: a session that ran them all is a night.
     promised = variable(int, value=0, loggable=True)
 
+    #: The OSTs that are away on purpose, such as ``fs3:7,fs3:9``, as an acceptance test may ask.
+    #:
+    #: :default: none; ``iowatch nightly --away`` sets it
+    away = variable(str, value="", loggable=True)
+
     #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
     case_id = variable(str, value="", loggable=True)
 

@@ -14,8 +14,6 @@ from iowatch import raw_results
 from . import past
 from .not_now import SLURM, ask
 
-RECORD = "job.json"  # among the raw results of a run, from before its job is submitted
-
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
 _WAIT = """\
@@ -30,8 +28,10 @@ def remember(test):
         "stage": test.stagedir,
         "run_id": test.run_id,
         "made": test.made.isoformat(),
+        "sweep": test.sweep,
+        "away": test.away,
     }
-    test.kept_file(RECORD).write_text(json.dumps(record))
+    test.kept_file(raw_results.JOB_RECORD).write_text(json.dumps(record))
 
 
 def find(test):
@@ -40,8 +40,10 @@ def find(test):
     prefix = Path(rt.runtime().prefix)
     for folder in raw_results.folders(prefix, past.KEPT_AS, test.case):
         try:
-            record = json.loads((folder / RECORD).read_text())
+            record = json.loads((folder / raw_results.JOB_RECORD).read_text())
         except (OSError, ValueError):
+            continue
+        if record.get("away") != test.away:  # what a job was begun under, nobody declares afterwards
             continue
         record["made"] = datetime.fromisoformat(record["made"])
         names = {file.name for file in folder.iterdir()}
@@ -49,7 +51,7 @@ def find(test):
             is_left = "exit_code" in names
         else:
             queue = ask("sh", "-c", _QUEUE.format(form="%Z"))
-            is_left = names != {RECORD} or record["stage"] in queue
+            is_left = names != {raw_results.JOB_RECORD} or record["stage"] in queue
         if is_left:
             return folder, record
     return None

@@ -28,6 +28,7 @@ DONE = ".compressed"  # in the folder of a night
 PROBLEMS = "problems.json"  # likewise
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
+JOB_RECORD = "job.json"  # what its job was given, written before that is submitted
 LOADED = "load.sh"  # what the job has loaded besides, if Spack built its benchio
 #: Who looks at a recent run wants to read it as it is.
 COMPRESS_AFTER = timedelta(days=30)

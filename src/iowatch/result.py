@@ -604,11 +604,11 @@ def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
     said = f"striped over {observed['stripe_count']} of {len(known)} OSTs"
     if not missing:
         return [said]
-    return [f"{said}: {_osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
+    return [f"{said}: {osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
 
 
-def _osts_in_words(osts: Sequence[int]) -> str:
-    """`OST 2`, or `OSTs 2 and 3`."""
+def osts_in_words(osts: Sequence[int]) -> str:
+    """`OST 2`, or `OSTs 2 and 3`; there is one at least."""
     *others, last = map(str, osts)
     return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
 

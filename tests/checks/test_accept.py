@@ -33,7 +33,8 @@ rules:
   machine: shared
   may_exclude: [centre, supplier]
 filesystems:
-  memory: {peak: 1000000, peak_from: "a data sheet"}
+  memory: {path: /dev/shm, type: tmpfs, peak: 1000000, peak_from: "a data sheet"}
+  fs9: {path: /fs9, type: lustre}
 """
 CONTRACT = f"""\
 {RULES}criteria:
@@ -169,6 +170,17 @@ def test_two_parties_come_to_the_same_verdicts_and_both_sign(accepted, tmp_path)
     theirs = (supplier / "dossier.html").read_text()
     assert verdicts(theirs) == verdicts(page)
 
+    # Its contract is the one that was agreed, or else nothing is judged.
+    own_copy = supplier / "contract.yaml"
+    own_copy.write_text(CONTRACT)
+    code, again = verify(supplier, bundle, "--contract", "contract.yaml")
+    assert (code, "--contract FILE" in again) == (1, False), again
+    own_copy.write_text(CONTRACT.replace("at_least: 0.001", "at_least: 1000"))
+    code, again = verify(supplier, bundle, "--contract", "contract.yaml")
+    assert code == 2
+    said = r"its contract is not that of --contract contract.yaml: line \d+ is '- {name: A1 bandwidth"
+    assert re.search(said, again), again
+
     code, again = verify(supplier, bundle, "--signers", "known")
     assert code == 2
     assert "2.ssh is by nobody whom --signers known lists" in again
@@ -183,6 +195,18 @@ def test_two_parties_come_to_the_same_verdicts_and_both_sign(accepted, tmp_path)
     assert len(listed) >= 3 * 2 * 3
     for digest, name in listed.items():
         assert hashlib.sha256((supplier / "taken" / name).read_bytes()).hexdigest() == digest
+
+    # What somebody has put into a record makes no line of its own.
+    record = next(iter((supplier / "taken/sessions").glob("*.json")))
+    forged = json.loads(record.read_text())
+    for test in forged["runs"][-1]["testcases"]:
+        if "backend=mpiio" in (test.get("case_id") or ""):
+            test |= {"verdict": "invalid", "sentence": "no\npass: A1 bandwidth: 9 MiB/s"}
+    true = record.read_text()
+    record.write_text(json.dumps(forged))
+    remake(supplier / "taken", supplier / "other.tar")
+    assert not re.search("^pass: A1", verify(supplier, "other.tar")[1], re.MULTILINE)
+    record.write_text(true)
 
     # What another iowatch would see otherwise is said.
     told = supplier / "taken" / "verdicts"
@@ -339,11 +363,10 @@ def test_the_clock_and_the_contract_say_which_sessions_count(site):
     re-run replaces what is invalid, and nothing else."""
     site.write["backend"] = ["mpiio", "hdf5"]
     assert site.reframe(*ACCEPTANCE, "-n", "backend=mpiio").returncode == 0
-    for _ in range(4):
-        assert site.reframe(*ACCEPTANCE).returncode == 0
+    for prepare in ([], ["! grep -q 'mpiio,hdf[5]' $0 || exit 1"], [], []):
+        site.partition["prepare_cmds"] = prepare
+        assert site.reframe(*ACCEPTANCE).returncode == bool(prepare)
     part, _, second, third, late = (one["session_info"]["uuid"] for one in stored(site))
-    changed_witness(kept_results(site, "hdf5")[1])  # of the second whole session
-    changed_witness(kept_results(site, "mpiio")[4])  # of the one that comes too late
 
     _, printed, page = accept(site, CONTRACT, *PAGE)
     assert verdicts(page)["A1"][0] == "pass"
@@ -356,7 +379,6 @@ def test_the_clock_and_the_contract_say_which_sessions_count(site):
     assert verdicts(page)["A3"][1].startswith("invalid: ")
     assert second in verdicts(page)["A3"][1], "which the re-run came too late for"
 
-    assert site.reframe(*ACCEPTANCE, "-n", "backend=hdf5").returncode == 0
     exclusion = f"- {{session: {third}, by: [supplier, centre], why: the power failed}}\n"
     (site.folder / "excluded.yaml").write_text(exclusion)
     options = ("--exclusions", "excluded.yaml", *PAGE)
@@ -367,6 +389,8 @@ def test_the_clock_and_the_contract_say_which_sessions_count(site):
         rf"{late} of .*: it came .*a re-run of {second}, and replaces 1 of its", printed
     )
     assert "the power failed" in page
+    assert "1 run was replaced by re-runs; the dossier names them" in printed
+    assert "1 run that had failed was replaced by a later one" in page
     never = CONTRACT.replace("sessions: 3", "sessions: 2").replace(
         "reruns: invalid", "reruns: none"
     )
@@ -376,8 +400,18 @@ def test_the_clock_and_the_contract_say_which_sessions_count(site):
     _, printed, page = accept(site, apart, *PAGE)
     assert verdicts(page)["A1"] == ("not conclusive", "1 of the 3 sessions were measured")
     assert " h after the one before that counts, and 0.5 h were agreed" in printed
-    # A session that was deleted has left its runs.
+    # A session that was killed, or deleted, has left its runs: only both sides can excuse that.
     lost = ["reframe", f"--delete-stored-sessions={third}"]
     assert site._run(*lost).returncode == 0
     page = accept(site, CONTRACT, *PAGE)[2]
     assert "of which no session is on record" in page
+    verdict, why = verdicts(page)["A1"]
+    assert verdict == "not certified"
+    night = re.match(r"of the run (\S+?)/\S+ no session is on record: it was killed", why)[1]
+    (site.folder / "excluded.yaml").write_text(exclusion.replace(third, night))
+    assert verdicts(accept(site, CONTRACT, *options)[2])["A1"] == ("pass", "")
+    # Nor does it help to lose what a valid run has left: no later run takes its place.
+    kept_results(site, "mpiio")[1].unlink()
+    found = verdicts(accept(site, CONTRACT.replace("sessions: 3", "sessions: 2"), *options)[2])
+    assert found["A3"][0] == "pass"
+    assert re.match("invalid: .*0 result files, where 1 was written", found["A1"][1]), found["A1"]

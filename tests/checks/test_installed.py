@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from agreed import key_pair
 
 from iowatch import places
 from iowatch.files import UserError
@@ -254,7 +256,7 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     installed = {file for file in venv.rglob("*") if "__pycache__" not in file.parts}
     night = shell("iowatch nightly --system tiny --record --quiet")
     assert "green: 3 cases measured, 0 with a red verdict, 0 problems" in night
-    assert "hdf5 on memory: stable" in shell("iowatch report --system tiny --format md")
+    assert "hdf5 on memory: the stable" in shell("iowatch report --system tiny --format md")
     (page,) = (home / "results").glob("report-tiny-*.html")
     assert "tiny:memory/gnu/SharedFileWrite" in page.read_text()
 
@@ -287,3 +289,80 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     ):
         (line,) = shell("iowatch history", 2, IOWATCH_SITE_DIR=given).splitlines()
         assert line == f"iowatch: error: {why}"
+
+    # An acceptance test, as two parties have it: this user measures and signs, and another one
+    # judges on a machine with nothing but the package (no ReFrame, no extras), a bundle, his copy
+    # of the contract and the other's public key; there is no network.
+    key_pair(home, "centre")
+    (here / "contract.yaml").write_text(AGREED.format(path=memory))
+    for file in [*home.glob("centre*"), here / "contract.yaml"]:
+        os.chown(file, *([NOBODY] * 2 if other_user() else [-1, -1]))
+    for _ in range(2):
+        shell("iowatch nightly --system tiny --sweep acceptance --quiet")
+    command = f"iowatch accept contract.yaml --sign {home}/centre --output dossier.html"
+    judged = shell(command).splitlines()
+    assert "pass: A1: " in "\n".join(judged)
+    subprocess.run([*pip, "uninstall", "--yes", "reframe-hpc"], check=True)
+    with user_alone(folder / "supplier") as (there, alone):
+        for file in ("evidence.tar", "contract.yaml"):
+            shutil.copy(here / file, there)
+        (there / "known").write_text(f"centre {(home / 'centre.pub').read_text()}")
+        command = [venv / "bin/iowatch", "accept", "--verify", "evidence.tar"]
+        command += ["--contract", "contract.yaml", "--signers", "known"]
+
+        def verify():
+            return subprocess.run(
+                [*alone, *command], cwd=there, env={"PATH": "/usr/bin:/bin"}, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+        done = verify()
+        assert done.returncode == 0, done.stdout
+        assert "signed by centre, with the ED25519 key SHA256:" in done.stdout
+        verdicts = [line for line in judged if re.match("pass: |the evidence is", line)]
+        assert len(verdicts) == 2
+        assert {*verdicts} <= {*done.stdout.splitlines()}
+        with (there / "evidence.tar").open("r+b") as bundle:
+            bundle.seek(5000)
+            bundle.write(b"x")
+        done = verify()
+        assert done.returncode == 2
+        assert "was changed since it was made, or damaged" in done.stdout
+
+
+AGREED = """
+system: tiny
+title: Two parties
+confidence: 0.5
+rules:
+  begins: 2020-01-01
+  sessions: 2
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: shared
+  may_exclude: []
+filesystems:
+  memory: {{path: {path}, type: tmpfs}}
+criteria:
+  - {{name: A1, kind: ratio, backend: hdf5, filesystem: memory, at_least: 0.00001}}
+"""
+
+
+@contextmanager
+def user_alone(home):
+    """A user of this machine made for a test, who has a home and no network: that home, and how a
+    command is begun as this user. Where nobody may make users, it is whoever runs the tests."""
+    name = f"iowatch-test-{os.getpid()}"
+    home.mkdir()
+    alone = ["unshare", "--net", "--"] if os.geteuid() == 0 else ["unshare", "-rn", "--"]
+    if os.geteuid() != 0:
+        yield home, alone
+        return
+    subprocess.run(["useradd", "--system", "--home-dir", home, name], check=True)
+    try:
+        shutil.chown(home, name)
+        yield home, [*alone, "setpriv", f"--reuid={name}", f"--regid={name}", "--clear-groups"]
+    finally:
+        subprocess.run(["userdel", name], check=True)

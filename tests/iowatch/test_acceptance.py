@@ -48,7 +48,10 @@ from acceptance import NUMBERS, false_passes  # noqa: E402
 # The contract
 
 LINE = "  - {name: A1, kind: peak, filesystem: fs3, at_least: 0.5}\n"
-STORAGE = "filesystems:\n  fs3: {peak: 30000, peak_from: data sheet, servers_memory: 512}\n"
+STORAGE = """\
+filesystems:
+  fs3: {path: /fs3, type: lustre, osts: 4, peak: 30000, peak_from: data sheet, servers_memory: 512}
+"""
 CONTRACT = f"""\
 system: archer
 title: Phase 2 storage
@@ -69,7 +72,7 @@ WRONG = [  # what stands in the contract, what stands there instead, and what is
     ("title:", "titel:", "contract.yaml: has no title"),
     ("title:", "cost: 1\ntitle:", "contract.yaml: there is no key cost"),
     (CONTRACT, "[", "contract.yaml: while parsing"),
-    (CONTRACT, "[]", "contract.yaml: is no mapping with criteria, rules, system, title"),
+    (CONTRACT, "[]", "contract.yaml: is no mapping with criteria, filesystems, rules, "),
     ("0.5", "0.5, at_least: 0.7", "contract.yaml: line 15: key 'at_least' stands"),
     ("system: archer", "system: archer\nconfidence: 95", "confidence is 95, not between"),
     (LINE, "  []", "is empty"),
@@ -91,7 +94,15 @@ WRONG = [  # what stands in the contract, what stands there instead, and what is
     ("kind: peak", "kind: peak, backend: hdf", "backend is 'hdf': there are mpiio, hdf5"),
     ("kind: peak", "kind: peak, nodes: many", "nodes is 'many', not a positive whole number"),
     ("kind: peak", "kind: peak, nodes: 1", "by the rules fewer than 2 count for nothing"),
-    ("fs3: {peak", "fs2: {peak", "criterion 1: the contract has no peak of fs3"),
+    ("fs3: {path", "fs2: {path", "criterion 1: filesystems has no fs3: add it with path and type"),
+    (", peak: 30000", "", "criterion 1: the contract has no peak of fs3"),
+    ("type: lustre, ", "", "filesystem fs3: has no type"),
+    ("type: lustre", "type: ", "type is None, not a name such as lustre"),
+    ("path: /fs3", "path: fs3", "path is 'fs3', not an absolute path"),
+    ("osts: 4", "osts: 1", "osts is 1, not a number of OSTs"),
+    ("kind: peak", "kind: degraded", "away belongs to degraded, which needs it"),
+    ("kind: peak", "kind: peak, away: 1", "away belongs to degraded, which needs it"),
+    ("kind: peak", "kind: degraded, away: 0", "away is 0, not a positive whole number"),
     (STORAGE, "filesystems: [fs3]\n", "filesystems is no mapping"),
     (", servers_memory: 512", "", "filesystems has no servers_memory of fs3"),
     ("servers_memory: 512", "servers_memory: 0", "servers_memory is 0, not a positive number"),
@@ -120,6 +131,9 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     one = CONTRACT.replace("sessions: 7", "sessions: 1").replace("kind: peak", "kind: slow_ost")
     path.write_text(one)
     assert read(path).rules.sessions == 1
+    path.write_text(one.replace("osts: 4, ", ""))
+    with pytest.raises(UserError, match="criterion 1: filesystems has no osts of fs3: how many"):
+        read(path)
 
     unsaid = []
     for old, new, wanted in WRONG:
@@ -278,15 +292,22 @@ def always(*args, **values):
     return [exhibit(*args, **values, session=session) for session in SESSIONS]
 
 
-def found(criterion, *runs, cases=(), invalid=None, rules=RULES, storage=None, sessions=SESSIONS):
+def found(
+    criterion, *runs, cases=(), invalid=None, rules=RULES, storage=None, sessions=SESSIONS,
+    degraded=(), places=(PLACE,), **evidence,
+):  # fmt: skip
     criterion = Criterion(**{"name": "A", "filesystem": "lustre", **criterion})
     exhibits = [one for run in runs for one in (run if isinstance(run, list) else [run])]
     evidence = Evidence(
-        sessions=[session(name) for name in sessions],
-        exhibits=[one for one in exhibits if one.session in sessions],
+        sessions=[
+            *map(session, sessions),
+            *(replace(session(name), away={"lustre": [2]}) for name in degraded),
+        ],
+        exhibits=[one for one in exhibits if one.session in {*sessions, *degraded}],
         invalid=invalid or {},
         cases={one.case: one.nodes for one in exhibits} | dict.fromkeys(cases, 2),
-        places=[PLACE],
+        places=list(places),
+        **evidence,
     )
     storage = {"lustre": storage or Storage(peak=1000.0, servers_memory=1.0)}
     contract = Contract("archer", "Phase 2", 0.95, rules, [criterion], storage)
@@ -370,6 +391,99 @@ def test_what_each_kind_of_criterion_compares_with():
     many = changed(MPIIO, check="FilePerProcess", files="process", backend="posix")
     n_to_n = {**BANDWIDTH, "files": "process", "backend": "posix"}
     assert found(n_to_n, always(many), always(rate=100)).verdict == "pass"
+
+
+WITHOUT = [f"w{name}" for name in SESSIONS]  # sessions without an OST, each after another
+
+
+def without(of, rates):
+    """A run of a case in each session without an OST."""
+    return [exhibit(of, rate, session=name) for name, rate in zip(WITHOUT, rates, strict=False)]
+
+
+def test_what_is_left_without_an_ost_is_compared_session_by_session():
+    degraded = {"kind": "degraded", "at_least": 0.6, "away": 1}
+    osts = {"write": {0: [100.0], 1: [100.0], 3: [100.0]}}
+    shown = [exhibit(EACH, osts=osts, session=name) for name in (*SESSIONS, *WITHOUT)]
+    # Both kinds of sessions have good days and bad ones, the same.
+    rates = (310, 600, 310, 290, 900, 310, 330)
+    whole = [exhibit(rate=rate, session=name) for name, rate in zip(SESSIONS, rates, strict=True)]
+    left = without(MPIIO, [0.7 * rate for rate in rates])
+    finding = found(degraded, whole, left, shown, degraded=WITHOUT)
+    assert (finding.verdict, finding.low, finding.high) == ("pass", *[pytest.approx(0.7)] * 2)
+    assert list(finding.values) == WITHOUT
+    assert {one.session for one in finding.exhibits} == {*SESSIONS, *WITHOUT}
+    low = found({**degraded, "at_least": 0.8}, whole, left, shown, degraded=WITHOUT)
+    assert low.verdict == "fail"
+    # The first of those that had all OSTs chooses, whatever is best without one.
+    best = changed(MPIIO, stripe_count=4)
+    other = [*always(best, 9000), *without(best, [1000] * 7)]
+    finding = found(degraded, whole, left, shown, other, degraded=WITHOUT)
+    assert (finding.verdict, finding.case, finding.chosen) == ("fail", str(best), "1")
+    assert list(finding.values) == WITHOUT[1:]
+
+    few = found(degraded, whole, left[:3], shown, degraded=WITHOUT[:3])
+    said = "3 of the 7 sessions without 1 OST were measured"
+    assert (few.verdict, few.reason) == ("not conclusive", said)
+    none = found(degraded, whole, shown)
+    assert none.reason == "0 of the 7 sessions without 1 OST were measured"
+    # Nothing but SlowOst shows that the OST was away.
+    unseen = found(degraded, whole, left, degraded=WITHOUT)
+    assert unseen.reason == "the sweep has no SlowOst, which would show what is away"
+    said = "the session was declared to be without OST 2, which it could measure"
+    there = {("w3", EACH): said}
+    lie = found(degraded, whole, left, shown[:-1], degraded=WITHOUT, invalid=there)
+    assert lie.reason == f"invalid: {EACH} of session w3: {said}"
+    # They are no sessions of any other criterion.
+    assert list(found(BANDWIDTH, whole, left, degraded=WITHOUT).values) == SESSIONS
+
+
+def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
+    """Whoever runs the test writes the site's file."""
+    fs3 = Storage(peak=1000.0, servers_memory=0.1, path="/fs3", type="lustre", osts=4)
+    assert found(BANDWIDTH, always(), storage=fs3).verdict == "pass"
+    slow = {"kind": "slow_ost", "at_least": 0.5}
+    each = always(EACH, osts={"write": dict.fromkeys((0, 1, 3), [100.0])})
+    said = {}
+    for name, change in {
+        "type": {"types": ("tmpfs",)},
+        "types": {"types": ("lustre", "tmpfs")},
+        "path": {"path": "/fs30/iowatch"},
+        "osts": {"osts": (0, 1, 3)},
+        "below": {"path": "/fs3/iowatch"},
+    }.items():
+        place = replace(PLACE, **change)
+        criterion, run = (slow, each) if name == "osts" else (BANDWIDTH, always())
+        said[name] = found(criterion, run, storage=fs3, places=[place]).reason
+    assert said == {
+        "type": "lustre is tmpfs by the site's file, and lustre by the contract",
+        "types": "lustre is lustre or tmpfs by the site's file, and lustre by the contract",
+        "path": "lustre is at /fs30/iowatch by the site's file, and not below /fs3",
+        "osts": "lustre has 3 OSTs by the site's file, and 4 by the contract",
+        "below": "",
+    }
+    reads = {**BANDWIDTH, "operation": "read"}
+    cached = replace(PLACE, cached_reads=True)
+    memory = replace(RULES, times_memory=2)
+    run = always(changed(MPIIO, check="SharedFileRead"))
+    assert found(reads, run, storage=fs3, rules=memory).verdict == "pass"
+    why = found(reads, run, storage=fs3, rules=memory, places=[cached]).reason
+    assert why == (
+        "what is read of lustre may come from a client's cache, by 'cached_reads' of the site's "
+        "file"
+    )
+
+
+def test_a_run_of_which_no_session_is_on_record_certifies_nothing_unless_both_excuse_it():
+    """Else whoever does not like what he sees kills the session, and begins another."""
+    night = "2026-11-20T010000"
+    lost = [f"{night}/{str(MPIIO).replace('/', ',')}+2"]
+    assert found(BANDWIDTH, always(), lost=lost).reason == (
+        f"of the run {lost[0]} no session is on record: it was killed or deleted, or still runs"
+    )
+    assert found(BANDWIDTH, always(), lost=lost, excused={night}).verdict == "pass"
+    other = [lost[0].replace("mpiio", "hdf5")]
+    assert found(BANDWIDTH, always(), lost=other).verdict == "pass"
 
 
 def test_other_cases_are_no_evidence():

@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import zip_longest
 from pathlib import Path
 
 from iowatch import history
@@ -69,6 +70,7 @@ def plan(contract: Path, databases: Sequence[Path], say: Say) -> bool:
 
 def verify(
     sealed: Path,
+    contract: Path | None,
     allowed: Path | None,
     keys: Sequence[str],
     outputs: Sequence[Path],
@@ -76,11 +78,14 @@ def verify(
 ) -> tuple[Judged, bool]:
     """Judge a bundle by what is in it alone; are the verdicts those that its maker was told?
 
-    `allowed` lists the keys that are known here; with `keys` the bundle is signed once more.
-    UserError if it was changed since it was made.
+    `contract` is the copy of whoever judges, which must be the one in the bundle. `allowed` lists
+    the keys that are known here; with `keys` the bundle is signed once more. UserError if it was
+    changed since it was made.
     """
     with _folder() as folder:
         bundle.unpack(sealed, folder)
+        if contract:
+            _require_same(sealed, folder / CONTRACT, contract)
         signers = list(bundle.signers(sealed, folder, allowed))
         judged = judge(folder)
         lines = list(dossier.summary(judged))
@@ -95,12 +100,33 @@ def verify(
             _write(judged, folder, seal, outputs)
     for line in [*lines, *_about(seal)]:
         say(line)
+    if not contract:
+        say("the contract is the bundle's own: --contract FILE would compare it with your copy")
     differs = [line for line in lines if line not in told]
     differs += [line for line in told if line not in lines]
     for line in told if differs else ():
         if line not in lines:
             say(f"differs: its maker was told: {line}")
     return judged, not differs
+
+
+def _require_same(sealed: Path, found: Path, own: Path) -> None:
+    """UserError unless a bundle's contract is, byte by byte, the one that is known here."""
+    try:
+        wanted, given = own.read_bytes(), found.read_bytes()
+    except OSError as err:
+        raise UserError(f"{err.filename}: cannot be read: {err.strerror}") from None
+    if wanted == given:
+        return
+    lines = zip_longest(wanted.splitlines(True), given.splitlines(True), fillvalue=b"")
+    number, (agreed, other) = next(
+        (number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1]
+    )
+    said = (line.decode("utf-8", "replace").strip() for line in (other, agreed))
+    raise UserError(
+        f"{sealed}: its contract is not that of --contract {own}: line {number} is "
+        f"{' and not '.join(map(repr, said))}"
+    )
 
 
 def judge(folder: Path) -> Judged:

@@ -12,16 +12,17 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from statistics import median, stdev
 
-from iowatch.acceptance.contract import Contract, Criterion, Storage, fewest
+from iowatch.acceptance.contract import OF_OSTS, Contract, Criterion, Storage, fewest
 from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.checks import CONTROL, METADATA, OST
 from iowatch.files import counted
 from iowatch.metrics import Ost, osts_of
 from iowatch.result import bytes_of
-from iowatch.site import MIB
+from iowatch.site import MIB, Filesystem
 
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
 
@@ -118,27 +119,79 @@ def candidates(
 
 def _certify(contract: Contract, criterion: Criterion, evidence: Evidence) -> Finding:
     """The verdict on one criterion; `not certified` if what it is about was not all measured."""
-    mine = {place.partition for place in evidence.places if place.name == criterion.filesystem}
+    places = [place for place in evidence.places if place.name == criterion.filesystem]
+    mine = {place.partition for place in places}
     if not mine:
         names = ", ".join(sorted({place.name for place in evidence.places}))
         return Finding(REFUSED, f"no filesystem {criterion.filesystem!r}: there are {names}")
+    if why := next(filter(None, (_other_than_agreed(contract, criterion, p) for p in places)), ""):
+        return Finding(REFUSED, why)
     cases = candidates(contract, criterion, mine, evidence.cases)
     if why := _no_case(contract, criterion, mine, evidence, cases):
         return Finding(REFUSED, why)
     counting = [session.uuid for session in evidence.counting]
-    found = {(one.session, one.case): one for one in evidence.exhibits if one.case in cases}
     keys = [(session, case) for session in counting for case in sorted(cases, key=str)]
+    degraded: list[str] = []
+    if criterion.away is not None:
+        each_ost = [
+            case
+            for case in evidence.cases
+            if case.check.needs_stripes and case.partition in mine
+        ]
+        if not each_ost:
+            return Finding(REFUSED, "the sweep has no SlowOst, which would show what is away")
+        condition = ((criterion.filesystem, criterion.away),)
+        degraded = [session.uuid for session in evidence.counting_with(condition)]
+        every = sorted([*cases, *each_ost], key=str)
+        keys += [(session, case) for session in degraded for case in every]
+    found = {(one.session, one.case): one for one in evidence.exhibits}
+    if lost := evidence.lost_of({case for _, case in keys} | set(cases)):
+        return Finding(
+            REFUSED,
+            f"of the run {lost} no session is on record: it was killed or deleted, or still runs",
+        )
     if broken := [key for key in keys if key in evidence.invalid]:
         session, case = broken[0]
         reason = evidence.invalid[session, case]
         return Finding(REFUSED, f"invalid: {_first(broken)} of session {session}: {reason}")
     if missing := [key for key in keys if key not in found]:
         return Finding(REFUSED, f"not measured: {_first(missing)} of session {missing[0][0]}")
-    finding = _judge(contract, criterion, [found[key] for key in keys], counting)
-    if len(counting) < contract.rules.sessions and finding.verdict != REFUSED:
-        reason = f"{len(counting)} of the {contract.rules.sessions} sessions were measured"
+    exhibits = [found[key] for key in keys]
+    agreed = contract.rules.sessions
+    if criterion.away is not None:
+        finding = _judge_degraded(contract, criterion, exhibits, counting, degraded, cases)
+        if len(counting) == agreed > len(degraded) and finding.verdict != REFUSED:
+            without = counted(criterion.away, "OST")
+            reason = f"{len(degraded)} of the {agreed} sessions without {without} were measured"
+            return replace(finding, verdict=OPEN, reason=reason)
+    else:
+        finding = _judge(contract, criterion, exhibits, counting)
+    if len(counting) < agreed and finding.verdict != REFUSED:
+        reason = f"{len(counting)} of the {agreed} sessions were measured"
         return replace(finding, verdict=OPEN, reason=reason)
     return finding
+
+
+def _other_than_agreed(contract: Contract, criterion: Criterion, place: Filesystem) -> str:
+    """Why a place of the site's configuration is not the filesystem of the contract; empty if it
+    is. Whoever runs the test writes that configuration."""
+    agreed = contract.filesystems.get(criterion.filesystem, Storage())
+    if agreed.type and {*place.types} != {agreed.type}:
+        types = " or ".join(place.types)
+        return f"{place.name} is {types} by the site's file, and {agreed.type} by the contract"
+    if agreed.path and not Path(place.path).is_relative_to(agreed.path):
+        return f"{place.name} is at {place.path} by the site's file, and not below {agreed.path}"
+    if agreed.osts and criterion.kind in OF_OSTS and len(place.targets) != agreed.osts:
+        return (
+            f"{place.name} has {counted(len(place.targets), 'OST')} by the site's file, and "
+            f"{agreed.osts} by the contract"
+        )
+    if criterion.operation == "read" and contract.rules.times_memory and place.cached_reads:
+        return (
+            f"what is read of {place.name} may come from a client's cache, by 'cached_reads' of "
+            "the site's file"
+        )
+    return ""
 
 
 def _no_case(
@@ -199,6 +252,37 @@ def _judge(
         case=" and ".join(map(str, chosen)),
         chosen=sessions[0] if has_choice else "",
         exhibits=own,
+    )
+
+
+def _judge_degraded(
+    contract: Contract,
+    criterion: Criterion,
+    exhibits: Sequence[Exhibit],
+    whole: Sequence[str],
+    degraded: Sequence[str],
+    cases: Collection[Case],
+) -> Finding:
+    """The verdict on what is left of the bandwidth: the n-th session without the OSTs is compared
+    with the n-th that had all of them, so that nobody can choose which."""
+    pairs = list(zip(whole, degraded, strict=False))
+    if not pairs:
+        return Finding(OPEN)
+    first = [one for one in exhibits if one.session == whole[0] and one.case in cases]
+    case = max(first, key=lambda one: _rate(criterion, one)).case
+    has_choice = len(first) > 1
+    by_key = {(one.session, one.case): one for one in exhibits}
+    judging = pairs[1:] if has_choice else pairs
+    values = {
+        without: _rate(criterion, by_key[without, case]) / _rate(criterion, by_key[all_, case])
+        for all_, without in judging
+    }
+    finding = judge_sessions(criterion, values, contract.confidence)
+    return replace(
+        finding,
+        case=str(case),
+        chosen=whole[0] if has_choice else "",
+        exhibits=[by_key[session, case] for pair in judging for session in pair],
     )
 
 

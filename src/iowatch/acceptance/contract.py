@@ -23,6 +23,7 @@ KINDS = {
     "ior": "MiB/s of IOR, beside benchio on the same pattern",
     "metadata": "operations a second of all nodes, of one phase or of all together",
     "slow_ost": "of the median of its peers: the slowest OST",
+    "degraded": "of the bandwidth of sessions with all OSTs, each beside the next without",
 }
 RATES = ("bandwidth", "ior")  # kinds whose values are MiB/s; those of the others are parts
 RESERVED, SHARED = "reserved", "shared"
@@ -31,7 +32,7 @@ REPLACED, NEVER = "invalid", "none"  # what a re-run replaces
 _CRITERION = {"name", "kind", "filesystem"}
 _OPTIONAL = {
     *("backend", "operation", "files", "nodes", "from_nodes", "to_nodes", "instances"),
-    *("at_least", "at_most", "phase"),
+    *("away", "at_least", "at_most", "phase"),
 }
 #: What a criterion on names may be about: one phase, or items that go through all of them.
 PHASES = (*NAME_PHASES, "items")
@@ -39,9 +40,11 @@ _RULES = {
     *("begins", "sessions", "hours_apart", "reruns", "least_nodes", "times_memory", "machine"),
     "may_exclude",
 }
-_FACTS = ("peak", "peak_from", "servers_memory")
-_KEYS = {"system", "title", "rules", "criteria"}
-_MORE = {"confidence", "filesystems"}
+_FACTS = ("peak", "peak_from", "servers_memory", "osts")
+_KEYS = {"system", "title", "rules", "filesystems", "criteria"}
+_MORE = {"confidence"}
+#: Kinds that are about each OST: how many there must be, the contract has to say.
+OF_OSTS = ("slow_ost", "degraded")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Criterion:
     to_nodes: int | None = None
     instances: int | None = None  # concurrent benchmarks; None: it is not about these
     phase: str = ""  # of names; empty: it is not about these
+    away: int | None = None  # OSTs that are away, of `degraded`
 
     @property
     def committed(self) -> float:
@@ -94,6 +98,9 @@ class Storage:
     peak: float | None = None  # MiB/s
     peak_from: str = ""  # where that number is published
     servers_memory: float | None = None  # GiB of all its servers
+    path: str = ""  # below which the files must be, or at it; empty: anywhere
+    type: str = ""  # as statfs names it; empty: any
+    osts: int | None = None  # that it has
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class Contract:
 class Exclusion:
     """A session that is left out because all who may say so did."""
 
-    session: str
+    session: str  # or the night of one that is not on record
     by: Sequence[str]
     why: str
 
@@ -136,7 +143,7 @@ def read(path: Path) -> Contract:
     if not _is_number(confidence) or not 0.5 <= confidence < 1:
         raise UserError(f"{path}: confidence is {confidence!r}, not between 0.5 and 1")
     rules = _rules(f"{path}, rules", data["rules"])
-    given = data.get("filesystems", {})
+    given = data["filesystems"]
     if not isinstance(given, dict):
         raise UserError(f"{path}: filesystems is no mapping of names such as fs3")
     storage = {
@@ -249,10 +256,16 @@ def _moment(where: str, value: Any) -> datetime:
 
 
 def _storage(where: str, entry: Any) -> Storage:
-    _require_keys(where, entry, (), _FACTS)
+    _require_keys(where, entry, ("path", "type"), _FACTS)
+    if not str(entry["path"]).startswith("/"):
+        raise UserError(f"{where}: path is {entry['path']!r}, not an absolute path")
+    if not isinstance(entry["type"], str) or not entry["type"]:
+        raise UserError(f"{where}: type is {entry['type']!r}, not a name such as lustre")
     for key in ("peak", "servers_memory"):
         if key in entry and (not _is_number(entry[key]) or entry[key] <= 0):
             raise UserError(f"{where}: {key} is {entry[key]!r}, not a positive number")
+    if "osts" in entry and (type(entry["osts"]) is not int or entry["osts"] < 2):
+        raise UserError(f"{where}: osts is {entry['osts']!r}, not a number of OSTs")
     if "peak" in entry and not str(entry.get("peak_from") or "").strip():
         raise UserError(f"{where}: has a peak without peak_from: say where it is published")
     return Storage(**entry)
@@ -271,6 +284,8 @@ def _criterion(where: str, entry: Any) -> Criterion:
         raise UserError(f"{where}: {bound} is {entry[bound]!r}, not a positive number")
     if (entry["kind"] == "scaling") != ({"from_nodes", "to_nodes"} <= set(entry)):
         raise UserError(f"{where}: from_nodes and to_nodes belong to scaling, both of them")
+    if (entry["kind"] == "degraded") != ("away" in entry):
+        raise UserError(f"{where}: away belongs to degraded, which needs it")
     if entry["kind"] == "ratio" and entry.get("backend", CONTROL) == CONTROL:
         raise UserError(f"{where}: ratio needs a backend other than {CONTROL}")
     if entry.get("backend", CONTROL) not in BACKENDS:
@@ -285,7 +300,7 @@ def _criterion(where: str, entry: Any) -> Criterion:
         if foreign := sorted({"backend", "operation", "instances"} & set(entry)):
             raise UserError(f"{where}: {foreign[0]} has no meaning for metadata: leave it out")
         entry = {**entry, "backend": "posix", "operation": METADATA}
-    for name in ("nodes", "from_nodes", "to_nodes", "instances"):
+    for name in ("nodes", "from_nodes", "to_nodes", "instances", "away"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
             raise UserError(f"{where}: {name} is {entry[name]!r}, not a positive whole number")
     texts = ("name", "filesystem", "backend", "operation", "files")
@@ -294,7 +309,14 @@ def _criterion(where: str, entry: Any) -> Criterion:
 
 def _agree(where: str, criterion: Criterion, rules: Rules, storage: Mapping[str, Storage]) -> None:
     """UserError if a criterion and the rules cannot both be kept."""
-    facts = storage.get(criterion.filesystem, Storage())
+    if criterion.filesystem not in storage:
+        raise UserError(
+            f"{where}: filesystems has no {criterion.filesystem}: add it with path and type, or "
+            "the site's file alone would say what that is"
+        )
+    facts = storage[criterion.filesystem]
+    if criterion.kind in OF_OSTS and facts.osts is None:
+        raise UserError(f"{where}: filesystems has no osts of {criterion.filesystem}: how many")
     if criterion.kind == "peak" and facts.peak is None:
         raise UserError(
             f"{where}: the contract has no peak of {criterion.filesystem}: add it to filesystems, "

@@ -13,9 +13,9 @@ import jinja2
 
 from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding, curve
 from iowatch.acceptance.contract import KINDS, RATES, Contract, Criterion, Exclusion, Storage
-from iowatch.acceptance.evidence import Evidence
+from iowatch.acceptance.evidence import Evidence, away_in_words
 from iowatch.checks import METADATA
-from iowatch.files import UserError, brief, whole
+from iowatch.files import UserError, brief, counted, one_line, whole
 
 FORMATS = (".html", ".pdf")
 #: Worst first.
@@ -81,6 +81,7 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
         describe=describe,
         brief=brief,
         amount=amount,
+        away_in_words=away_in_words,
     )
 
 
@@ -97,15 +98,26 @@ def script_of(finding: Finding, scripts: Mapping[str, str]) -> tuple[str, str] |
 
 
 def summary(judged: Judged) -> Iterator[str]:
-    """The title, the sessions, and a line with the verdict on every criterion."""
+    """The title, the sessions, and a line with the verdict on every criterion: what somebody else
+    has written into the evidence makes no line of its own."""
+    return map(one_line, _summary(judged))
+
+
+def _summary(judged: Judged) -> Iterator[str]:
     yield judged.contract.title
     counting, others = judged.evidence.counting, judged.evidence.sessions
     wanted, began = judged.contract.rules.sessions, "%Y-%m-%d %H:%M UTC"
     yield f"{len(counting)} of {wanted} sessions count, of {len(others)} on record"
+    for condition in sorted({one.condition for one in others if one.counts and one.away}):
+        without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
+        count = len(judged.evidence.counting_with(condition))
+        yield f"{count} of {wanted} sessions count that were without {without}"
     for session in others:
         if not session.counts:
             when = f"{session.began:{began}}"
             yield f"session {session.uuid} of {when} does not count: {session.why_not}"
+    if replaced := judged.evidence.replaced:
+        yield f"{counted(len(replaced), 'run', 'were')} replaced by re-runs; the dossier names them"
     for criterion, finding in judged.findings.items():
         bound = "at least" if criterion.at_least is not None else "at most"
         line = f"{finding.verdict}: {criterion.name}: {amount(criterion, finding.measured)}"
@@ -127,6 +139,8 @@ def describe(criterion: Criterion) -> str:
     elif criterion.kind != "slow_ost":
         nodes = criterion.nodes
         where += f", {nodes} node{'s' * (nodes > 1)}" if nodes else ", best of all cases"
+    if criterion.away:
+        where += f", without {counted(criterion.away, 'OST')}"
     if criterion.instances:
         where += f", {criterion.instances} at once"
     return f"{criterion.kind.replace('_', ' ')} ({where}), {KINDS[criterion.kind]}"

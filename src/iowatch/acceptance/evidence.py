@@ -10,7 +10,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,13 +31,22 @@ from iowatch.metrics import (
     void_osts,
 )
 from iowatch.night.gate import faults
-from iowatch.raw_results import COMPRESSED, FOLDER
-from iowatch.result import InvalidResult, Job, Result, conditions, require_end, verified
+from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD
+from iowatch.result import (
+    InvalidResult,
+    Job,
+    Result,
+    conditions,
+    osts_in_words,
+    require_end,
+    verified,
+)
 from iowatch.run import NOTE, day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 from iowatch.verdict import UNTRIED, Kind
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
+Condition = tuple[tuple[str, int], ...]  # filesystems and how many OSTs of each are away
 #: In the folder of the evidence:
 CONTRACT, EXCLUSIONS, SITE = "contract.yaml", "exclusions.yaml", "site.json"
 SESSIONS, CONFIGURATION, BUILDS = "sessions", "site", "builds"
@@ -62,10 +71,16 @@ class Session:
     ran: int  # cases of the sweep
     promised: int  # that it has; 0: only a part of the system was asked for
     why_not: str = ""  # it does not count; empty: it does
+    #: As it said itself before it began: filesystem -> its OSTs that were away.
+    away: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:
         return not self.why_not
+
+    @property
+    def condition(self) -> Condition:
+        return tuple(sorted((name, len(osts)) for name, osts in self.away.items()))
 
 
 @dataclass(frozen=True)
@@ -93,13 +108,29 @@ class Evidence:
     invalid: dict[tuple[str, Case], str] = field(default_factory=dict)  # by session
     replaced: list[str] = field(default_factory=list)  # by re-runs
     lost: list[str] = field(default_factory=list)  # runs of which no session is on record
+    #: Of `invalid`, those that their session had found to be valid: no re-run replaces them.
+    spoilt: set[tuple[str, Case]] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
     cases: dict[Case, int] = field(default_factory=dict)  # of the sweep: the nodes of each
     places: list[Filesystem] = field(default_factory=list)
+    excused: set[str] = field(default_factory=set)  # of what was lost: nights that are excluded
 
     @property
     def counting(self) -> list[Session]:
-        return [session for session in self.sessions if session.counts]
+        """The sessions that count in which every OST was there."""
+        return self.counting_with(())
+
+    def counting_with(self, condition: Condition) -> list[Session]:
+        return [one for one in self.sessions if one.counts and one.condition == condition]
+
+    def lost_of(self, cases: Collection[Case]) -> str:
+        """A run of one of these cases of which no session is on record, and that nobody excused;
+        empty if there is none."""
+        for run in self.lost:
+            night, _, name = run.partition("/")
+            if _case_in(name) in cases and night not in self.excused:
+                return run
+        return ""
 
 
 # Gathering
@@ -218,7 +249,6 @@ def _facts(site: Site, lost: Sequence[str]) -> dict[str, Any]:
 def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
     """Runs since the test began of which no session is on record: one was killed, or deleted."""
     names = {Path(kept).parts[-2:] for kept in claimed}
-    cases = site.cases(ACCEPTANCE)
     folder = site.prefix / FOLDER
     for night in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
@@ -226,9 +256,24 @@ def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
         except ValueError:  # not ours
             continue
         for run in () if is_before or not night.is_dir() else sorted(night.iterdir()):
-            case = known_case(run.name.partition("+")[0].replace(",", "/"))
-            if case in cases and (night.name, run.name) not in names:
-                yield f"{night.name}/{run.name}"
+            case = _case_in(run.name)
+            if case and case.system == site.system and (night.name, run.name) not in names:
+                if _sweep_of(run) == ACCEPTANCE:
+                    yield f"{night.name}/{run.name}"
+
+
+def _case_in(folder: str) -> Case | None:
+    """The case of a run, by the name of its folder; None if the folder is not ours."""
+    return known_case(folder.partition("+")[0].replace(",", "/"))
+
+
+def _sweep_of(run: Path) -> str:
+    """Of a run by what its job was given; what does not say so may be evidence."""
+    try:
+        file = raw_results.find(run, JOB_RECORD)
+        return str(json.loads(raw_results.read_text(file))["sweep"]) if file else ACCEPTANCE
+    except (OSError, ValueError, LookupError, TypeError):
+        return ACCEPTANCE
 
 
 def _copy(file: Path, target: Path) -> None:
@@ -297,24 +342,39 @@ def _read(
     rules = contract.rules
     excluded = {one.session: one for one in exclusions}
     known = [session["session_info"]["uuid"] for session in stored]
+    known += sorted({run.partition("/")[0] for run in evidence.lost})
+    evidence.excused = set(excluded)
+    conditions = {
+        ((one.filesystem, one.away),) for one in contract.criteria if one.away is not None
+    }
     if unknown := set(excluded).difference(known):
         there = f": there are {', '.join(known)}" if known else ""
         raise UserError(f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}")
-    last: Session | None = None
+    last: dict[Condition, Session] = {}
     for one in stored:
         tests = [test for test in tests_of(one) if _is_acceptance(test, contract.system)]
         session = _session(one, tests)
-        why = _why_not(session, rules, excluded.get(session.uuid), evidence.counting)
+        why = _differing(tests)
+        if not why and session.away and session.condition not in conditions:
+            why = f"{away_in_words(session.away)}, and no criterion is about that"
+        counting = evidence.counting_with(session.condition)
+        why = why or _why_not(session, rules, excluded.get(session.uuid), counting)
         session = replace(session, why_not=why)
+        before = last.get(session.condition)
         if session.counts:
-            last = session
+            last[session.condition] = session
             evidence.faults += faults(one)
             _take(folder, one, tests, session, rules, evidence)
-        elif last and rules.replaces_invalid and session.uuid not in excluded:
-            before = len(evidence.replaced)
-            _take(folder, one, tests, last, rules, evidence)
-            if count := len(evidence.replaced) - before:
-                why = f"{why}; it is a re-run of {last.uuid}, and replaces {count} of its runs"
+        elif (
+            before
+            and before.away == session.away
+            and rules.replaces_invalid
+            and session.uuid not in excluded
+        ):
+            so_far = len(evidence.replaced)
+            _take(folder, one, tests, before, rules, evidence)
+            if count := len(evidence.replaced) - so_far:
+                why = f"{why}; it is a re-run of {before.uuid}, and replaces {count} of its runs"
                 session = replace(session, why_not=why)
         evidence.sessions.append(session)
 
@@ -328,7 +388,29 @@ def _session(stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
         str(info.get("cmdline")),
         len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
         max(test.get("promised") or 0 for test in tests),
+        away=osts_away(next((test["away"] for test in tests if test.get("away")), "")),
     )
+
+
+def osts_away(text: str) -> dict[str, tuple[int, ...]]:
+    """By filesystem, from `fs3:7,fs3:9` as a session declares it; ValueError if it is not so."""
+    found: dict[str, set[int]] = {}
+    for one in filter(None, text.split(",")):
+        name, _, ost = one.rpartition(":")
+        found.setdefault(name, set()).add(int(ost))
+    return {name: tuple(sorted(osts)) for name, osts in found.items()}
+
+
+def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
+    """It was declared to be without OSTs 7 and 9 of fs3."""
+    each = (f"{osts_in_words(osts)} of {name}" for name, osts in away.items())
+    return f"it was declared to be without {' and '.join(each)}"
+
+
+def _differing(tests: Iterable[Mapping[str, Any]]) -> str:
+    """That not all runs of a session were told the same to be away; empty if they were."""
+    said = {test.get("away") or "" for test in tests}
+    return f"its runs differ in what is away: {sorted(said)}" if len(said) > 1 else ""
 
 
 def _why_not(
@@ -364,7 +446,9 @@ def _take(
     evidence: Evidence,
 ) -> None:
     """Take the runs of a stored session as those of a session that counts, for which it may be a
-    re-run. Of a case the first verified run counts, and a second never does."""
+    re-run. Of a case the first verified run counts, and a second never does, whatever has become
+    of the raw results of the first: else whoever does not like a run would only have to lose them.
+    """
     filesystems = {(place.system, place.partition): place for place in evidence.places}
     has = {one.case for one in evidence.exhibits if one.session == session.uuid}
     claimed = {one.folder for one in evidence.exhibits}
@@ -378,7 +462,7 @@ def _take(
             continue
         key, again = (session.uuid, case), is_rerun or case in seen
         seen.add(case)
-        if again and not rules.replaces_invalid:
+        if again and (not rules.replaces_invalid or key in evidence.spoilt):
             continue
         if is_rerun and case not in evidence.cases:  # tried out, and none of the sweep's
             continue
@@ -387,11 +471,14 @@ def _take(
             place = filesystems.get((case.system, case.partition))
             if place is None:
                 raise InvalidResult("the site's configuration no longer has its partition")
-            exhibit = _exhibit(folder, test, case, place, stored["session_info"])
+            away = session.away.get(place.name, ())
+            exhibit = _exhibit(folder, test, case, place, stored["session_info"], away)
             if exhibit.folder in claimed:
                 raise InvalidResult(f"{exhibit.folder}: another session has it too")
         except InvalidResult as err:
             evidence.invalid.setdefault(key, str(err).removeprefix(f"{case}: "))
+            if _was_verified(test):
+                evidence.spoilt.add(key)
             continue
         has.add(case)
         claimed.add(exhibit.folder)
@@ -402,14 +489,20 @@ def _take(
             evidence.replaced.append(f"{case} of session {session.uuid} ({why}) by {by}")
 
 
+def _was_verified(test: Mapping[str, Any]) -> bool:
+    """Did the session itself find that a run satisfies the law?"""
+    return test["verdict"] not in ("", Kind.INVALID, Kind.TOO_FAST)
+
+
 def _exhibit(
     evidence: Path,
     test: Mapping[str, Any],
     case: Case,
     place: Filesystem,
     session: Mapping[str, Any],
+    away: Sequence[int],
 ) -> Exhibit:
-    if test["verdict"] in ("", Kind.INVALID, Kind.TOO_FAST):
+    if not _was_verified(test):
         raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
     if test["repeats"] != case.check.repeats:
         raise InvalidResult(
@@ -434,8 +527,7 @@ def _exhibit(
         hung = hung_osts(folder) if each_ost else {}
         results = [verified(job, paths[0].name, test["repeats"], hung)]
         if each_ost:
-            if void := void_osts({**hung, **results[0].void}, place.targets):
-                raise InvalidResult("; ".join(void))
+            _require_away(away, {**hung, **results[0].void}, place)
             found = ost_metrics(results[0], place.targets)
             osts = ost_rates(results[0], place.targets)
         else:
@@ -448,6 +540,12 @@ def _exhibit(
         found = ior_metrics(results, rates)
     require_end(job)
     for result in results:
+        directory = Path(result.run["directory"]).parent
+        # The number of a user, where everybody may write and each has a place apart.
+        if Path(place.path) not in (directory, directory.with_suffix("")):
+            raise InvalidResult(
+                f"{name}: its files were in {directory}, and {place.name} is at {place.path}"
+            )
         seconds = result.started.timestamp()
         if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
             raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
@@ -464,6 +562,19 @@ def _exhibit(
         | {key: recorded[key] for key in _RECORDED if key in recorded},
         folder=name,
     )
+
+
+def _require_away(away: Sequence[int], void: Mapping[str, str], place: Filesystem) -> None:
+    """InvalidResult unless the OSTs that were said to be away are those that could not be
+    measured, and all of them."""
+    gone = {place.targets[name] for name in void}
+    if there := set(away) - gone:
+        raise InvalidResult(
+            f"the session was declared to be without {osts_in_words(sorted(there))}, which it "
+            "could measure"
+        )
+    if unknown := {name: why for name, why in void.items() if place.targets[name] not in away}:
+        raise InvalidResult("; ".join(void_osts(unknown, place.targets)))
 
 
 def _compare(

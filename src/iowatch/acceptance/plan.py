@@ -31,6 +31,7 @@ _VARIES = {
     "ratio": ("ratio",),
     "ior": ("ior_median",),
     "metadata": ("items_median",),
+    "degraded": ("stable_median", "total_median"),
 }
 
 
@@ -78,7 +79,9 @@ def _cost(
     places: Mapping[tuple[str, str], Filesystem],
     nights: Mapping[Case, Mapping[str, Sequence[Run]]],
 ) -> Iterator[str]:
-    sessions, apart = contract.rules.sessions, contract.rules.hours_apart
+    agreed, apart = contract.rules.sessions, contract.rules.hours_apart
+    without = {(one.filesystem, one.away) for one in contract.criteria if one.away is not None}
+    sessions = agreed * (1 + len(without))
     size = hours = 0.0
     unknown = 0
     for case, nodes in cases.items():
@@ -102,9 +105,11 @@ def _cost(
         )
     yield said
     yield (
-        f"nights: {sessions}, which begin {apart:g} h apart or more, so that the last begins "
-        f"{apart * (sessions - 1) / 24:.3g} days after the first or later"
+        f"nights: {agreed}, which begin {apart:g} h apart or more, so that the last begins "
+        f"{apart * (agreed - 1) / 24:.3g} days after the first or later"
     )
+    for name, away in sorted(without):
+        yield f"and as many sessions without {counted(away, 'OST')} of {name}"
 
 
 def bytes_written(case: Case, place: Filesystem) -> int:
@@ -148,6 +153,8 @@ def _power(
     if criterion.kind not in _VARIES:
         return said, True
     spread, source = _spread(_VARIES[criterion.kind], about, nights)
+    if criterion.kind == "degraded":  # each value is of two sessions
+        spread *= math.sqrt(2)
     chance = power(judging, confidence, spread)
     said += (
         f". If it is {100 * MARGIN:.0f} % better than committed, it passes with a probability of "

@@ -70,6 +70,14 @@ def nightly_command(
             "jobs that they have left, and run the cases that had none.",
         ),
     ] = False,
+    away: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILESYSTEM:OST",
+            help="Put on record that this OST is away on purpose, as an acceptance test may ask. "
+            "May be repeated.",
+        ),
+    ] = None,
     time_limit: Annotated[
         str, typer.Option(help="Time that the whole night may take, such as 90m or 6h.")
     ] = "20h",
@@ -119,6 +127,7 @@ def nightly_command(
                 quiet=quiet,
                 verbose=verbose,
                 resume=resume,
+                away=away or [],
                 options=options or [],
             )
             wanted.check()

@@ -75,6 +75,13 @@ def accept_command(
             show_default="nobody signs",
         ),
     ] = None,
+    contract: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --verify: your own copy of the contract. The bundle's must be the same.",
+            show_default="the bundle's own, whatever it says",
+        ),
+    ] = None,
     signers: Annotated[
         Path | None,
         typer.Option(
@@ -117,7 +124,7 @@ def accept_command(
         if wrong := [path for path in outputs if path.suffix not in dossier.FORMATS]:
             raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
         if verify:
-            judged, is_same = accept.verify(file, signers, key or [], outputs, print)
+            judged, is_same = accept.verify(file, contract, signers, key or [], outputs, print)
         else:
             judged = accept.accept(file, exclusions, db or [], key or [], bundle, outputs, print)
             is_same = True

@@ -31,7 +31,7 @@ from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
-from iowatch.site import NIGHTLY, SWEEPS, Site, read_site
+from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Site, read_site
 from iowatch.verdict import Kind
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
@@ -58,6 +58,7 @@ class Wanted:
     verbose: bool = False  # ReFrame's own output instead of how far it is
     options: Sequence[str] = ()  # of ReFrame's, besides ours
     resume: bool = False  # the last night, whose session was killed
+    away: Sequence[str] = ()  # OSTs that are away on purpose, each FILESYSTEM:OST
 
     def check(self) -> None:
         """UserError if these do not go together."""
@@ -67,6 +68,8 @@ class Wanted:
             raise UserError("--again runs what is due: leave out --name")
         if self.resume and (self.again or self.names):
             raise UserError("--resume ends the whole night: leave out --again and --name")
+        if self.away and self.sweep != ACCEPTANCE:
+            raise UserError("--away is for an acceptance test: add --sweep acceptance")
         if self.options and not self.options[0].startswith("-"):
             raise UserError(
                 f"{self.options[0]}: no option of iowatch: those of ReFrame follow `--`, such as "
@@ -79,6 +82,7 @@ class Wanted:
     def rerun_command(self) -> str:
         """The command that runs again what is suspicious."""
         sweep = [] if self.sweep == NIGHTLY else ["--sweep", self.sweep]
+        sweep += [word for ost in self.away for word in ("--away", ost)]
         options = ["--", *self.options] if self.options else []
         words = ["iowatch", "nightly", "--system", self.system, *sweep, "--again", *options]
         return shlex.join(words)
@@ -110,6 +114,7 @@ def run(wanted: Wanted) -> Night:
     reframe_program()
     site = read_site(wanted.system)
     asked = site.cases(wanted.sweep)
+    _require_osts(wanted, site)
     with locked(site.system, site.own_folders) as locks:
         if wanted.again:
             night, parts = _reruns(wanted, site, asked)
@@ -133,6 +138,18 @@ def run(wanted: Wanted) -> Night:
                 ran.append((part, session))
             ignore_signals()  # also those that have waited
         return _judged(wanted, site, night, ran, asked, before)
+
+
+def _require_osts(wanted: Wanted, site: Site) -> None:
+    """UserError if what is said to be away is no OST that the site's file knows."""
+    known = [
+        f"{place.name}:{ost}" for place in site.filesystems for ost in place.targets.values()
+    ]
+    if unknown := sorted({*wanted.away} - {*known}):
+        there = f"there are {', '.join(dict.fromkeys(known))}" if known else "none is known"
+        raise UserError(
+            f"--away {unknown[0]}: {site.system} has no such OST as FILESYSTEM:OST: {there}"
+        )
 
 
 @contextmanager
@@ -424,6 +441,8 @@ def _mode(wanted: Wanted) -> list[str]:
     mode = [f"--timestamp={NIGHTLY}" if wanted.sweep == NIGHTLY else f"--mode={wanted.sweep}"]
     if wanted.resume:  # in a folder of its own: the jobs that were left still use theirs
         mode += ["--timestamp=resumed_%FT%H%M%S", "--setvar=resumes=1"]
+    if wanted.away:
+        mode += [f"--setvar=away={','.join(wanted.away)}"]
     return [*mode, *(["--setvar=record=1"] if wanted.record else []), *wanted.options]
 
 
