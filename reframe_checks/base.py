@@ -24,7 +24,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
 from reframe.core.schedulers.local import LocalJobScheduler
 
-from iowatch import raw_results
+from iowatch import circumstances, raw_results
 from iowatch.checks import CHECKS, DRIFT, metric
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
@@ -43,7 +43,7 @@ from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, JOB_TMPDIR, NIGHTLY, SWEEPS
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
-from . import allocation, left_behind, not_now, past, run_directory
+from . import allocation, left_behind, meanwhile, not_now, past, run_directory
 from .benchio import BuiltBenchio
 from .parameters import (
     FILESYSTEMS,
@@ -369,7 +369,10 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 class BenchioJob(CaseCheck):
     """One job of benchio; every backend but mpiio runs with mpiio as its control."""
 
-    outputs = ("result*.json", "exit_code", run_directory.BUSY, run_directory.NO_QUOTA)
+    outputs = (
+        *("result*.json", "exit_code", run_directory.BUSY, run_directory.NO_QUOTA),
+        meanwhile.FILES,
+    )
 
     #: How files are spread over OSTs: ``4x1`` is 4 stripes of 1 MiB, ``-1x1:flash`` one on each OST
     #: of a pool, ``default`` what users get; or a layout of the site's; None: the filesystem is not
@@ -399,6 +402,9 @@ class BenchioJob(CaseCheck):
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
 
+    #: What else went on then, :data:`iowatch.circumstances.Circumstances`; nothing is judged by it.
+    circumstances = variable(dict, value={}, loggable=True)
+
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
     measured = None
 
@@ -424,6 +430,7 @@ class BenchioJob(CaseCheck):
         self.prerun_cmds += make_run_directory(
             self, self.benchio_case, self.filesystem, 1024 * self.case.check.application_mib
         )
+        self.prerun_cmds += meanwhile.commands(self)
         # Without this mark benchio must not run: what it then fails to do could be excused.
         self.prerun_cmds += [f': > "{self.kept_file(not_now.STARTED)}" || exit 1']
 
@@ -435,6 +442,12 @@ class BenchioJob(CaseCheck):
         except UserError as err:
             raise SanityError(str(err)) from None
         self.postrun_cmds = ["echo $? > exit_code"]
+
+    @run_before("run", always_last=True)
+    def set_afterwards(self):
+        """After all that a check does once benchio has ended, such as to start it again."""
+        if not self.left:
+            self.postrun_cmds += meanwhile.afterwards(self)
 
     @property
     def benchio_case(self):
@@ -453,6 +466,8 @@ class BenchioJob(CaseCheck):
     @sanity_function
     def assert_verified_write(self):
         self.keep_output()
+        with suppress(Exception):  # of what is not judged, nothing may cost the verdict
+            self.circumstances = circumstances.read(Path(self.kept))
         try:
             self.measured = self.verified()
             self.require_exit_code()

@@ -196,6 +196,7 @@ def document(run: Run) -> dict[str, Any]:
         "control": dict(run.control),
         "slowest": dict(run.slowest),
         "conditions": {_field(name): text for name, text in run.conditions.items()},
+        "circumstances": dict(run.circumstances),
         "folder": run.folder,
     }
 

@@ -169,6 +169,7 @@ def _run(
         filesystem=test.get("filesystem_name") or case.partition,
         folder=test.get("kept") or "",
         conditions=test.get("conditions") or {},
+        circumstances=test.get("circumstances") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
         references=_references(perfvalues),

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from iowatch.case import Case
 from iowatch.checks import rate_name
+from iowatch.circumstances import Circumstances
 from iowatch.references import Reference
 from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
 
@@ -58,6 +59,8 @@ class Run:
     filesystem: str = ""  # its name in the site's configuration
     folder: str = ""  # where its raw results are kept
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
+    #: What else went on then; nothing is judged by it.
+    circumstances: Circumstances = field(default_factory=dict)
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control: Mapping[str, float] = field(default_factory=dict)

@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL);
 CREATE TABLE IF NOT EXISTS runs (
     session TEXT, start REAL, case_id TEXT, time REAL, kind TEXT, sentence TEXT, night TEXT,
     test TEXT, result TEXT, filesystem TEXT, folder TEXT, names TEXT, metrics BLOB,
-    conditions TEXT, slowest TEXT, control TEXT, bounds TEXT, promise TEXT
+    conditions TEXT, slowest TEXT, control TEXT, bounds TEXT, promise TEXT, circumstances TEXT
 );
 CREATE INDEX IF NOT EXISTS runs_by_start ON runs (start);
 """
@@ -88,7 +88,7 @@ class RunCache:
         """Keep the runs of a session; kept for good when the cache is closed."""
         if self._connection:
             rows = [_row(start, run) for run in runs]
-            marks = ", ".join("?" * 18)
+            marks = ", ".join("?" * 19)
             try:
                 self._connection.execute(
                     "INSERT OR REPLACE INTO sessions VALUES (?, ?)", [session, start]
@@ -131,7 +131,7 @@ def _row(start: float, run: Run) -> tuple[Any, ...]:
         *(run.night, run.test, run.result, run.filesystem, run.folder),
         *(" ".join(run.metrics), array("d", run.metrics.values()).tobytes()),
         *(_text(run.conditions), _text(run.slowest), _text(run.control), _text(bounds)),
-        str(run.promise or ""),
+        *(str(run.promise or ""), _text(run.circumstances)),
     )
 
 
@@ -157,6 +157,7 @@ def _run(case: Case, row: tuple[Any, ...]) -> Run:
         control=Later(row[15]) if row[15] else {},
         references=_bounds(row[16]) if row[16] else {},
         promise=_promise(row[17]),
+        circumstances=Later(row[18]) if row[18] else {},
     )
 
 

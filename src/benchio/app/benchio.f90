@@ -9,12 +9,13 @@ program benchio
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_node_state, only: look_at_node, node_state
     use benchio_options, only: help_text, is_metadata, layout_requests, options, parse_command_line
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, lacks, new_backend
     use benchio_report, only: plan_text, table_text, version_text
-    use benchio_result, only: gather_memory, has_cases, run_result
+    use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
     use benchio_result_json, only: result_json
     use benchio_rounds, only: remove_kept, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, &
@@ -28,6 +29,7 @@ program benchio
     type(backend_item), allocatable :: methods(:)
     character(:), allocatable :: message
     type(MPI_Comm) :: comm
+    type(node_state) :: node
     type(watchdog) :: guard
     integer(int64) :: room      ! for all files of a backend, bytes
     integer :: rank
@@ -65,6 +67,7 @@ program benchio
     run%choice = choice
     call choose_run_id(choice%run_id, comm, run%choice%run_id, run%error)
     run%started = utc_now()
+    if (run%plan%is_first_on_node) node = look_at_node()
     call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
     if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
     call gather_hosts()
@@ -89,6 +92,7 @@ program benchio
         call measure()
     end if
     call gather_memory(run)
+    call gather_nodes(run, node)
     call report()
     ! HDF5 would close its file in MPI_Finalize. But MPICH, without one, kills whom it can, and the
     ! exit status is then of that.

@@ -11,6 +11,7 @@ module benchio_result
     use benchio_filesystem, only: name_listed
     use benchio_kept_files, only: kept_files
     use benchio_layout, only: layout
+    use benchio_node_state, only: facts, look_at_node, node_facts, node_state, not_known
     use benchio_options, only: options
     use benchio_phases, only: timing
     use benchio_posix, only: peak_rss
@@ -20,8 +21,8 @@ module benchio_result
     implicit none (type, external)
     private
 
-    public :: case_index, contiguous_bytes, gather_memory, has_cases, is_cache_suspect, &
-        measured_rates, measured_rounds
+    public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
+    public :: is_cache_suspect, measured_rates, measured_rounds
 
     real(real64), parameter :: mib = 2.0_real64**20
 
@@ -59,6 +60,7 @@ module benchio_result
         integer :: completed = 0                            !! rounds
         real(real64) :: field_mib = 0, peak_rss_mib = 0     !! of the rank that has most
         integer :: peak_rank = 0
+        real(real64), allocatable :: node_of_rank(:, :)     !! (fact, rank) of its node
         type(failure) :: error
     end type run_result
 
@@ -80,6 +82,21 @@ contains
         run%peak_rss_mib = maxval(of_rank(2, :))
         run%peak_rank = maxloc(of_rank(2, :), dim=1) - 1
     end subroutine gather_memory
+
+    !> Collective: what the nodes did besides since they were looked at. The first rank on each says
+    !> so.
+    subroutine gather_nodes(run, before)
+        type(run_result), intent(inout) :: run
+        type(node_state), intent(in) :: before      !! of this rank's node
+
+        real(real64) :: mine(facts)
+
+        mine = not_known
+        if (run%plan%is_first_on_node) mine = node_facts(before, look_at_node())
+        allocate (run%node_of_rank(facts, merge(run%plan%ranks, 0, run%plan%rank == 0)))
+        call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%node_of_rank, facts, &
+            MPI_DOUBLE_PRECISION, 0, run%plan%comm)
+    end subroutine gather_nodes
 
     !> The number of a case, operations before backends before targets; 0 if the operation is not
     !> measured.

@@ -4,6 +4,7 @@ module benchio_result_json
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_file_layout, only: component, file_layout, layout_request, unset
     use benchio_json_writer, only: json_writer
+    use benchio_node_state, only: fact_names, facts
     use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
     use benchio_options, only: is_metadata
     use benchio_posix, only: environment_entry
@@ -156,6 +157,7 @@ contains
             call json%add(choice%run_id, 'id')
             call json%add(size(hosts), 'writers')
             call add_hosts(json, hosts)
+            call add_nodes(json, run)
             call json%add(place%path, 'directory')
             call json%open_object('filesystem')
             call json%add(place%filesystem, 'type')
@@ -229,6 +231,30 @@ contains
             call json%close_object()
         end associate
     end subroutine add_kept
+
+    !> What else each node did, as far as it said anything.
+    subroutine add_nodes(json, run)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+
+        integer :: i, rank
+
+        call json%open_array('nodes')
+        do rank = 1, size(run%node_of_rank, 2)
+            if (all(run%node_of_rank(:, rank) < 0)) cycle
+            call json%open_object()
+            call json%add(trim(run%host_of_rank(rank)), 'host')
+            do i = 1, facts
+                if (run%node_of_rank(i, rank) < 0) then
+                    call json%null(trim(fact_names(i)))
+                else
+                    call json%add(run%node_of_rank(i, rank), trim(fact_names(i)))
+                end if
+            end do
+            call json%close_object()
+        end do
+        call json%close_array()
+    end subroutine add_nodes
 
     !> Each host once. Ranks of one are mostly neighbours: a rank is compared with the host listed
     !> last first, and never with all ranks.

@@ -17,6 +17,7 @@ from statistics import median
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
 from iowatch.checks import CONTROL, rate_name, rate_unit
+from iowatch.circumstances import Compared, compare
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate, counted
@@ -32,7 +33,7 @@ from iowatch.metrics import (
 )
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of, deciding
-from iowatch.verdict import GOOD, Kind
+from iowatch.verdict import EXCUSABLE, GOOD, Kind
 
 COMPARED = 30  # good nights that stand in for a baseline
 HOSTS_NAMED = 8
@@ -315,6 +316,15 @@ class CaseNight:
             for what in {**now, **before}
             if before.get(what) != now.get(what)
         ]
+
+    @cached_property
+    def around(self) -> Compared | None:
+        """What else went on when it was slow, beside its good nights; None: it was not."""
+        slow = {*EXCUSABLE, Kind.SUSPECT, Kind.NOISY, Kind.INVALID}
+        if not (self.kind in slow and self.last.circumstances):
+            return None
+        earlier = [run.circumstances for runs in self._compared for run in runs]
+        return compare(self.last.circumstances, earlier)
 
     @cached_property
     def trend(self) -> Trend:

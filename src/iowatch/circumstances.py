@@ -1,0 +1,295 @@
+"""What else went on around a run: other jobs, the load of its nodes, what the servers said.
+
+Its job has noted that before and after benchio (`reframe_checks/meanwhile.py`), and benchio the
+state of its nodes. It is shown beside a run that was slow, and never judged: nothing here may fail,
+whatever a file has in it. What is not known is absent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from iowatch.files import one_line
+
+#: What a run is on record with: numbers by the names of QUANTITIES, `NAME_of` with where a number
+#: was found, and `unknown` with what did not answer.
+Circumstances = Mapping[str, float | str]
+
+BEFORE, AFTER = "before", "after"
+UNFINISHED = ".part"  # ends the name of a file whose source has failed, or not answered in time
+OF, UNKNOWN = "_of", "unknown"
+
+NIGHTS = 5  # with numbers: with fewer, nobody knows what is usual
+MUCH = 1.2  # times the most that is usual
+LONGEST = 200  # characters of a name or reason that is shown
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that is the worse the higher it is."""
+
+    words: str
+    trifle: float  # a smaller rise is not worth a word
+    unit: str = ""  # after the number; `%`: of a part
+
+
+QUANTITIES = {
+    "jobs": Quantity("other jobs on the system", 5),
+    "nodes_in_use": Quantity("nodes in use on the system", 5),
+    "jobs_on_nodes": Quantity("other jobs on its nodes", 0.5),
+    "load": Quantity("load of the busiest of its nodes before it began", 1),
+    "stolen": Quantity("time that a virtual node got no processor from its host", 0.02, "%"),
+    "cpu_waiting": Quantity("time that processes waited for a processor", 0.05, "%"),
+    "memory_waiting": Quantity("time that processes waited for memory", 0.02, "%"),
+    "io_waiting": Quantity(
+        "time that processes waited for I/O in the minute before it began", 0.05, "%"
+    ),
+    "lustre_wait_ms": Quantity("mean wait for the answer of a Lustre server", 1, "ms"),
+    "lustre_service_s": Quantity("longest that a Lustre server was expected to take", 1, "s"),
+    "lustre_timeouts": Quantity("requests that a Lustre server did not answer in time", 0.5),
+    "lustre_away": Quantity("Lustre targets without a connection", 0.5),
+    "ceph_traffic": Quantity("traffic of other clients of Ceph before it began", 10, "MiB/s"),
+    "ceph_recovery": Quantity("recovery traffic of Ceph", 1, "MiB/s"),
+    "ceph_displaced": Quantity("objects of Ceph that are degraded or misplaced", 0.001, "%"),
+    "ceph_down": Quantity("OSDs of Ceph that are down", 0.5),
+    "ceph_commit_ms": Quantity("longest commit of an OSD of Ceph", 20, "ms"),
+}
+
+#: Of these, each node has its own: the highest counts.
+_OF_NODES = ("load", "stolen", "cpu_waiting", "memory_waiting", "io_waiting")
+
+
+# What a job has noted
+
+
+@dataclass
+class Found:
+    """What one source came to."""
+
+    numbers: dict[str, float]
+    where: dict[str, str]  # by the names of numbers
+    silent: list[str]  # what did not answer, and why
+
+    @classmethod
+    def nothing(cls) -> Found:
+        return cls({}, {}, [])
+
+    def add(self, name: str, value: float, where: str = "") -> None:
+        """The highest counts; what is no such number is left out."""
+        if math.isfinite(value) and value >= 0 and value >= self.numbers.get(name, 0):
+            self.numbers[name], self.where[name] = float(value), where
+
+
+def read(folder: Path) -> dict[str, float | str]:
+    """What is known of the run that has left its raw results in this folder."""
+    found = Found.nothing()
+    for source in (_read_nodes, *(_reader(name) for name in _SOURCES)):
+        own = source(folder)
+        found.numbers |= own.numbers
+        found.where |= own.where
+        found.silent += own.silent
+    shown: dict[str, float | str] = {**found.numbers}
+    shown |= {f"{name}{OF}": _short(where) for name, where in found.where.items() if where}
+    return shown | ({UNKNOWN: "; ".join(found.silent)} if found.silent else {})
+
+
+def _reader(name: str) -> Callable[[Path], Found]:
+    """Reads what a source has said before and after."""
+    words, parse = _SOURCES[name]
+
+    def reader(folder: Path) -> Found:
+        said = [_text(folder / f"circumstances.{when}.{name}") for when in (BEFORE, AFTER)]
+        found = Found.nothing()
+        try:
+            if any(said):
+                parse(found, *said)
+        except _MALFORMED:
+            found = Found({}, {}, [f"{words} gave no answer that can be read"])
+        if [*folder.glob(f"circumstances.*.{name}{UNFINISHED}")]:
+            found.silent.append(f"{words} failed, or gave no answer in time")
+        return found
+
+    return reader
+
+
+#: What comes of text that is not as it should be.
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _short(text: str) -> str:
+    return one_line(text)[:LONGEST]
+
+
+def _read_nodes(folder: Path) -> Found:
+    """What benchio has seen on each node; if it ran several times, in any of its runs."""
+    found = Found.nothing()
+    for file in sorted(folder.glob("result*.json")):
+        try:
+            for node in json.loads(file.read_text("utf-8"))["run"]["nodes"]:
+                for name in _OF_NODES:
+                    if node[name] is not None:
+                        found.add(name, node[name], node["host"])
+        except (OSError, *_MALFORMED):  # no result says so elsewhere
+            continue
+    return found
+
+
+def _read_slurm(found: Found, *said: str) -> None:
+    """The jobs that ran, but for one's own, and the nodes that were in use."""
+    for text in said:
+        lines = [line.split() for line in text.splitlines()]
+        words = {line[0]: line[1] for line in lines if len(line) > 1}
+        if not text:
+            continue
+        if "nodes" in words:
+            found.add("nodes_in_use", int(words["nodes"].split("/")[0]))
+        if "jobs" in words.get("hidden", "").split(","):
+            why = "Slurm shows nobody the jobs of others (PrivateData)"
+            found.silent += [why] if why not in found.silent else []
+            continue
+        own = words.get("own", "")
+        others = {kind: {line[1] for line in lines if line[0] == kind} - {own}
+                  for kind in ("job", "here")}  # fmt: skip
+        found.add("jobs", len(others["job"]))
+        if own:
+            found.add("jobs_on_nodes", len(others["here"]))
+
+
+def _read_lustre(found: Found, before: str, after: str) -> None:
+    """What the client has seen of each target, as `lctl get_param` names them."""
+    first, last = _targets(before), _targets(after)
+    away = [
+        target
+        for target in dict.fromkeys([*first, *last])
+        if any(its.get(target, {}).get("state", "FULL") not in _CONNECTED for its in (first, last))
+    ]
+    if first or last:
+        found.add("lustre_away", len(away), ", ".join(away))
+    late, waits = {}, {}
+    for target in first.keys() & last.keys():
+        was, now = first[target], last[target]
+        if "services" in now:
+            found.add("lustre_service_s", float(now["services"]), target)
+        if "timeouts" in was and "timeouts" in now:
+            late[target] = float(now["timeouts"]) - float(was["timeouts"])
+        if "waits" in was and "waits" in now:
+            waits[target] = tuple(b - a for a, b in zip(was["waits"], now["waits"], strict=True))
+    if late:
+        found.add("lustre_timeouts", sum(late.values()), ", ".join(t for t in late if late[t] > 0))
+    if count := sum(count for count, _ in waits.values()):
+        slowest = max(waits, key=lambda target: waits[target][1] / max(waits[target][0], 1))
+        mean = sum(microseconds for _, microseconds in waits.values()) / count
+        found.add("lustre_wait_ms", mean / 1000, f"the longest for {slowest}")
+
+
+#: States of a connection that is there; an idle one is made again when it is needed.
+_CONNECTED = {"FULL", "IDLE"}
+
+
+def _targets(text: str) -> dict[str, dict[str, Any]]:
+    """What is said of each OST and MDT, by its name."""
+    found: dict[str, dict[str, Any]] = {}
+    its: dict[str, Any] = {}
+    for line in text.splitlines():
+        if match := re.match(r"(?:osc|mdc)\.\S*?((?:OST|MDT)[0-9a-f]{4})\S*=", line):
+            its = found.setdefault(match[1], {})
+        elif match := re.match(r"\s*(state|services|timeouts):\s*(\w+)", line):
+            its[match[1]] = match[2]
+        elif match := re.match(r"req_waittime\s+(\d+) samples \[usec\] \d+ \d+ (\d+)", line):
+            its["waits"] = (int(match[1]), int(match[2]))
+    return found
+
+
+def _read_ceph(found: Found, *said: str) -> None:
+    """What `ceph status` says; the traffic afterwards is one's own too."""
+    for text, is_before in zip(said, (True, False), strict=True):
+        if not text:
+            continue
+        status = json.loads(text)
+        pgs, osds = status["pgmap"], status["osdmap"]
+        osds = osds.get("osdmap", osds)  # as before Octopus
+        found.add("ceph_down", osds["num_osds"] - osds["num_up_osds"])
+        found.add("ceph_displaced", pgs.get("degraded_ratio", 0) + pgs.get("misplaced_ratio", 0))
+        found.add("ceph_recovery", pgs.get("recovering_bytes_per_sec", 0) / 2**20)
+        if is_before:
+            traffic = pgs.get("read_bytes_sec", 0) + pgs.get("write_bytes_sec", 0)
+            found.add("ceph_traffic", traffic / 2**20)
+
+
+def _read_osds(found: Found, *said: str) -> None:
+    """What `ceph osd perf` says of each OSD."""
+    for text in filter(None, said):
+        every = json.loads(text)
+        for osd in every.get("osdstats", every)["osd_perf_infos"]:
+            milliseconds = osd["perf_stats"]["commit_latency_ms"]
+            found.add("ceph_commit_ms", milliseconds, f"osd.{int(osd['id'])}")
+
+
+#: By the names that the job gives them: in words, and what reads them.
+_SOURCES: Mapping[str, tuple[str, Callable[..., None]]] = {
+    "slurm": ("Slurm", _read_slurm),
+    "lustre": ("Lustre's client (lctl get_param)", _read_lustre),
+    "ceph": ("Ceph (ceph status)", _read_ceph),
+    "osds": ("Ceph (ceph osd perf)", _read_osds),
+}
+
+
+# Beside those of other nights
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is to be said of the circumstances of a run that was slow."""
+
+    unusual: Sequence[str]  # a phrase for each number above what is usual, or that has no usual yet
+    usual: Sequence[str]  # what is as usual, in words
+    unknown: str  # what did not answer
+
+
+def compare(now: Circumstances, earlier: Sequence[Circumstances]) -> Compared:
+    """The circumstances of a run beside those of the same case on its good nights."""
+    unusual, usual = [], []
+    for name, quantity in QUANTITIES.items():
+        value = now.get(name)
+        if not isinstance(value, int | float):
+            continue
+        known = [number for its in earlier if isinstance(number := its.get(name), int | float)]
+        where = f" ({now[f'{name}{OF}']})" if f"{name}{OF}" in now else ""
+        said = f"{quantity.words}: {_number(value, quantity)}{where}"
+        if len(known) < NIGHTS:
+            unusual += [said] if value > quantity.trifle else []
+            continue
+        tenths = quantiles(known, n=10, method="inclusive")
+        low, high = tenths[0], tenths[-1]
+        if value > max(MUCH * high, high + quantity.trifle):
+            unusual.append(f"{said}, usually {_range(low, high, quantity)}")
+        else:
+            usual.append(quantity.words)
+    return Compared(unusual, usual, str(now.get(UNKNOWN, "")))
+
+
+def _number(value: float, quantity: Quantity) -> str:
+    return f"{_digits(value, quantity)} {quantity.unit}".rstrip()
+
+
+def _range(low: float, high: float, quantity: Quantity) -> str:
+    first, last = _digits(low, quantity), _number(high, quantity)
+    return last if first == _digits(high, quantity) else f"{first} to {last}"
+
+
+def _digits(value: float, quantity: Quantity) -> str:
+    return f"{100 * value if quantity.unit == '%' else value:.3g}"
