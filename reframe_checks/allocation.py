@@ -4,6 +4,7 @@ ReFrame's jobs then run on the login node, one after the other, and their steps 
 """
 
 import atexit
+import os
 import shlex
 import subprocess
 from math import ceil
@@ -18,6 +19,9 @@ from .not_now import NotMeasured, ask, field, scontrol
 
 FOLDER = "allocations"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
+
+#: Slurm's variables that are of no single job.
+_OF_ALL = ("SLURM_CONF", "SLURM_MPI_TYPE")
 
 #: What a case's script does. The first one asks for the allocation, which ends by itself if nobody
 #: has begun a case in it for longer than one may take: whoever should release it may be killed.
@@ -75,35 +79,41 @@ def _seconds(text):
     return seconds + 86400 * int(days or 0)
 
 
-def join(test, seconds):
-    """The commands with which the script of a test gets into the allocation; its steps may take so
-    many seconds each."""
-    filesystem, sweep = test.filesystem, test.filesystem.sweeps[test.sweep]
-    settings = [setting for its in sweep.values() for setting in its]
+def step(tasks, per_node, seconds):
+    """The options of srun's with which a case of so many tasks runs in the allocation; it may take
+    so many seconds."""
+    return [
+        f"--time={ceil(seconds / 60)}",
+        f"--nodes={ceil(tasks / per_node)}",
+        f"--ntasks={tasks}",
+        f"--ntasks-per-node={per_node}",
+    ]
+
+
+def join(test, nodes, per_node, seconds):
+    """The commands with which the script of a test, which may take so many seconds, gets into the
+    allocation; the first one asks for this many nodes, and writers on each."""
+    filesystem = test.filesystem
     options = [
         *test.current_partition.access,
         f"--job-name=iowatch_{filesystem.name}",
         "--dependency=singleton",
-        f"--nodes={max(setting.nodes for setting in settings)}",
-        f"--ntasks-per-node={max(setting.writers_per_node for setting in settings)}",
+        f"--nodes={nodes}",
+        f"--ntasks-per-node={per_node}",
         f"--time={filesystem.allocation}",
         "--output=/dev/null",
     ]
-    per_node = test.num_tasks_per_node or 1
-    test.job.launcher.options += [
-        f"--time={ceil(seconds / 60)}",
-        f"--nodes={ceil(test.num_tasks / per_node)}",
-        f"--ntasks={test.num_tasks}",
-        f"--ntasks-per-node={per_node}",
-    ]
     folder = folder_of(filesystem)
     atexit.register(_release, folder)
+    # iowatch may itself be a job, as of scrontab: what Slurm has told that one is not for these.
+    told = [name for name in os.environ if name.startswith("SLURM_") and name not in _OF_ALL]
     return [
+        *([shlex.join(["unset", *told])] if "SLURM_JOB_ID" in told else []),
         _JOIN.format(
             folder=shlex.quote(str(folder)),
             options=shlex.join(options),
             minutes=ceil(seconds / 60) + 5,
-            granted=test.kept_file(GRANTED),
+            granted=Path(test.kept, GRANTED),
         )
     ]
 

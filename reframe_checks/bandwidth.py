@@ -9,6 +9,7 @@ from reframe.core.builtins import parameter, run_before
 from iowatch.checks import OST_RATIO
 from iowatch.metrics import Measured, hung_osts, ost_metrics, slow_osts, void_osts
 from iowatch.result import InvalidResult, conditions
+from iowatch.run import LOST_OSTS
 
 from .base import BenchioCheck
 from .parameters import int_or_none, swept
@@ -123,8 +124,16 @@ class SlowOst(BenchioCheck):
             result = self.verified_result(f"result.{len(hung) + 1}.json", self.repeats, hung)
         except InvalidResult as err:  # of the last start; those before it have hung
             raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)])) from None
-        void = void_osts({**hung, **result.void}, osts)
-        return Measured(ost_metrics(result, osts, void), conditions(result), notes=void)
+        lost = {**hung, **result.void}
+        void, found = void_osts(lost, osts), conditions(result)
+        if lost:
+            found[LOST_OSTS] = " ".join(str(osts[name]) for name in lost)
+        return Measured(ost_metrics(result, osts, void), found, notes=void)
+
+    def said(self):
+        """Of the last start: those before it have said that they hung."""
+        last = len(hung_osts(Path(self.kept))) + 1
+        return self.kept_file(f"said.{last}").read_text(errors="replace")
 
     def details(self, verdict):
         return [

@@ -297,7 +297,13 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
             allocation.require_time(self.filesystem, limit)
         except not_now.NotMeasured as err:
             self.end_not_measured(err)
-        self.prerun_cmds += allocation.join(self, limit)
+        sweep = self.filesystem.sweeps[self.sweep]
+        settings = [setting for its in sweep.values() for setting in its]
+        nodes = max(setting.nodes for setting in settings)
+        per_node = max(setting.writers_per_node for setting in settings)
+        self.prerun_cmds += allocation.join(self, nodes, per_node, limit)
+        own = self.num_tasks, self.num_tasks_per_node or 1
+        self.job.launcher.options += allocation.step(*own, limit)
         self.time_limit = WAITS
 
     @run_before("run", always_last=True)

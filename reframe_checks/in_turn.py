@@ -11,7 +11,9 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 
 from iowatch.case import Case
 
+from . import allocation
 from .base import (
+    WAITS,
     keep_commands,
     make_run_directory,
     one_job_at_once,
@@ -94,8 +96,13 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             command = " ".join([variant["command"], *options])
             file.write_text("\n".join([*variant["environment"], command, ""]))
             file.chmod(0o755)
-        in_directory = make_run_directory(self, self.case, self.filesystem)
-        self.prerun_cmds = [*keep_commands(self), *in_directory]
+        self.prerun_cmds = keep_commands(self)
+        if self.filesystem.allocation:  # one of its own, where the steps of the commands run
+            per_node = self.planned["writers_per_node"]
+            nodes = self.case.writers // per_node
+            self.prerun_cmds += allocation.join(self, nodes, per_node, self.time_limit)
+            self.time_limit = WAITS
+        self.prerun_cmds += make_run_directory(self, self.case, self.filesystem)
         turns = (",".join(map(str, order)) for order in self.planned["turns"])
         self.executable = TURNS.format(turns=" ".join(turns), said=self.planned["said"])
         self.postrun_cmds = ["echo $? > exit_code"]

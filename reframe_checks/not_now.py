@@ -8,6 +8,8 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from iowatch.raw_results import JOB_RECORD
+
 from . import past
 from .run_directory import BUSY, NO_QUOTA
 
@@ -106,7 +108,8 @@ def waited_for(test):
     if not (job and job.submit_time) or test.is_local() or not _is_over(job):
         return ""
     traces = [Path(test.stagedir, str(name)) for name in (test.stdout, test.stderr)]
-    if job.nodelist or any(file.exists() for file in [*traces, *Path(test.kept).glob("*")]):
+    traces += [file for file in Path(test.kept).glob("*") if file.name != JOB_RECORD]
+    if job.nodelist or any(file.exists() for file in traces):
         return ""
     lines = scontrol(f"job={job.jobid}") if job.scheduler.registered_name in SLURM else []
     reason = field(lines[0], "Reason").replace("_", " ") if lines else ""

@@ -22,6 +22,8 @@ from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
 
 #: Among the conditions of a run: what is to be known of it, whatever its verdict.
 NOTE = "note"
+#: Likewise: the numbers of the OSTs that it had no part of, with a blank between them.
+LOST_OSTS = "OSTs not measured"
 
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
 
@@ -85,6 +87,11 @@ class Run:
     def is_amber(self) -> bool:
         """Was it not measured, for a reason that is known?"""
         return self.kind.is_amber
+
+    @property
+    def lost_osts(self) -> list[str]:
+        """The numbers of the OSTs that could not be measured, where it looks at each by itself."""
+        return self.conditions.get(LOST_OSTS, "").split()
 
     @property
     def is_known(self) -> bool:

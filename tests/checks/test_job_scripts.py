@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from iowatch.case import Case
+from iowatch.night.job_script import read_script
 from iowatch.site import NIGHTLY, read_site
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,8 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert f'PLACE="{filesystem.path}"\n' in script, case
         minutes = 20 if system in ("archer2", "cosma5") else 30
         assert f" --phase-limit {6 * minutes}" in command(script), "a tenth of the job's own"
+        if case.check.has_control and not case.check.needs_stripes:
+            assert read_script(script).program.value.endswith("/benchio"), "blame can run it again"
         words = command(script).split()
         told = {name: words[words.index(name) + 1] for name in LAYOUT if name in words}
         assert told == layout(case, filesystem), case

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import LOST_RANK
 
 from iowatch.acceptance.accept import judge
 from iowatch.acceptance.bundle import unpack
@@ -146,6 +147,7 @@ FAULTS = {
     "full": "full 7",
     "hangs": "hangs on 3 12",
     "alone": "hangs on 3 7 12",
+    "late": "hangs on 3, ends late",
     "wrong": "cut off",
 }
 
@@ -155,16 +157,19 @@ def test_each_ost_by_itself(site):
     site.extras.update(type="lustre", osts=[0, 3, 7, 12])
     site.references, site.sweep, site.faults = BOUNDS, EACH, FAULTS
     site.write["nodes"] = [2]
+    site.environs["late"] = {"env_vars": [["STAND_IN_SAYS", f"'{LOST_RANK}'"]]}
     done = site.iowatch("--quiet")
     assert done.returncode == 1, done.stdout
     tests = {test["environ"]: test for test in site.report()}
     verdicts = {name: test["verdict"] for name, test in tests.items()}
     assert verdicts == {
         "well": "ok", "slow": "regression", "full": "ok", "hangs": "ok", "alone": "invalid",
-        "wrong": "invalid",
+        "wrong": "invalid", "late": "not_measured",
     }, done.stdout  # fmt: skip
     (case,) = {test["case_id"].partition("/SlowOst/")[2] for test in tests.values()}
     assert case == "stripe_size=1/local_size=8x8x8/writers=4"
+    lost = {name: test["conditions"].get("OSTs not measured") for name, test in tests.items()}
+    assert lost == {**dict.fromkeys(FAULTS), "full": "7", "hangs": "3 12"}
     osts = {
         name: {metric for metric, entry in test["metrics"].items() if entry[0] is not None}
         & {f"{prefix}{ost}" for prefix in OST.values() for ost in range(20)}
@@ -175,7 +180,7 @@ def test_each_ost_by_itself(site):
     assert osts["well"] == osts["slow"] == every
     assert osts["full"] == every - {"ost_7", "ost_read_7"}
     assert osts["hangs"] == {"ost_0", "ost_7", "ost_read_0", "ost_read_7"}
-    assert not osts["alone"] | osts["wrong"]
+    assert not osts["alone"] | osts["wrong"] | osts["late"]
 
     def said(name):
         return tests[name]["sentence"].removeprefix(f"{tests[name]['case_id']}: ")
@@ -194,6 +199,7 @@ def test_each_ost_by_itself(site):
     )
     assert said("alone").startswith("fewer than two OSTs can be compared; OST 3 was not measured: ")
     assert "result.1.json is not readable JSON" in said("wrong")
+    assert said("late").endswith("took the end of a rank for a crash (open-mpi/ompi#7833)")
     # What is green, and still to be known, is a note of the night.
     assert re.search(f"^note: .*: {re.escape(full)}$", done.stdout, re.MULTILINE), done.stdout
 

@@ -60,6 +60,11 @@ class Suite:
         self.partitions.append(partition)
         return directory
 
+    def share_allocation(self, time: str) -> None:
+        """All cases of the last partition run in one allocation of this time."""
+        self.partitions[-1].update(scheduler="local", launcher="srun")
+        self.partitions[-1]["extras"]["allocation"] = time
+
     def reframe(self, *options: object, system: str = "") -> list[str]:
         """The command that runs the checks on the login node."""
         return self._command(
@@ -102,7 +107,7 @@ class Suite:
         (self.folder / f"{self.name}.py").write_text(f"site_configuration = {config!r}\n")
         (self.folder / f"{self.name}.yaml").write_text(self.references)
 
-    def run(self, command: list[str], timeout: float = 120) -> Run:
+    def run(self, command: list[str], timeout: float = 300) -> Run:
         return run(command, env=self.slurm.env, timeout=timeout)
 
     def start(self, command: list[str]) -> subprocess.Popen[str]:

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shlex
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,15 +22,40 @@ ONE_NODE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes"
 MANY = {**WRITE, **READ}
 CASE = "cluster:fs2/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
 
-#: Their limits are seconds of a clock, which other tests beside them can use up: what they show of
-#: Slurm is shown with a stand-in in tests/checks/test_not_measured.py on every commit.
-pytestmark = pytest.mark.slow
+#: What they show of Slurm is shown with a stand-in in tests/checks/test_not_measured.py, too.
+SLOW = pytest.mark.slow
+
+#: A night's time limit is a clock's, and how long ReFrame takes to come so far is the machine's: a
+#: night that came to it too late, or not at all, shows nothing, and the next has more time.
+LIMITS_S = (9, 27, 81, 243)
+
+
+def night_that_ends(suite: Suite, after: Callable[[], object]) -> Run:
+    """A night that has long come so far when its time limit ends it."""
+    for limit in LIMITS_S:
+        begun = time.monotonic()
+        night = suite.start([*suite.nightly(), "--time-limit", f"{limit}s"])
+        try:
+            wait_until(after, "a state of the night", 2 / 3 * limit)
+            has_come = time.monotonic() - begun < limit
+        except TimeoutError:
+            has_come = False
+        done = finish(night, limit + 300)
+        if has_come:
+            return done
+    pytest.fail(f"it did not come so far in {limit} s:\n{done.out}\n{done.err}")
+
+
+def queue(suite: Suite, states: str = "PENDING,RUNNING") -> list[str]:
+    """Where our jobs work that are in these states."""
+    said = suite.slurm.sh("squeue", "-h", f"--states={states}", "-o", "%j %Z").splitlines()
+    return [line.split()[1] for line in said if not line.startswith("busy ")]
 
 
 @contextmanager
 def busy(suite: Suite) -> Iterator[None]:
     """All nodes have something else to do."""
-    job = suite.slurm.submit("sleep 600", f"--nodes={len(NODES)}")
+    job = suite.slurm.submit("sleep 600", f"--nodes={len(NODES)}", "--job-name=busy")
     try:
         yield
     finally:
@@ -53,10 +80,10 @@ def test_what_is_queued_at_the_limit_is_not_measured(suite: Suite) -> None:
     """One job waits for nodes, the other for its turn; nothing of them stays in the queue."""
     suite.add("fs2", ONE_NODE)
     with busy(suite):
-        done = suite.run([*suite.nightly(), "--time-limit", "20s"])
-        left = suite.slurm.sh("squeue", "-h", "--name=iowatch_fs2")
+        done = night_that_ends(suite, after=lambda: queue(suite, "PENDING"))
+        queued = queue(suite)
     assert done.code == 4, done.out + done.err
-    assert left == ""
+    assert queued == []
     assert done.out.endswith(
         "\namber: 0 cases measured, 2 not measured, 0 with a red verdict, 0 problems with the "
         "night\n"
@@ -68,19 +95,19 @@ def test_what_is_queued_at_the_limit_is_not_measured(suite: Suite) -> None:
     ):
         assert len(re.findall(said + waits, done.out)) == 1, done.out
 
-    # It is on record, and the next night goes on.
     page = suite.run(suite.iowatch("report", "--system", "cluster", "--format", "md"))
     assert "Amber: 2 cases, 2 not measured" in page.out, page.out + page.err
-    done = suite.run(suite.nightly())
-    assert done.code == 0, done.out + done.err
 
 
+@SLOW
 def test_job_that_hangs_before_benchio_is_no_job_that_waits(suite: Suite) -> None:
     suite.prepare = ["case $PWD in *SharedFileWrite*) sleep 600 ;; esac"]
     suite.add("fs2", ONE_NODE)
-    done = suite.run([*suite.nightly(), "--time-limit", "25s"])
+    done = night_that_ends(
+        suite, after=lambda: any("SharedFileWrite" in place for place in queue(suite, "RUNNING"))
+    )
     assert done.code == 1, done.out + done.err
-    assert f"problem: 1 of 2 cases were not run: {CASE}\n" in done.out
+    assert f"problem: 1 of 2 cases was not run: {CASE}\n" in done.out
     assert "problem: the time limit was reached\n" in done.out
 
 
@@ -97,6 +124,7 @@ def test_nodes_that_are_reserved_for_maintenance(suite: Suite) -> None:
     assert done.code == 0, done.out + done.err
 
 
+@SLOW
 def test_quota_of_a_directory(suite: Suite, ceph: Ceph) -> None:
     """A real CephFS: nothing is written where the quota has no room for it."""
     directory = suite.add("ceph", ONE_NODE, on=ceph.path.name, type="fuse", cached_reads=False)
@@ -115,43 +143,47 @@ def test_quota_of_a_directory(suite: Suite, ceph: Ceph) -> None:
     suite.slurm.sh("rm", "-r", directory)
 
 
-def add_allocation(suite: Suite, time: str) -> Path:
-    """fs2, all of whose cases share one allocation of this time."""
-    directory = suite.add("fs2", MANY, allocation=time)
-    suite.partitions[-1].update(scheduler="local", launcher="srun")
-    return directory
-
-
+@SLOW
 def test_one_allocation_for_all_cases(suite: Suite) -> None:
     """Each case has its own limit and verdict; what no time is left for is not measured."""
-    directory = add_allocation(suite, "10:00")
+    directory = suite.add("fs2", MANY)
+    suite.share_allocation("20:00")
+    suite.partitions[-1]["time_limit"] = "5m"
     begin = datetime.now().astimezone()
     done = suite.run(suite.nightly())
     assert done.code == 0, done.out + done.err
     assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert len(suite.slurm.accounting("iowatch_fs2", begin, 1)) == 1
-    assert suite.slurm.sh("squeue", "-h") == ""
+    assert queue(suite) == []
     assert left(suite, directory) == []
+    scripts = [*(suite.folder / "run/runs").glob("*/*Shared*/rfm_job.sh")]
+    assert len(scripts) == 3
+    for script in scripts:
+        (command,) = re.findall(r"^srun .*", script.read_text(), re.MULTILINE)
+        assert "--time=5 " in command, "of the case, not of the allocation"
+        assert re.search(r" --phase-limit 30\b", command), "a tenth of it"
 
-    # Between two cases of 25 s less than a minute remains, which one may take.
-    suite.prepare.append("case $PWD in *SharedFile*) sleep 25 ;; esac")
-    suite.partitions[-1]["extras"]["allocation"] = "1:20"
-    done = suite.run(suite.nightly(), timeout=200)
-    assert done.code == 4, done.out + done.err
-    said = (
-        r"the allocation of its filesystem, job \d+, had (0:\d\d|\d:\d\d) left at its turn, and it "
+    # Once the second case has begun, less than five minutes remain, which one may take.
+    asked = suite.folder / "run/allocations/*/job"
+    suite.prepare.append(
+        f"[ ! -s {asked} ] || scontrol update JobId=$(cat {asked}) TimeLimit=4 || exit 1"
     )
-    assert re.search(rf"{said}may take 1 minute\n", done.out), done.out
-    assert re.search(r"\namber: [123] cases? measured, [123] not measured, 0 with a red", done.out)
-
-
-def test_allocation_that_is_queued_at_the_limit(suite: Suite) -> None:
-    add_allocation(suite, "10:00")
-    with busy(suite):
-        done = suite.run([*suite.nightly(), "--time-limit", "20s"])
-        queued = suite.slurm.sh("squeue", "-h", "--name=iowatch_fs2")
+    done = suite.run(suite.nightly())
     assert done.code == 4, done.out + done.err
-    assert queued == ""
+    said = r"the allocation of its filesystem, job \d+, had [0-3]:\d\d left at its turn, and it "
+    assert len(re.findall(rf"{said}may take 5 minutes\n", done.out)) == 2, done.out
+    assert "\namber: 2 cases measured, 2 not measured, 0 with a red verdict" in done.out
+
+
+@SLOW
+def test_allocation_that_is_queued_at_the_limit(suite: Suite) -> None:
+    suite.add("fs2", MANY)
+    suite.share_allocation("10:00")
+    with busy(suite):
+        done = night_that_ends(suite, after=lambda: queue(suite, "PENDING"))
+        queued = queue(suite)
+    assert done.code == 4, done.out + done.err
+    assert queued == []
     waits = r"the allocation, job \d+, had no nodes yet \((?:Resources|Priority)\)\n"
     for said, count in (
         ("its job was still queued when the session was ended: ", 1),
@@ -160,28 +192,36 @@ def test_allocation_that_is_queued_at_the_limit(suite: Suite) -> None:
         assert len(re.findall(said + waits, done.out)) == count, done.out
 
 
+@SLOW
 def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
     """iowatch and ReFrame are killed with one case measured, one that runs, and the rest to come:
     no case has two jobs."""
-    suite.prepare = ["case $PWD in *SharedFile*) sleep 15 ;; esac"]
+    first, go = suite.folder / "first", suite.folder / "go"
+    wait = f"mkdir {first} || until [ -e {go} ]; do sleep 0.1; done"
+    suite.prepare = [f"case $PWD in *SharedFile*) {wait} ;; esac"]
     directory = suite.add("fs2", MANY)
+    suite.partitions[-1]["time_limit"] = "10m"
     begin = datetime.now().astimezone()
     night = suite.start(suite.nightly())
     runs = suite.folder / "run" / "runs"
 
     def has_second() -> bool:
         begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
-        running = begun and suite.slurm.sh("squeue", "-h", "-t", "R", "--name=iowatch_fs2")
-        return night.poll() is not None or bool(running)
+        return night.poll() is not None or (begun and bool(queue(suite, "RUNNING")))
 
-    wait_until(has_second, "the second job", 100)
+    wait_until(has_second, "the second job", 300)
     for pid, words in suite.slurm.machine.processes().items():
         if "iowatch nightly" in words or "reframe -c" in words:
             os.kill(pid, signal.SIGKILL)
     finish(night)
-    assert suite.slurm.sh("squeue", "-h", "--name=iowatch_fs2"), "its job goes on"
+    assert queue(suite, "RUNNING"), "its job goes on"
 
-    done = suite.run([*suite.nightly(), "--resume"])
+    resumed = suite.start([*suite.nightly(), "--resume"])
+    wait_until(
+        lambda: resumed.poll() is not None or any_waits(suite), "who waits for that job", 300
+    )
+    go.touch()
+    done = finish(resumed, 300)
     assert done.code == 0, done.out + done.err
     (name,) = (folder.name for folder in runs.iterdir())
     assert done.out.startswith(f"Night {name} of cluster: goes on with 4 cases (4 on fs2).\n")
@@ -191,3 +231,29 @@ def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
     again = suite.run([*suite.nightly(), "--resume"])
     said = f"--resume: the last night, {name}, is on record: nothing of it was lost\n"
     assert (again.code, again.err) == (2, f"iowatch: error: {said}")
+
+
+def any_waits(suite: Suite) -> bool:
+    """Does a job script of a session that was resumed run on the login node?"""
+    words = suite.slurm.machine.processes().values()
+    return any("rfm_job.sh" in each and "slurm_script" not in each for each in words)
+
+
+@SLOW
+@pytest.mark.parametrize("allocation", ["", "10:00"])
+def test_night_that_is_a_job_itself(suite: Suite, allocation: str) -> None:
+    """As scrontab starts it: what Slurm has told that job is not for its jobs."""
+    suite.add("fs2", MANY, **({"allocation": allocation} if allocation else {}))
+    if allocation:
+        suite.share_allocation(allocation)
+    command = suite.nightly()
+    inside = shlex.join(command[command.index("env") :])
+    said = suite.folder / "said"
+    options = (
+        "--nodelist=node4", "--ntasks=3", "--ntasks-per-node=3", "--mem-per-cpu=7",
+        "--job-name=busy", f"--output={said}",
+    )  # fmt: skip
+    job = suite.slurm.submit(f"env | grep ^SLURM; {inside}; echo ended with $?", *options)
+    suite.slurm.wait(job, 300)
+    print(said.read_text())
+    assert said.read_text().endswith("ended with 0\n"), said.read_text()

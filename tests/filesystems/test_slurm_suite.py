@@ -157,13 +157,16 @@ def run_once(suite: Suite) -> None:
 
 
 @pytest.mark.slow
-def test_blame(suite: Suite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("allocation", ["", "10:00"])
+def test_blame(suite: Suite, tmp_path: Path, allocation: str) -> None:
     """Two environments take turns in one job of two nodes, each with its own srun."""
     close = "SharedFileWrite: {'cluster:.*': {finish_fraction: [0, null, 0.9, '1']}}\n"
     suite.references = close
     directory = suite.add(
         "fs2", {"SharedFileWrite": {**WRITE["SharedFileWrite"], "backend": ["hdf5"]}}
     )
+    if allocation:
+        suite.share_allocation(allocation)
     shim = compiled("slow_shim.c", tmp_path)
     suite.prepare += [f"export LD_PRELOAD={shim}", "export SLOW_S=0.5"]
     for slow, code in ([], 0), (["export SLOW=H5Fclose"], 1):

@@ -28,7 +28,7 @@ export B="two words"
 # iowatch: the environment ends here
 cd "/stage" || exit 1
 srun --hint=nomultithread /opt/benchio --backend mpiio,hdf5 --stripe-count -1 --repeats 10 --dir \
-"$RUNDIR" --run-id x --json result.json
+"$RUNDIR" --run-id x --json result.json --phase-limit 180
 echo $? > exit_code
 """
 

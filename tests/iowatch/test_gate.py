@@ -243,6 +243,31 @@ def test_what_was_left_out_is_a_note_and_no_past():
     assert tonight(*before, ran(), unmeasured(MPIIO)).problems == []
 
 
+def test_ost_that_nobody_guards_is_a_problem():
+    """Its case is measured, and green with a note, without it."""
+
+    def without(*lost, **when):
+        lost = {"OSTs not measured": " ".join(lost)} if lost else {}
+        return ran(OSTS, metrics={"total_max": 700, "stable_max": 700}, conditions=lost, **when)
+
+    def said(*runs, **known):
+        runs = sorted([without(ago=9), *runs], key=lambda run: run.time)
+        night = night_of("archer", night_id(), runs, Known(**known), at(24))
+        return [problem for problem in night.problems if "nobody" in problem]
+
+    two = [without("3", ago=1), without("3", "12")]
+    assert said(*two) == []
+    three = [without("12", "3", ago=2), *two]
+    assert said(*three) == [
+        f"nobody guards 1 OST, not measured on 3 nights in a row: OST 3 of {OSTS}: find out why, "
+        "or raise `amber_nights` in the site's file"
+    ]
+    assert said(*three, amber_nights={OSTS.partition: 4}) == []
+    assert said(*three, without(hour=5)) == said(*three, without("12", ago=1, hour=5)) == []
+    for missing in (unmeasured(OSTS), unmeasured(OSTS, hour=5), invalid(OSTS)):
+        assert len(said(*three[:-1], missing)) == 1, "whatever else that night was"
+
+
 def test_only_who_ran_the_night_can_say_green():
     night = tonight(ran())
     assert (night.brief, night.why) == ("Green: 1 case", "Every case is as it should be.")
@@ -348,6 +373,14 @@ def test_filesystem_that_is_slow_tonight_is_one_suspicion_and_a_few_cases_tell()
     assert PAIRS[-1] in much.reruns, "it is slower than its filesystem"
     (word,) = together(dict.fromkeys(PAIRS, (0.4, 0.4))).alarms
     assert word.said.startswith("every one of its 8 cases is below 50% of its baseline tonight;")
+
+
+def test_rerun_that_was_not_measured_tells_nothing_of_a_filesystem():
+    away = [make(PAIRS[0], hour=1.5) for make in (unmeasured, invalid)]
+    (first,) = together(dict.fromkeys(PAIRS, (0.6, 0.6))).alarms
+    assert PAIRS[0] in first.due
+    (again,) = together(dict.fromkeys(PAIRS, (0.6, 0.6)), more=away).alarms
+    assert again.due == first.due, "its re-run is still due"
 
 
 def test_what_is_not_measured_is_no_member_of_an_alarm():

@@ -202,7 +202,7 @@ class _Together:
         panel = [row for row in self.rows if str(row.case) in self.group.panel]
         return {
             row.case: at for row in panel
-            if len(row.runs) <= rounds and row.invalid_runs <= MAX_INVALID
+            if row.measured_runs <= rounds and row.invalid_runs <= MAX_INVALID
         }  # fmt: skip
 
     def _held(self) -> frozenset[Case]:
@@ -307,8 +307,8 @@ class _SlowOst:
     @property
     def due(self) -> datetime | None:
         """When its case is to be run again: a run that it had no part in tells nothing of it."""
-        measured = sum(run.is_measured for run in self.row.runs)
-        is_told = measured > self.verdict.runs or self.row.invalid_runs > MAX_INVALID
+        row = self.row
+        is_told = row.measured_runs > self.verdict.runs or row.invalid_runs > MAX_INVALID
         return None if is_told else self.verdict.rerun_at
 
 

@@ -131,8 +131,25 @@ class CaseNight:
     @cached_property
     def unguarded(self) -> int:
         """Nights in a row, this one included, on which it was not measured."""
-        nights = [self.runs, *(self.earlier[night] for night in sorted(self.earlier, reverse=True))]
-        return sum(1 for _ in takewhile(lambda runs: deciding(runs).is_amber, nights))
+        return sum(1 for _ in takewhile(lambda runs: deciding(runs).is_amber, self._newest_first))
+
+    @cached_property
+    def unguarded_osts(self) -> dict[str, int]:
+        """The same of each OST that its last measured run had to leave out, by number."""
+        runs = (run for runs in self._newest_first for run in reversed(runs) if run.is_measured)
+        last = next(runs, None)
+        return {ost: self._nights_without(ost) for ost in (last.lost_osts if last else ())}
+
+    def _nights_without(self, ost: str) -> int:
+        def is_lost(runs: Sequence[Run]) -> bool:
+            return not any(run.is_measured and ost not in run.lost_osts for run in runs)
+
+        return sum(1 for _ in takewhile(is_lost, self._newest_first))
+
+    @property
+    def _newest_first(self) -> list[Sequence[Run]]:
+        """The runs of this night and of all before."""
+        return [self.runs, *(self.earlier[night] for night in sorted(self.earlier, reverse=True))]
 
     @property
     def label(self) -> str:
@@ -144,6 +161,10 @@ class CaseNight:
         """The check's own sentence, without the case."""
         said = self.last.sentence.removeprefix(f"{self.case}: ")
         return said or "the job did not end well, and said nothing"
+
+    @property
+    def measured_runs(self) -> int:
+        return sum(run.is_measured for run in self.runs)
 
     @property
     def invalid_runs(self) -> int:

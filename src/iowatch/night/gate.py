@@ -349,15 +349,21 @@ def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> It
 
 
 def _unguarded(cases: Iterable[CaseNight], limits: Mapping[str, int]) -> Iterator[str]:
-    """A sentence on the cases that were not measured for too long, whatever the reasons."""
-    found: dict[int, list[Case]] = {}
+    """A sentence on the cases, and on the OSTs of others, that were not measured for too long,
+    whatever the reasons."""
+    found: dict[tuple[int, str], list[str]] = {}
     for row in cases:
-        if row.unguarded >= limits.get(row.case.partition, AMBER_NIGHTS):
-            found.setdefault(row.unguarded, []).append(row.case)
-    for nights, rows in sorted(found.items(), reverse=True):
+        most = limits.get(row.case.partition, AMBER_NIGHTS)
+        if row.unguarded >= most:
+            found.setdefault((row.unguarded, "case"), []).append(str(row.case))
+            continue
+        for ost, nights in row.unguarded_osts.items():
+            if nights >= most:
+                found.setdefault((nights, "OST"), []).append(f"OST {ost} of {row.case}")
+    for (nights, what), names in sorted(found.items(), reverse=True):
         yield (
-            f"nobody guards {counted(len(rows), 'case')}, not measured on {nights} nights in a "
-            f"row: {shown(rows)}: find out why, or raise `amber_nights` in the site's file"
+            f"nobody guards {counted(len(names), what)}, not measured on {nights} nights in a "
+            f"row: {shown(names)}: find out why, or raise `amber_nights` in the site's file"
         )
 
 

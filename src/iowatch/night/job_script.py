@@ -39,7 +39,7 @@ class Script:
 
 _COMMAND = re.compile(
     r"^(?P<launcher>.*?)\s*(?P<program>\S+) (?P<options>--backend .*?) --repeats .* "
-    r"--json result\.json$",
+    r"--json result\.json(?: .*)?$",
     re.MULTILINE,
 )
 _EXPORT = re.compile(r"export (\w+)=(.*)")
