@@ -54,6 +54,7 @@ NIGHTLY = {
         "nodes": [2],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 
 NODES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -118,6 +119,7 @@ ACCEPTANCE = {
         "instances": [1, 2, 4],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
 }
 
 EVERYWHERE = {

@@ -60,6 +60,7 @@ NIGHTLY = {
         "nodes": [1],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 
 # What users do, besides what is fastest. Independent transfers and independent metadata are the
@@ -116,6 +117,7 @@ ACCEPTANCE = {
         "instances": [1, 2, 4],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 8, 16]},
 }
 
 EVERYWHERE = {

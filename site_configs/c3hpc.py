@@ -16,6 +16,8 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
 
+NAMES = {"items": [100], "files": ["shared", "process"], "nodes": [2]}
+
 # Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
 # and 4 stripes. Exercise 2: one OST after the other. Exercise 3: 48 processes and 48 GB, so 1 GiB
 # each; N -> 1 and N -> N are shared and process. Its 4 and 8 processes are no full node.
@@ -39,6 +41,7 @@ LUSTRE = {
             "nodes": [2],
         },
         "SlowOst": {"stripe_size": [1], "local_size": [128]},
+        "Metadata": NAMES,
     },
     "acceptance": {
         "SharedFileWrite": [
@@ -67,6 +70,7 @@ LUSTRE = {
             "nodes": [2],
         },
         "SlowOst": {"stripe_size": [1], "local_size": [512]},
+        "Metadata": NAMES,
     },
 }
 
@@ -75,10 +79,12 @@ NFS = {
     "nightly": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
+        "Metadata": NAMES,
     },
     "acceptance": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1, 2]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
+        "Metadata": NAMES,
     },
 }
 
@@ -87,10 +93,12 @@ LOCAL = {
     "nightly": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
+        "Metadata": {**NAMES, "nodes": [1]},
     },
     "acceptance": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1]},
+        "Metadata": {**NAMES, "nodes": [1]},
     },
 }
 

@@ -47,6 +47,7 @@ NIGHTLY = {
     ],
     "SharedFileRead": {**FAST, "backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "SlowOst": {"stripe_size": [4], "local_size": [64]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 ACCEPTANCE = {
     "SharedFileWrite": [
@@ -63,6 +64,7 @@ ACCEPTANCE = {
         "nodes": NODES,
     },
     "SlowOst": {"stripe_size": [4], "local_size": [128]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
 }
 
 site_configuration = {

@@ -38,6 +38,7 @@ NIGHTLY = {
         "nodes": [2],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 
 # Tables 13 and 14; 128 nodes there with stripes only. They also have 1 and 16 writers on one node.
@@ -69,6 +70,7 @@ ACCEPTANCE = {
         "nodes": [2, 4, 16, 64],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
 }
 
 site_configuration = {

@@ -25,6 +25,7 @@ NIGHTLY = {
         "local_size": [128],
         "nodes": [2],
     },
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 
 # Table 15, of MPI-IO alone "due to time constraints". Its totals are those of ARCHER's 24 writers
@@ -40,6 +41,7 @@ ACCEPTANCE = {
         "local_size": [512],
         "nodes": [1, 4, 16, 64],
     },
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
 }
 
 site_configuration = {

@@ -37,6 +37,7 @@ NIGHTLY = {
         "local_size": [128],
         "nodes": [2],
     },
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 
 # Tables 16 and 17, of MPI-IO alone. Their totals are those of ARCHER's 24 writers a node with 256
@@ -61,6 +62,7 @@ ACCEPTANCE = {
     },
     # Three rounds over 120 OSTs: too long for every night.
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
 }
 
 site_configuration = {

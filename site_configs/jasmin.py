@@ -20,6 +20,7 @@ NODES = [1, 2]
 NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [256], "nodes": [1]},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 ACCEPTANCE = {
     # WP, table 20: 1 to 32 writers.
@@ -39,6 +40,7 @@ ACCEPTANCE = {
         "local_size": [256],
         "nodes": NODES,
     },
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
 }
 
 site_configuration = {

@@ -49,7 +49,7 @@ NIGHTLY = {
         "files": ["process"],
     },
     "SystemLoad": {"backend": ["mpiio"], "local_size": [64], "nodes": [1], "instances": [1, 2]},
-    "Metadata": {"items": [500], "nodes": [1], "files": ["shared", "process"]},
+    "Metadata": {"items": [500], "files": ["shared"], "nodes": [1]},
 }
 
 ACCEPTANCE = {
@@ -73,6 +73,7 @@ ACCEPTANCE = {
         "nodes": [1],
         "instances": [1, 2, 4],
     },
+    "Metadata": {"items": [500], "files": ["shared", "process"], "nodes": [1]},
 }
 
 EVERYWHERE = {

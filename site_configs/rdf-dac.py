@@ -25,6 +25,7 @@ ONE_NODE = [1]  # WP: "jobs cannot span multiple nodes"
 # Nothing is read: on one node, GPFS's own cache cannot be told from its disks.
 NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": ONE_NODE},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": ONE_NODE},
 }
 ACCEPTANCE = {
     # WP, tables 18 and 19.
@@ -40,6 +41,7 @@ ACCEPTANCE = {
         "local_size": [256],
         "nodes": ONE_NODE,
     },
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": ONE_NODE},
 }
 
 EVERYWHERE = {

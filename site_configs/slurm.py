@@ -48,6 +48,10 @@ ACCEPTANCE = {
     ],
 }
 
+# Names, which have no stripes. Of a Lustre with several MDTs: list them as "mdts" in its extras,
+# and here as "mdt".
+NAMES = {"Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]}}
+
 
 def striped(sweep, stripe_count, stripe_size):
     """The same on Lustre, with these stripe counts and sizes, and once as users get it who ask for
@@ -70,10 +74,12 @@ FILESYSTEMS = [
         "sweeps": {
             "nightly": {
                 **striped(NIGHTLY, [1, -1], [1]),
+                **NAMES,
                 "SlowOst": {"stripe_size": [1], "local_size": [64]},
             },
             "acceptance": {
                 **striped(ACCEPTANCE, [1, -1], [1, 4]),
+                **NAMES,
                 "SlowOst": {"stripe_size": [1], "local_size": [128]},
             },
         },
@@ -85,7 +91,7 @@ FILESYSTEMS = [
         "type": "gpfs",
         "osts": None,
         "peak": max(NODES) * LINK / MIB,
-        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+        "sweeps": {"nightly": {**NIGHTLY, **NAMES}, "acceptance": {**ACCEPTANCE, **NAMES}},
     },
 ]
 

@@ -31,6 +31,7 @@ NIGHTLY = {
     ],
     # What the exercise did: are all OSTs of the same order?
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }
 ACCEPTANCE = {
     "SharedFileWrite": [
@@ -51,6 +52,7 @@ ACCEPTANCE = {
         "nodes": [2, 4],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [512]},  # 8 GB at least in the report
+    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
 }
 
 site_configuration = {

@@ -185,3 +185,37 @@ def _on_target(one, name, rate, is_lustre):
         for phase in rep["phases"].values():
             phase.update({key: s * seconds for key, s in phase.items() if isinstance(s, float)})
     return one
+
+
+#: Seconds of each phase of names, in the order of time.
+NAME_SECONDS = {
+    "mkdir": 0.2, "create": 0.5, "sync": 0.3, "stat": 0.1, "list": 0.05, "rename": 0.2,
+    "read": 0.15, "unlink": 0.3, "rmdir": 0.1,
+}  # fmt: skip
+
+
+def turn_into_names(result, items, slowdown=None, mdt=None):
+    """A result of names: so many files, and directories, of each writer; `slowdown` gives a phase's
+    factor on all of its times. Round 3 is the fastest, in all phases but stat."""
+    run = result["run"]
+    each = items * run["writers"]
+    size = run["writers"] * sum(8 * (1 + item % 4) for item in range(items))
+    run |= {"operations": ["metadata"], "items": items, "bytes": size, "local_size": [1, 1, 1]}
+    run["filesystem"]["mdt_index"] = mdt
+    (one,) = result["cases"]
+    one["operation"], one["backend"] = "metadata", "posix"
+    for rep in one["repetitions"]:
+        seconds = {phase: s * (slowdown or {}).get(phase, 1.0) for phase, s in NAME_SECONDS.items()}
+        if rep["round"] == 3:
+            seconds = {phase: s * (2 if phase == "stat" else 0.5) for phase, s in seconds.items()}
+        example = next(iter(rep["phases"].values()))
+        rep["phases"] = {
+            phase: example | {"min": s / 2, "mean": s / 2, "max": s, "window": s, "file_window": s}
+            for phase, s in seconds.items()
+        }
+        for phase, time in rep["phases"].items():
+            if phase != "sync":
+                count = 2 * each if phase == "list" else each
+                time |= {"operations": count, "rate": count / time["window"]}
+        rep["rates"] = {}
+        rep["witness"] |= {"bytes": size, "names": 2 * each, "page_cache_fraction": None}

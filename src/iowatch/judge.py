@@ -208,17 +208,27 @@ def _worst_phase(
         parts(tonight),
         unit="operations/s",
     )
-    worst = whole
-    for name, (_, verdict) in judged.items():
-        is_of_note = verdict.kind in {*EXCUSABLE, Kind.SUSPECT, Kind.TRANSIENT}
-        if is_of_note and verdict.kind.rank < worst.kind.rank:
-            phase = name.removeprefix("the rate of ")
-            failed = (NAME_RATES[phase],) if verdict.kind in EXCUSABLE else ()
-            sentence = verdict.sentence
-            if not sentence.startswith(name):
-                sentence = f"{name}: {sentence}"
-            worst = replace(verdict, sentence=sentence, failed=failed)
-    return worst
+    slow = {
+        name.removeprefix("the rate of "): verdict
+        for name, (_, verdict) in judged.items()
+        if verdict.kind in {*EXCUSABLE, Kind.SUSPECT, Kind.TRANSIENT}
+    }
+    first = min(slow, key=lambda phase: slow[phase].kind.rank, default="")
+    if not first:
+        return whole
+    worst, others = whole, [*slow]
+    if slow[first].kind.rank < whole.kind.rank:
+        worst, others = slow[first], [phase for phase in slow if phase != first]
+        if not worst.sentence.startswith("the rate of "):
+            worst = replace(worst, sentence=f"the rate of {first}: {worst.sentence}")
+        if worst.kind in EXCUSABLE:
+            worst = replace(worst, failed=(NAME_RATES[first],))
+    others = [phase for phase in others if slow[phase].kind is not Kind.TRANSIENT]
+    if not others:
+        return worst
+    named = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+    said = f"so are those of {named}" if len(others) > 1 else f"so is that of {named}"
+    return replace(worst, sentence=f"{worst.sentence}; {said}")
 
 
 def usual(nights: Sequence[Sequence[Run]], blessed: Blessed) -> dict[str, float]:

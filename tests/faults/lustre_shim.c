@@ -101,10 +101,12 @@ static struct note note_of(const char *path)
 {
     const char *wanted = getenv("LUSTRE_STRIPING");
     struct note note = {.recorded = "def", .mdt = atoi(setting("LUSTRE_MDT", "0"))};
-    char text[LONGEST];
+    char text[LONGEST] = "0";
 
     if (noted(path, "mdt", text))
         note.mdt = atoi(text);
+    if (strstr(path, "/metadata") != NULL) /* a filesystem that spreads directories */
+        note.mdt = atoi(setting("LUSTRE_MDT_BELOW", text));
     snprintf(note.recorded, sizeof note.recorded, "%s", setting("LUSTRE_LAYOUT", "def"));
     if (wanted == NULL && noted(path, "recorded", text))
         snprintf(note.recorded, sizeof note.recorded, "%.31s", text);

@@ -1,12 +1,13 @@
 """Names that are not as they should be: benchio's --operation metadata must end without a rate."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from conftest import RUN_ID, Run, compiled, each, run_directory
+from conftest import ROOT, RUN_ID, Run, compiled, each, run_directory
 from faults.attempts import IO, STATUS, TIME_LIMIT, VERIFICATION
 
 RANKS = 3
@@ -95,3 +96,38 @@ def test_a_hang_is_ended(
         f"rank 0: unlink: {place}: no end after 2 s (--phase-limit)"
     ]
     assert not (tmp_path / "result.json").exists()
+
+
+def test_names_are_on_the_mdt_that_was_asked_for(
+    mpirun: Callable[..., Run], lustre_shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """Their own directory, too: a filesystem may spread directories over its MDTs."""
+
+    def start(**lustre: str) -> tuple[Run, dict[str, Any], list[str]]:
+        directory = new_directory()
+        result, state = directory.parent / "result.json", directory.parent / "state"
+        done = mpirun(
+            2, "--operation", "metadata", "--items", 3, "--repeats", 1, "--mdt-index", 2,
+            "--run-id", RUN_ID, "--dir", directory, "--json", result,
+            env={
+                "PATH": f"{ROOT / 'tests/faults'}:{os.environ['PATH']}",
+                "LUSTRE_STATE": str(state),
+                **lustre,
+            },
+            launcher=["-x", f"LD_PRELOAD={lustre_shim}"],
+        )  # fmt: skip
+        assert list(directory.iterdir()) == []
+        calls = state.with_suffix(".log").read_text().splitlines()
+        assert calls == [f"mkdir -i 2 {run_directory(directory)}"]
+        return done, json.loads(result.read_text()), calls
+
+    done, result, _ = start()
+    assert done.code == 0, done.err
+    assert (
+        result["run"]["filesystem"] | {"type": "lustre", "mdt_index": 2}
+        == (result["run"]["filesystem"])
+    )
+    assert result["cases"][0]["layout"]["observed"]["stripe_count"] == 1, "as users get it"
+    done, result, _ = start(LUSTRE_MDT_BELOW="1")
+    assert (done.code, result["cases"]) == (IO, [])
+    assert result["error"]["message"] == "the directory is on MDT 1, asked for: 2"

@@ -223,8 +223,8 @@ def test_written_site(facts, tmp_path):
         1,
         1,
     ]
-    assert len(epsrc.cases("nightly")) == 4 + 2 + 1  # the versions of libraries
-    assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 1
+    assert len(epsrc.cases("nightly")) == 4 + 2 + 2 + 1  # the versions of libraries
+    assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 2 + 1
     partition = system["partitions"][0]
     assert partition["access"] == ["--partition=standard", "--exclusive"]
     assert (partition["scheduler"], partition["launcher"]) == ("slurm", "srun")
@@ -486,7 +486,7 @@ def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
 def test_reference_values_begin_with_what_holds_on_any_machine(checkout):
     """Without them SlowOst could name no OST."""
     references = ReferenceFile(site_new.write_references("a"))
-    own = {"SlowOst", "IorPeer", "IorPeerRead"}
+    own = {"SlowOst", "IorPeer", "IorPeerRead", "Metadata"}
     assert {check.name for check in CHECKS.values() if check.bounds} == own
     parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("writers", 8))
     bounds = references.of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))

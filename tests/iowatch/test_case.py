@@ -48,6 +48,12 @@ EVERY = {
     ),
     "local:tmpfs/gnu/IoProfile/backend=hdf5/local_size=64x64x64/writers=4": case("IoProfile"),
     "local:tmpfs/gnu/LibraryVersions": case("LibraryVersions"),
+    "local:tmpfs/gnu/Metadata/items=100/writers=4/files=process": case(
+        "Metadata", items=100, files="process"
+    ),
+    "local:fs3/gnu/Metadata/items=100/writers=4/files=shared/mdt=0": case(
+        "Metadata", "local:fs3/gnu", items=100, files="shared", mdt=0
+    ),
     "local:tmpfs/gnu/SharedFileWrite/backend=hdf5/local_size=64x64x64/writers=4/collective=no"
     "/collective_metadata=no/flush=yes/transfer=64KiB/chunk=8x8x4"
     "/hints=cb_nodes=4:romio_cb_write=enable": case(
@@ -205,7 +211,7 @@ def test_names_and_their_order():
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "each OST", "write shared, IOR", "read process, IOR", "write shared", "write 2",
         "profile shared",
-        "versions", "write shared", "read 2",
+        "versions", "names process", "names shared", "write shared", "read 2",
     ]  # fmt: skip
     assert [one.way for one in EVERY.values()][-3:] == [
         "",
@@ -253,7 +259,7 @@ def test_what_a_check_declares_fits_together():
 
 
 def test_metrics_have_units():
-    assert {one.unit for one in METRICS.values()} == {"MiB/s", "s", "1"}
+    assert {one.unit for one in METRICS.values()} == {"MiB/s", "1/s", "s", "1"}
     assert {metric(f"{prefix}17").unit for prefix in OST.values()} == {"MiB/s"}
     names = ["ost_0", "ost_17", "ost_read_3", "ost_ratio", "ost_read_ratio", "ost_", "ost_1x"]
     assert [is_of_ost(name) for name in names] == [True] * 3 + [False] * 4

@@ -197,6 +197,14 @@ WRITTEN = [
 FINISH = ["finish_fraction", "ratio"]
 
 
+ON_NAMES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
+NAMES = [
+    *("items_max", "items_median"),
+    *(f"{name}_rate" for name in ON_NAMES),
+    *(f"{name}_s" for name in ("sync", *ON_NAMES)),
+]
+
+
 def test_every_case_has_its_metrics(spoil):
     expected = {
         CASE: [*WRITTEN, *FINISH],
@@ -210,6 +218,7 @@ def test_every_case_has_its_metrics(spoil):
         ],
         changed(CASE, "IorPeer", files="shared"): [*TOTALS, *STABLE, *IOR],
         changed(CASE, "IorPeerRead", files="shared"): [*TOTALS, *IOR],
+        changed(CASE, "Metadata", items=10, files="shared"): NAMES,
         changed(CASE, "IoProfile"): [],
         changed(CASE, "LibraryVersions"): [],
     }

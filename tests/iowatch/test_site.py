@@ -282,6 +282,7 @@ VALUES = {
     "nodes": [1, 2],
     "files": ["process", 4],
     "instances": [1, 2, 4],
+    "items": [100],
 }
 SHARED = {name: VALUES[name] for name in WRITE}
 
@@ -296,7 +297,11 @@ def settings(check, striped=True, **values):
 def test_settings_of_every_check():
     known = [check.name for check in CHECKS.values() if not check.is_everywhere]
     counts = {"FilePerProcess": 8, "FilePerProcessRead": 8, "SystemLoad": 12, "SlowOst": 1}
+    known.remove("Metadata")
     assert {check: len(settings(check)) for check in known} == dict.fromkeys(known, 4) | counts
+    names = settings("Metadata", files=["shared", "process"])
+    assert len(names) == 4
+    assert names[0].parameters == (("items", 100), ("writers", 24), ("files", "shared"))
     (slow,) = settings("SlowOst")
     assert (slow.nodes, slow.writers_per_node) == (2, 24)
     assert slow.parameters == (("stripe_size", 1), ("local_size", (128,) * 3), ("writers", 48))

@@ -31,9 +31,9 @@ PUBLISHED = ROOT / "reference_values" / "published"
 
 #: Cases of the two sweeps; the versions of libraries are one in each partition.
 CASES = {
-    "archer": (39, 1761), "cirrus": (12, 389), "cosma5": (8, 65), "cosma6": (11, 569),
-    "rdf-dac": (12, 132), "jasmin": (7, 45), "c3hpc": (26, 115), "ulysses": (9, 125),
-    "archer2": (65, 1175), "slurm": (22, 174), "local": (38, 154), "cephfs": (16, 77),
+    "archer": (45, 1779), "cirrus": (14, 395), "cosma5": (10, 71), "cosma6": (13, 575),
+    "rdf-dac": (18, 138), "jasmin": (9, 49), "c3hpc": (32, 121), "ulysses": (11, 131),
+    "archer2": (75, 1205), "slurm": (26, 178), "local": (40, 158), "cephfs": (18, 83),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
@@ -114,6 +114,8 @@ def test_cases_of_all_systems():
             for sweep in SWEEPS:
                 versions = [c for c in one.cases(sweep) if c.check.name == "LibraryVersions"]
                 assert len(versions) == len(one.environs), (system, one.partition, sweep)
+            names = [c for c in one.cases(NIGHTLY) if c.check.name == "Metadata"]
+            assert len(names) in (len(one.environs), 2 * len(one.environs)), (system, one.partition)
             for names in ("stripe_count", "layout"):  # what users get, too
                 has = {names in dict(case.parameters) for case in one.cases(NIGHTLY)}
                 assert (True in has) == (one.osts is not None), (system, one.partition)
@@ -253,7 +255,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     swept = {p.name for check in checks for p in site.swept(check, True)[0]} | {*STRIPING}
-    names |= swept | {"files"} | {way.name for check in checks for way in check.ways}
+    names |= swept | {"files", "mdt"} | {way.name for check in checks for way in check.ways}
     text = (CONFIGS / "README.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
     assert set(re.findall(r"\w+", " ".join(rows))) == names

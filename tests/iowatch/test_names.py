@@ -1,0 +1,302 @@
+"""What is made of a result on names: the law, its metrics, a past for each phase, and the page."""
+
+import json
+import random
+from datetime import UTC, datetime
+
+import pytest
+from cases import case, changed
+from nights import NIGHT, night_id, ran, tonight
+from result_file import make_result, turn_into_names
+
+from iowatch.acceptance.certify import certify
+from iowatch.acceptance.contract import read
+from iowatch.acceptance.evidence import Evidence, Exhibit, Session
+from iowatch.bless import Blessed, samples_of
+from iowatch.checks import NAME_PHASES, NAME_RATES, rate_name, rate_unit
+from iowatch.detector.baseline import estimate
+from iowatch.export import prometheus
+from iowatch.files import UserError
+from iowatch.judge import judge
+from iowatch.metrics import measured, metrics_of
+from iowatch.report import html, markdown
+from iowatch.result import InvalidResult, conditions, read_result, require
+from iowatch.site import Filesystem, read_sweeps
+from iowatch.verdict import Kind
+
+ITEMS, WRITERS = 50, 4
+NAMES = case("Metadata", "archer:fs3/cray", items=ITEMS, files="shared")
+ON_MDT = changed(NAMES, mdt=1)
+PLACE = Filesystem(
+    system="archer", partition="fs3", environs=("cray",), name="fs3", path="/fs3", types=("tmpfs",),
+    peak=1.0, osts=None, cached_reads=False, writers_per_node=4, keep_days=60, sweeps={},
+)  # fmt: skip
+
+
+@pytest.fixture
+def result(tmp_path):
+    """result(change, slowdown=...): of NAMES, spoiled by change."""
+
+    def make(change=None, **how):
+        data = make_result(["posix"], repeats=NAMES.check.repeats, local_size=(1, 1, 1))
+        turn_into_names(data, ITEMS, **how)
+        if change:
+            change(data)
+        path = tmp_path / "result.json"
+        path.write_text(json.dumps(data))
+        return read_result(path)
+
+    return make
+
+
+def lawful(found, of=NAMES):
+    require(found, of, NAMES.check.repeats, PLACE)
+    return found
+
+
+# Metrics
+
+
+def test_each_phase_has_its_best_rate_and_its_median_seconds(result):
+    values = metrics_of(lawful(result()), NAMES)
+    assert set(values) == set(NAMES.metrics)
+    each = ITEMS * WRITERS
+    # Round 3 takes half of each phase's time, but twice that of stat.
+    assert values["create_rate"] == pytest.approx(each / 0.25)
+    assert values["list_rate"] == pytest.approx(2 * each / 0.025)
+    assert values["stat_rate"] == pytest.approx(each / 0.1)
+    assert (values["create_s"], values["stat_s"], values["sync_s"]) == (0.5, 0.1, 0.3)
+    # All phases together, and not the sync.
+    assert values["items_median"] == pytest.approx(each / 1.6)
+    assert values["items_max"] == pytest.approx(each / (1.5 / 2 + 0.2))
+    assert (rate_name(values), rate_unit(values)) == ("items_max", "items/s")
+    found = measured(result(), NAMES)
+    assert set(found.slowest) == {*NAME_PHASES, "sync"}
+    assert "MDT" in conditions(result(mdt=1))
+
+
+# The law
+
+
+def rep(data):
+    return data["cases"][0]["repetitions"][2]
+
+
+def one_less(phase):
+    def change(data):
+        time = rep(data)["phases"][phase]
+        time["operations"] -= 1
+        time["rate"] = time["operations"] / time["window"]
+
+    return change
+
+
+def lose_names(data):
+    rep(data)["witness"]["names"] -= 1
+
+
+def lose_bytes(data):
+    rep(data)["witness"]["bytes"] -= 8
+
+
+def inflate(data):
+    rep(data)["phases"]["stat"]["rate"] *= 2
+
+
+def of_fewer_items(data):
+    data["run"]["items"] = ITEMS - 1
+
+
+LAWS = {
+    lose_names: "there is 1 repetition in which more or fewer names were confirmed",
+    lose_bytes: "of which the witness confirmed more or less than all bytes",
+    one_less("create"): "of which a phase has more or fewer operations than there were names",
+    one_less("rmdir"): "of which a phase has more or fewer operations than there were names",
+    one_less("list"): "in which not every name was listed",
+    inflate: "with a rate that is not their bytes over their time",
+    of_fewer_items: "items: 49, where 50 was asked for",
+}
+
+
+@pytest.mark.parametrize("change", LAWS)
+def test_a_result_that_is_not_of_all_names_has_no_metric(result, change):
+    lawful(result())
+    with pytest.raises(InvalidResult, match=LAWS[change]):
+        lawful(result(change))
+
+
+def test_names_are_on_the_mdt_that_was_asked_for(result):
+    lawful(result(mdt=1), ON_MDT)
+    for mdt in (0, None):
+        with pytest.raises(InvalidResult, match=f"MDT: {mdt}, where 1 was asked for"):
+            lawful(result(mdt=mdt), ON_MDT)
+
+
+@pytest.mark.parametrize("phase", ["sync", *NAME_PHASES])
+def test_a_phase_that_is_missing_is_no_result(result, phase):
+    def change(data):
+        del rep(data)["phases"][phase]
+
+    with pytest.raises(InvalidResult, match=f"'{phase}' is a required property"):
+        result(change)
+
+
+# The past
+
+
+def metrics(**slower):
+    """Of a run whose phases take this many times what they usually do."""
+    seconds = dict.fromkeys(NAME_PHASES, 0.01) | {"create": 0.5, "unlink": 0.3}
+    seconds = {phase: s * slower.get(phase, 1.0) for phase, s in seconds.items()}
+    items = 200 / sum(seconds.values())
+    values = {"items_max": items, "items_median": items, "sync_s": 0.1}
+    values |= {rate: 200 / seconds[phase] for phase, rate in NAME_RATES.items()}
+    return values | {f"{phase}_s": s for phase, s in seconds.items()}
+
+
+def made(ago, hour=1.0, noise=None, kind="ok", **slower):
+    noise = noise or random.Random(ago)
+    jitter = {phase: noise.gauss(1, 0.03) for phase in NAME_PHASES}
+    slower = {phase: jitter[phase] * slower.get(phase, 1.0) for phase in NAME_PHASES}
+    return ran(NAMES, ago, hour, metrics=metrics(**slower), kind=kind)
+
+
+PAST = [made(ago) for ago in range(40, 0, -1)]
+
+
+def blessed():
+    nights = {run.night: samples_of([run]) for run in PAST if run.night <= night_id(10)}
+    return Blessed.of(estimate([*nights.values()]), nights, NIGHT, "ops", "quiet")
+
+
+def verdict_of(*runs):
+    """On the last run, by the nights before and the runs of its own."""
+    own = {run.night for run in runs}
+    before = [run for run in PAST if run.night not in own]
+    row = tonight(*before, *runs, blessed={NAMES: blessed()}).cases[0]
+    return row, judge(NAMES, runs[-1].metrics, {}, "", 1.0, row.past, blessed())
+
+
+def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():
+    _, well = verdict_of(made(0))
+    assert well.kind in (Kind.OK, Kind.NOISY)
+    for phase in ("stat", "rename"):
+        runs = [made(0, hour=1 + 4 * number, **{phase: 5.0}) for number in range(5)]
+        _, first = verdict_of(runs[0])
+        assert first.kind is Kind.SUSPECT
+        assert f"the rate of {phase}" in first.sentence, first.sentence
+        _, last = verdict_of(*runs)
+        assert last.kind is Kind.SEVERE
+        assert f"the rate of {phase}" in last.sentence, last.sentence
+        assert "MiB/s" not in last.sentence
+        assert "bandwidth" not in last.sentence
+        assert last.failed == (NAME_RATES[phase],)
+    # A smaller loss is an alarm once it lasts.
+    lasting = [made(ago, hour=2 + 4 * number, stat=1.7) for ago in (3, 2, 1) for number in range(5)]
+    _, last = verdict_of(*lasting, *(made(0, hour=2 + 4 * n, stat=1.7) for n in range(5)))
+    assert (last.kind, last.failed) == (Kind.REGRESSION, ("stat_rate",))
+    assert "the rate of stat is 4" in last.sentence
+    assert "operations/s since 2026-11-1" in last.sentence
+    # Where most of the time went, the whole is slow as well.
+    _, whole = verdict_of(made(0, create=3.0, list=3.0, read=3.0))
+    assert "the rate of all phases together is 5" in whole.sentence
+    assert "so are those of create, list and read" in whole.sentence
+    assert "most of the time is lost in create" in whole.sentence
+
+
+def test_without_a_baseline_no_phase_has_a_past():
+    row = tonight(*PAST, made(0, stat=3.0)).cases[0]
+    assert row.past.verdict.kind is Kind.NO_BASELINE
+
+
+# What is shown
+
+
+def test_page_report_and_export_have_operations_in_place_of_bytes():
+    night = tonight(*PAST, made(0), blessed={NAMES: blessed()})
+    page = html(night)
+    for words in ("items/s", "through all phases, best", "create, best", 'class="phase-create"'):
+        assert words in page, words
+    row = night.cases[0]
+    assert [phase for phase, *_ in row.phases] == [
+        "mkdir", "create", "sync", "stat", "list", "rename", "read", "unlink", "rmdir",
+    ]  # fmt: skip
+    assert "items/s" in row.sentence
+    text = prometheus([night])
+    assert "iowatch_metric_operations_per_second{" in text
+    assert "iowatch_case_rate_bytes_per_second" not in text
+    suspect = tonight(*PAST, made(0, kind="suspect", create=3.0), blessed={NAMES: blessed()})
+    assert "items/s" in markdown(suspect)
+
+
+# Acceptance
+
+CONTRACT = """\
+system: archer
+title: Names
+rules:
+  begins: 2026-11-22
+  sessions: 7
+  hours_apart: 0
+  reruns: invalid
+  least_nodes: 1
+  times_memory: 2
+  machine: reserved
+  may_exclude: []
+criteria:
+  - {name: M1, kind: metadata, filesystem: fs3, phase: create, at_least: 10000}
+  - {name: M2, kind: metadata, filesystem: fs3, phase: items, at_least: 10000}
+"""
+
+
+def test_a_contract_may_commit_the_rate_of_a_phase(tmp_path):
+    file = tmp_path / "contract.yaml"
+    file.write_text(CONTRACT)
+    contract = read(file)
+    assert [one.operation for one in contract.criteria] == ["metadata"] * 2
+    names = [f"s{number}" for number in range(7)]
+    began = datetime(2026, 11, 23, tzinfo=UTC)
+    write = case(place="archer:fs3/cray")
+    evidence = Evidence(
+        sessions=[Session(name, began, "ops", "", 2, 2) for name in names],
+        exhibits=[
+            exhibit
+            for number, name in enumerate(names)
+            for exhibit in (
+                Exhibit(NAMES, 2, name, {"create": [12000.0 + number] * 5, "items": [900.0] * 5}),
+                Exhibit(write, 2, name, {"mpiio": [1.0], "hdf5": [1.0]}),
+            )
+        ],
+        cases={NAMES: 2, write: 2},
+        places=[PLACE],
+    )
+    create, items = certify(contract, evidence).values()
+    assert (create.verdict, create.measured, create.case) == ("pass", 12003.0, str(NAMES))
+    assert (items.verdict, items.measured) == ("fail", 900.0)
+    for old, new, said in (
+        (", phase: create", "", "phase belongs to metadata, and metadata needs it"),
+        ("phase: create", "phase: chmod", "phase is 'chmod': there are mkdir, create"),
+        ("phase: create", "phase: create, backend: hdf5", "backend has no meaning for metadata"),
+        ("kind: metadata, filesystem: fs3, phase: items", "kind: bandwidth, filesystem: fs3, "
+         "phase: items", "phase belongs to metadata"),
+    ):  # fmt: skip
+        assert old in CONTRACT
+        file.write_text(CONTRACT.replace(old, new))
+        with pytest.raises(UserError, match=said):
+            read(file)
+
+
+def test_a_site_names_the_mdts_that_its_sweeps_ask_for():
+    names = {"items": [10], "files": ["shared"], "nodes": [1]}
+
+    def sweep(mdts=(), **more):
+        sweeps = {"nightly": {"Metadata": {**names, **more}}, "acceptance": {}}
+        return read_sweeps(sweeps, True, 4, mdts=mdts)["nightly"]["Metadata"]
+
+    assert [one.get("mdt") for one in sweep()] == [None]
+    assert [one.get("mdt") for one in sweep((0, 1, 2), mdt=[0, 2])] == [0, 2]
+    for mdts, said in (((), "there are none"), ((0, 1), "there are 0, 1")):
+        with pytest.raises(ValueError, match=f"asks at nightly/Metadata/mdt for 2.*{said}"):
+            sweep(mdts, mdt=[2])
+    with pytest.raises(ValueError, match="is no number of a target, 0 or more: -1"):
+        sweep((0,), mdt=[-1])
