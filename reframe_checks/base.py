@@ -102,10 +102,10 @@ def one_job_at_once(test, filesystem):
         test.job.options += [f"--job-name={name}", "--dependency=singleton"]
 
 
-def make_run_directory(test, case, filesystem, besides=0):
-    """The commands with which a job has `RUNDIR`, and room there for one round of this case and so
-    many KiB besides."""
-    kib = 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024 + besides
+def make_run_directory(test, case, filesystem, rounds=1, besides=0):
+    """The commands with which a job has `RUNDIR`, and room there for so many rounds of this case at
+    one time, and so many KiB besides."""
+    kib = rounds * 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024 + besides
     kib += 2 * BLOCK_KIB * case.items * case.writers  # a file and a directory each
     # On one machine, the jobs of all partitions are ours, and `max_jobs` holds.
     takes_turns = not test.is_local() or bool(filesystem.allocation)
@@ -122,12 +122,12 @@ def phase_limit(test):
     return [f"--phase-limit {max(1, int(typ.Duration(limit) // 10))}"] if limit else []
 
 
-def options_of_run(filesystem, repeats, run_id, result):
+def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
     """benchio's options that are of one run, and follow those of its case."""
     return [
         f"--repeats {repeats}",
         *([f"--settle {filesystem.settle}"] if filesystem.settle else []),
-        '--dir "$RUNDIR"',
+        f"--dir {directory}",
         f"--fs-type {','.join(filesystem.types)}",
         f"--run-id {id_of_round(run_id, result)}",
         f"--json {result}",
@@ -434,7 +434,11 @@ class BenchioJob(CaseCheck):
     @run_before("run")
     def set_run_directory(self):
         self.prerun_cmds += make_run_directory(
-            self, self.benchio_case, self.filesystem, 1024 * self.case.check.application_mib
+            self,
+            self.benchio_case,
+            self.filesystem,
+            self.repeats if self.case.check.reads_existing else 1,
+            1024 * self.case.check.application_mib,
         )
         self.prerun_cmds += meanwhile.commands(self)
         # Without this mark benchio must not run: what it then fails to do could be excused.
@@ -511,9 +515,9 @@ class BenchioJob(CaseCheck):
         spec = self.benchio.concrete_spec
         return Job(Path(self.kept), self.case, self.filesystem, self.run_id, self.made, spec)
 
-    def verified_result(self, name, repeats, hung=()):
+    def verified_result(self, name, repeats, hung=(), operations=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
-        return verified(self.ended_job, name, repeats, hung)
+        return verified(self.ended_job, name, repeats, hung, operations)
 
     def require_exit_code(self):
         """InvalidResult, NotMeasured."""

@@ -44,6 +44,13 @@ NIGHTLY = {
         "local_size": [128],
         "nodes": [2],
     },
+    "ReadBack": {
+        "backend": ["mpiio", "hdf5"],
+        "stripe_count": [-1],
+        "stripe_size": [1],
+        "local_size": [64],
+        "nodes": [2],
+    },
     # Slides: with more than one stripe, a file per process failed at random.
     "FilePerProcess": {
         "backend": ["posix"],

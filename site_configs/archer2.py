@@ -51,6 +51,13 @@ NIGHTLY = {
         "local_size": [SIZE],
         "nodes": [2],
     },
+    "ReadBack": {
+        "backend": ["mpiio", "hdf5"],
+        "stripe_count": [-1],
+        "stripe_size": [1],
+        "local_size": [64],
+        "nodes": [2],
+    },
     "FilePerProcess": {
         "backend": ["posix"],
         "files": ["process"],

@@ -19,8 +19,9 @@ AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
 NAMES = {"items": [100], "files": ["shared", "process"], "nodes": [2]}
 
 # Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
-# and 4 stripes. Exercise 2: one OST after the other. Exercise 3: 48 processes and 48 GB, so 1 GiB
-# each; N -> 1 and N -> N are shared and process. Its 4 and 8 processes are no full node.
+# and 4 stripes, and reads and distributes. Exercise 2: one OST after the other. Exercise 3: 48
+# processes and 48 GB, so 1 GiB each; N -> 1 and N -> N are shared and process. Its 4 and 8 processes
+# are no full node.
 LUSTRE = {
     "nightly": {
         "SharedFileWrite": [
@@ -38,6 +39,13 @@ LUSTRE = {
             "stripe_count": [-1],
             "stripe_size": [1],
             "local_size": [128],
+            "nodes": [2],
+        },
+        "ReadBack": {
+            "backend": ["mpiio", "hdf5"],
+            "stripe_count": [-1],
+            "stripe_size": [1],
+            "local_size": [64],
             "nodes": [2],
         },
         "SlowOst": {"stripe_size": [1], "local_size": [128]},
@@ -69,6 +77,14 @@ LUSTRE = {
             "local_size": [128, 512],
             "nodes": [2],
         },
+        "FilePerProcessRead": {
+            "backend": ["netcdf", "posix"],
+            "files": ["process", "gather"],
+            "stripe_count": [1, 2, 4],
+            "stripe_size": [1],
+            "local_size": [128],
+            "nodes": [2],
+        },
         "SlowOst": {"stripe_size": [1], "local_size": [512]},
         "Metadata": NAMES,
     },
@@ -80,6 +96,7 @@ NFS = {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
         "Metadata": NAMES,
+        "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     },
     "acceptance": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1, 2]},

@@ -46,6 +46,8 @@ NIGHTLY = {
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
     "SharedFileRead": {**FAST, "backend": BACKENDS, "local_size": [128], "nodes": [2]},
+    # What last night has written: is it still there, and how fast is it read?
+    "ReadBack": {**FAST, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     "SlowOst": {"stripe_size": [4], "local_size": [64]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }

@@ -37,6 +37,13 @@ NIGHTLY = {
         "local_size": [128],
         "nodes": [2],
     },
+    "ReadBack": {
+        "backend": ["mpiio", "hdf5"],
+        "stripe_count": [-1],
+        "stripe_size": [1],
+        "local_size": [64],
+        "nodes": [2],
+    },
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
 }

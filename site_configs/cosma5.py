@@ -19,6 +19,7 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
+    "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     "FilePerProcess": {
         "backend": ["posix"],
         "files": ["process"],

@@ -38,6 +38,13 @@ NIGHTLY = {
         "nodes": [2],
     },
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    "ReadBack": {
+        "backend": ["mpiio", "hdf5"],
+        "stripe_count": [8],
+        "stripe_size": [1],
+        "local_size": [64],
+        "nodes": [2],
+    },
 }
 
 # Tables 16 and 17, of MPI-IO alone. Their totals are those of ARCHER's 24 writers a node with 256

@@ -21,6 +21,7 @@ NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [256], "nodes": [1]},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
 }
 ACCEPTANCE = {
     # WP, table 20: 1 to 32 writers.

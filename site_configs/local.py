@@ -36,6 +36,7 @@ NIGHTLY = {
         {"backend": ["pnetcdf"], "local_size": [64], "nodes": [1]},
     ],
     "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
+    "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [1]},
     "FilePerProcess": {
         "backend": [*BACKENDS, "posix"],
         "local_size": [128],

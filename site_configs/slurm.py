@@ -24,6 +24,8 @@ NODES = [1, 2, 4]  # node counts of the acceptance test
 NIGHTLY = {
     "SharedFileWrite": [{"backend": BACKENDS, "local_size": [128], "nodes": [2]}],
     "SharedFileRead": [{"backend": BACKENDS, "local_size": [128], "nodes": [2]}],
+    # What last night has written: is it still there, and how fast is it read?
+    "ReadBack": [{"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]}],
 }
 
 # What users do, besides what is fastest. Independent transfers and independent metadata are the

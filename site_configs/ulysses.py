@@ -29,6 +29,13 @@ NIGHTLY = {
         },
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
+    "ReadBack": {
+        "backend": ["mpiio", "hdf5"],
+        "stripe_count": [-1],
+        "stripe_size": [1],
+        "local_size": [64],
+        "nodes": [2],
+    },
     # What the exercise did: are all OSTs of the same order?
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},

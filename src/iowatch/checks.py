@@ -398,6 +398,9 @@ def parse_layout(text: str) -> dict[str, Any]:
     return {LAYOUT.name: read_name(text)}
 
 
+#: Operations of benchio: a write whose files are kept, and a read of what another run has kept.
+WRITE_KEEP, READ_EXISTING = "write-keep", "read-existing"
+
 SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, WRITERS)
 
 
@@ -450,10 +453,13 @@ class Check:
     application_mib: int = 0
     is_everywhere: bool = False  # no sweep names it: it runs wherever another check does
     needs_stripes: bool = False  # it looks at each OST by itself
+    reads_existing: bool = False  # what an earlier night has kept; its job keeps files for the next
 
     @property
     def operations(self) -> list[str]:
-        """What benchio times."""
+        """What benchio is to time of what a case is judged by."""
+        if self.reads_existing:
+            return [READ_EXISTING]
         return [self.operation, "read"] if self.reads_too else [self.operation]
 
     def parameters_with(self, given: Collection[str]) -> list[Parameter]:
@@ -492,7 +498,7 @@ class Check:
             ]
         options = [
             f"--backend {','.join(case.backends)}",
-            f"--operation {','.join(self.operations)}",
+            f"--operation {','.join([WRITE_KEEP] if self.reads_existing else self.operations)}",
             f"--files {case.files}",
             f"--local-size {format_size(case.local_size)}",
         ]
@@ -598,6 +604,18 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 ways=WAYS_OF_READING,
                 fixed={},
                 metrics=_READ,
+            ),
+            Check(
+                "ReadBack",
+                "read back",
+                operation="read",
+                backends=SHARING,
+                repeats=3,  # as many files of each backend are kept, and each is read once
+                metrics=_READ,
+                bounds=_RATE_BOUND,
+                bounds_comment="Only that something moved: of few reads, each of another file, no "
+                "ratio holds on any machine.",
+                reads_existing=True,
             ),
             replace(
                 _IOR_PEER,

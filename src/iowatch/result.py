@@ -24,7 +24,9 @@ from iowatch.checks import (
     HINTS,
     MDT,
     NAME_PHASES,
+    READ_EXISTING,
     TRANSFER,
+    WRITE_KEEP,
     Way,
     format_bytes,
     format_size,
@@ -363,17 +365,23 @@ class Job:
     spec: str = ""  # what Spack says that its benchio is built of
 
 
-def verified(job: Job, name: str, repeats: int, hung: Collection[str] = ()) -> Result:
+def verified(
+    job: Job,
+    name: str,
+    repeats: int,
+    hung: Collection[str] = (),
+    operations: Sequence[str] = (),
+) -> Result:
     """What a job wrote to the file of this name, if it satisfies the law; else InvalidResult.
 
-    `hung` are the targets that it was not to try again.
+    `hung` are the targets that it was not to try again; `operations` as of :func:`require`.
     """
     file = job.folder / name
     if not file.exists():
         raise InvalidResult(why_it_failed(job.folder))
     result = read_result(file)
     require_of_job(result, name, job.run_id, job.made)
-    require(result, job.case, repeats, job.filesystem, hung)
+    require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
     return result
 
@@ -436,22 +444,23 @@ def require(
     repeats: int,
     filesystem: Filesystem,
     hung: Collection[str] = (),
+    operations: Sequence[str] = (),
 ) -> None:
     """Enforce the law: what ran is what was asked for, and a witness has confirmed every byte.
 
     Of a check that looks at each OST by itself, `hung` are the targets that the run was not to try
-    again. InvalidResult says what differs.
+    again. `operations` are benchio's, if not those of the check. InvalidResult says what differs.
     """
     run = result.run
     targets = [""]
     if case.check.needs_stripes:
         targets = [target for target in filesystem.targets if target not in hung]
-    operations = case.check.operations
+    operations = operations or case.check.operations
     backends = [backend for _ in operations for backend in case.backends for _ in targets]
     bytes_written = bytes_of(case)
     laws: list[_Law] = [
         ("writers", run["writers"], [case.writers]),
-        ("operations", run["operations"], [operations]),
+        ("operations", run["operations"], [list(operations)]),
         ("files", run["files"], [case.files]),
         ("instances", run["instances"], [case.instances or 1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
@@ -464,7 +473,7 @@ def require(
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
         ("backends", [m.backend for m in result.measurements], [backends]),
         *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
-           [sorted(targets * len(case.backends))]) for operation in operations),
+           [sorted(targets * len(case.backends))]) for operation in map(_timed, operations)),
     ]  # fmt: skip
     for measurement in result.sound:
         backend, reps = measurement.backend, measurement.repetitions
@@ -476,7 +485,7 @@ def require(
              sum(rep.witness.bytes != bytes_written for rep in reps), [0]),
             (f"repetitions of {backend} whose files were kept",
              sum(measurement.operation == "write" and "unlink" not in rep.seconds for rep in reps),
-             [0]),
+             [len(reps) if WRITE_KEEP in operations else 0]),
             (f"repetitions of {backend} with a rate or time that is no number",
              sum(not _is_timed(rep) for rep in reps), [0]),
             (f"repetitions of {backend} with a rate that is not their bytes over their time",
@@ -485,7 +494,10 @@ def require(
             (f"repetitions of {backend} with a phase that is longer than the whole",
              sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
         ]  # fmt: skip
-        laws += [*_ways(measurement, case), *_layout(measurement, case, filesystem)]
+        laws += [
+            *_ways(measurement, case),
+            *_layout(measurement, case, filesystem, READ_EXISTING in operations),
+        ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
     suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
@@ -497,6 +509,11 @@ def require(
     for name, found, wanted in laws:
         if found not in wanted:
             raise InvalidResult(_broken(name, found, wanted))
+
+
+def _timed(operation: str) -> str:
+    """What a case of the result file calls it."""
+    return {WRITE_KEEP: "write", READ_EXISTING: "read"}.get(operation, operation)
 
 
 #: What a law is about, what was found, and what was asked for.
@@ -541,12 +558,16 @@ def _ways(measurement: Measurement, case: Case) -> list[_Law]:
     return laws
 
 
-def _layout(measurement: Measurement, case: Case, filesystem: Filesystem) -> list[_Law]:
-    """That a backend was told the layout of the case, and that its files have it."""
+def _layout(
+    measurement: Measurement, case: Case, filesystem: Filesystem, was_there: bool
+) -> list[_Law]:
+    """That a backend was told the layout of the case, and that its files have it; files that were
+    there already have had it told by who wrote them."""
     backend, target = measurement.backend, measurement.target
     setstripe = filesystem.layouts.get(case.layout or "")
     wanted = _wanted_layout(case, filesystem)
     asked = {**wanted, "setstripe": setstripe} if setstripe or wanted["stripe_size"] else None
+    asked = None if was_there else asked
     laws: list[_Law] = [
         (f"requested layout of {backend}", measurement.layout["requested"], [asked])
     ]

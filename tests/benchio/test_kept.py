@@ -1,12 +1,23 @@
 """What one run keeps, others read: by other ranks, in other blocks, as often as they like; and what
 has been done to it meanwhile is seen."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import BACKENDS, RECORD, RUN_ID, Run, each, files_of, kept_file, run_directory
+from conftest import (
+    BACKENDS,
+    RECORD,
+    RUN_ID,
+    Run,
+    each,
+    files_of,
+    injected,
+    kept_file,
+    run_directory,
+)
 
 IO, VERIFICATION, USAGE = 3, 4, 2
 ALL = ",".join(BACKENDS)
@@ -171,6 +182,21 @@ def test_a_record_that_cannot_be_believed(
     )
     assert done.code == USAGE
     assert "no files of hdf5 were kept; there are files of mpiio" in done.errors[0]
+
+
+def test_a_run_that_fails_keeps_nothing(
+    mpirun: Callable[..., Run], shim: Path, directory: Path
+) -> None:
+    """Not even the rounds that were well: a record comes after the last."""
+    options = ["--operation", "write-keep", "--warmup", 0, "--repeats", 3, "--run-id", RUN_ID]
+    file = run_directory(directory) / kept_file("hdf5", 2)
+    done = mpirun(
+        2, "--backend", "mpiio,hdf5", "--local-size", 64, *options, "--dir", directory,
+        **injected(shim, "write", file, ERRNO=errno.ENOSPC, RANK="all"),
+    )  # fmt: skip
+    assert done.code == IO, done.err
+    assert str(file) in done.errors[0]
+    assert list(directory.iterdir()) == []
 
 
 def test_too_few_readers(mpirun: Callable[..., Run], directory: Path) -> None:

@@ -25,6 +25,7 @@ LOCAL = {
     "FilePerProcess": 2 * 4,
     "FilePerProcessRead": 2 * 2,
     "SystemLoad": 2 * 2,
+    "ReadBack": 2 * 2,
     "LibraryVersions": 2,
 }
 
@@ -35,7 +36,7 @@ def test_local_runs_what_the_gate_expects(site):
     assert done.returncode == 0, done.stdout
     ran = re.findall(r"DRY.*?\] (\w+) .*@local:(?:disk|tmpfs)\+gnu", done.stdout)
     assert Counter(ran) >= Counter(LOCAL), done.stdout
-    assert f"Ran {sum(LOCAL.values()) + 2}/40 test case(s)" in done.stdout, "with two fixtures"
+    assert f"Ran {sum(LOCAL.values()) + 2}/44 test case(s)" in done.stdout, "with two fixtures"
     assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
     assert "WARNING" not in done.stdout
 

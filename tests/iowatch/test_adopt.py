@@ -217,8 +217,9 @@ def test_written_site(facts, tmp_path):
     assert {(s.get("instances"), s.get("stripe_count")) for s in load_test} == {
         (instances, count) for instances in (1, 2, 4) for count in (None, -1)
     }
-    reads = fs2.settings("nightly", CHECKS["SharedFileRead"])
-    assert {s.nodes for s in reads} == {2}, "not from the node that wrote"
+    for check in ("SharedFileRead", "ReadBack"):
+        reads = fs2.settings("nightly", CHECKS[check])
+        assert {s.nodes for s in reads} == {2}, "not from the node that wrote"
     assert [len(fs2.settings(sweep, CHECKS["SlowOst"])) for sweep in ("nightly", "acceptance")] == [
         1,
         1,

@@ -46,6 +46,7 @@ EVERY = {
     "/local_size=64x64x64/writers=4/files=2": case(
         "FilePerProcess", "local:fs3/gnu", pool="flash", files="2", **STRIPES
     ),
+    "local:tmpfs/gnu/ReadBack/backend=hdf5/local_size=64x64x64/writers=4": case("ReadBack"),
     "local:tmpfs/gnu/IoProfile/backend=hdf5/local_size=64x64x64/writers=4": case("IoProfile"),
     "local:tmpfs/gnu/LibraryVersions": case("LibraryVersions"),
     "local:tmpfs/gnu/Metadata/items=100/writers=4/files=process": case(

@@ -136,8 +136,9 @@ def ask(text: str, rounds: int) -> Asked:
         raise UserError(f"--rounds {rounds}: an interval needs {MIN_ROUNDS} rounds or more")
     case = _find(text)
     check = case.check
-    once = check.has_control or case.items
-    if not once or not check.metrics or check.needs_stripes:
+    starts_often = check.needs_stripes or check.reads_existing
+    starts_often = starts_often or not (check.has_control or case.items)
+    if starts_often or not check.metrics:
         raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
     site, now = read_site(case.system), datetime.now(UTC)
     place = next((p for p in site.filesystems if p.partition == case.partition), None)

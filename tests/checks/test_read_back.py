@@ -1,0 +1,127 @@
+"""ReadBack with the real ReFrame and benchio: night after night, what the last one has kept."""
+
+import os
+import shutil
+
+import pytest
+
+CASE = "small:memory/real/ReadBack/backend={}/local_size=16x16x16/writers=2"
+MPIIO, HDF5 = CASE.format("mpiio"), CASE.format("hdf5")
+REFERENCES = """\
+ReadBack:
+  small:.*:
+    total_max: [1, -0.999, 1.0e+9, MiB/s]
+"""
+#: Ends all ranks in the midst of a write whose files are to be kept.
+KILLED = """\
+#!/bin/sh
+case "$*" in
+*write-keep*) exec timeout -s KILL 3 {benchio} "$@" --repeats 50 --settle 1 ;;
+esac
+exec {benchio} "$@"
+"""
+
+
+@pytest.fixture
+def nights(site):
+    """nights(day, backends): the verdict and sentence of each case on a night, by its backend."""
+    site.sweep.clear()
+    site.references = REFERENCES
+
+    def night(day, *backends):
+        site.sweep["ReadBack"] = {"backend": backends, "local_size": [16], "nodes": [1]}
+        site.environment["IOWATCH_NIGHT"] = f"2026-11-{day:02}T010000"
+        done = site.reframe("-r", "-n", "ReadBack")
+        tests = site.report()
+        assert len(tests) == len(backends), done.stdout
+        return {test["backend"]: test for test in tests}
+
+    return night
+
+
+def kept(site, case=MPIIO):
+    """The nights of which there are files, each with its directory of a run."""
+    folder = site.scratch / f"kept.{os.getuid()}" / case.replace("/", ",").replace(":", "@")
+    return {night.name[8:10]: next(night.iterdir()) for night in sorted(folder.iterdir())}
+
+
+def sentence(test, kind):
+    assert test["verdict"] == kind, test["sentence"]
+    return test["sentence"]
+
+
+def test_nights_read_what_the_last_one_has_kept(nights, site):
+    first = nights(1, "mpiio", "hdf5")
+    for backend in ("mpiio", "hdf5"):
+        said = sentence(first[backend], "not_measured")
+        assert said.endswith("nothing was kept before: the next night reads what this one has")
+    names = {file.name for file in kept(site, HDF5)["01"].iterdir()}
+    files = {f"{name}.round{n}.{end}" for name, end in (("mpiio", "dat"), ("hdf5", "h5"))
+             for n in (2, 3, 4)}  # fmt: skip
+    assert names == files | {"kept.nml"}
+
+    second = nights(2, "mpiio", "hdf5")
+    for backend in ("mpiio", "hdf5"):
+        sentence(second[backend], "ok")
+        metrics = second[backend]["metrics"]
+        assert {"total_max", "total_min", "read_s", "close_s"} <= set(metrics)
+        assert ("ratio" in metrics) == (backend == "hdf5")
+    assert list(kept(site)) == ["01", "02"], "the night may come again"
+    before = kept(site)["02"]
+
+    # A byte, of what the second night has written.
+    file = kept(site, HDF5)["02"] / "hdf5.round3.h5"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    for _ in range(2):  # and again in the same night: by then there are newer files
+        third = nights(3, "mpiio", "hdf5")
+        sentence(third["mpiio"], "ok")
+        said = sentence(third["hdf5"], "invalid")
+        assert f"{file}: 1 of " in said
+        assert "elements differ from what was written" in said
+        assert "/2026-11-02T010000/" in said
+    assert list(kept(site)) == ["02", "03"]
+    assert kept(site)["02"] == before
+    fourth = nights(4, "mpiio", "hdf5")
+    sentence(fourth["hdf5"], "ok")
+
+
+def test_what_is_gone(nights, site):
+    """All of it once is not known to be a fault, and twice is; a file of it is at once."""
+    sentence(nights(1, "mpiio")["mpiio"], "not_measured")
+    shutil.rmtree(kept(site)["01"].parent)
+    said = sentence(nights(2, "mpiio")["mpiio"], "invalid")
+    assert "what 2026-11-01T010000 kept below" in said
+    assert "the night before there was nothing either: exempt kept.*" in said
+    sentence(nights(3, "mpiio")["mpiio"], "ok")
+    shutil.rmtree(site.scratch / f"kept.{os.getuid()}")
+    said = sentence(nights(4, "mpiio")["mpiio"], "not_measured")
+    assert "has somebody cleaned the filesystem?" in said
+    file = kept(site)["04"] / "mpiio.round4.dat"
+    file.unlink()
+    said = sentence(nights(5, "mpiio")["mpiio"], "invalid")
+    assert str(file) in said
+    assert "No such file" in said
+    # The newest night alone.
+    shutil.rmtree(kept(site)["05"].parent)
+    (kept(site)["04"] / "mpiio.round3.dat").rename(file)
+    said = sentence(nights(6, "mpiio")["mpiio"], "invalid")
+    assert f"{file.parent}/mpiio.round3.dat" in said
+
+
+def test_a_night_that_is_killed_as_it_writes(nights, site):
+    sentence(nights(1, "mpiio")["mpiio"], "not_measured")
+    real = site.benchio
+    site.benchio = site.folder / "killed"
+    site.benchio.write_text(KILLED.format(benchio=real))
+    site.benchio.chmod(0o755)
+    sentence(nights(2, "mpiio")["mpiio"], "invalid")
+    torn = kept(site)["02"]
+    assert list(torn.iterdir()), "it was killed as it wrote"
+    assert not (torn / "kept.nml").exists()
+    site.benchio = real
+    sentence(nights(3, "mpiio")["mpiio"], "ok")  # of the first night
+    assert list(kept(site)) == ["01", "03"]
+    sentence(nights(4, "mpiio")["mpiio"], "ok")
+    assert list(kept(site)) == ["03", "04"]
