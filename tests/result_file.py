@@ -68,6 +68,7 @@ def make_result(
             "alignment": 1,
             "chunk": [0, 0, 0],
             "file_format": "earliest",
+            "pattern": "blocks",
         },
         "memory": {"field_mib": 2.0, "peak_rss_mib": 50.0, "peak_rank": 0},
         "cases": [
@@ -120,6 +121,7 @@ def make_repetition(number, size, factor):
             "stable": mib / (seconds["total"] + seconds["sync"]),
         },
         "instances": None,
+        "file_bytes": size,
         "witness": {
             "method": "pread",
             "direct": True,

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from iowatch.checks import CHECKS, CONTROL, DEFAULT, RANK, WAYS, Check, Size, Way, format_size
+from iowatch.checks import (
+    CHECKS,
+    COMPRESSED,
+    CONTROL,
+    DEFAULT,
+    PATTERN,
+    RANK,
+    WAYS,
+    Check,
+    Size,
+    Way,
+    format_size,
+    pattern_words,
+)
 
 _NAME = r"[A-Za-z0-9_.-]+"
 _VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
@@ -165,10 +178,16 @@ class Case:
 
     @property
     def backends(self) -> list[str]:
-        """The backends that a job for this case runs, the control first."""
-        if self.backend == CONTROL or not self.check.has_control:
+        """The backends that a job for this case runs, the control first: where it can write the
+        same bytes, for a ratio to others would say nothing."""
+        if self.backend == CONTROL or not self.check.has_control or self.is_compressed:
             return [self.backend]
         return [CONTROL, self.backend]
+
+    @property
+    def is_compressed(self) -> bool:
+        """Does its library store fewer bytes than are written?"""
+        return COMPRESSED in pattern_words(self.get(PATTERN.name))
 
     @property
     def metrics(self) -> list[str]:
@@ -179,6 +198,7 @@ class Case:
         """
         absent = {"ratio"} if self.backend == CONTROL else set()
         absent |= set() if self.get("flush") else {"flush_s"}
+        absent |= {"ratio", "finish_fraction"} if self.is_compressed else {"stored_fraction"}
         return [name for name in self.check.metrics if name not in absent]
 
     @property

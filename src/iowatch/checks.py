@@ -77,6 +77,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "unlink_s": _SECONDS,
         "finish_fraction": _PART,
         "ratio": _RATIO,
+        "stored_fraction": _PART,
         "instance_min": _RATE,
         "ost_ratio": _RATIO,
         "ost_read_ratio": _RATIO,
@@ -93,7 +94,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 )
 _TOTALS = ("total_max", "total_median", "total_mean", "total_min")  # from opening to closing
 _STABLE = ("stable_max", "stable_median")  # from opening to having synced what was written
-_FINISH = ("finish_fraction", "ratio")
+_FINISH = ("finish_fraction", "ratio", "stored_fraction")
 _WRITE = (
     *(*_TOTALS, *_STABLE, "data_median"),
     *("open_s", "define_s", "write_s", "flush_s", "close_s", "sync_s", "unlink_s", *_FINISH),
@@ -275,6 +276,76 @@ def _format_hints(hints: Sequence[tuple[str, str]] | None) -> str:
     return ":".join(f"{key}={value}" for key, value in hints) if hints else "none"
 
 
+#: Words of a pattern, in the order that they have in a case id, and the numbers that they take.
+_PATTERN: Mapping[str, range | None] = MappingProxyType(
+    {
+        "strided": None,
+        "random": None,
+        "steps": range(2, 10001),
+        "variables": range(2, 10001),
+        "deflate": range(1, 10),  # the level
+        "quantize": range(3, 16),  # significant decimal digits
+        "nonblocking": None,
+    }
+)
+
+
+def pattern_words(pattern: str | None) -> dict[str, int]:
+    """The words of a pattern such as `strided` or `steps=8:variables=4`, each with its number, 0
+    where it takes none; None: there are none. ValueError."""
+    found = {}
+    for pair in pattern.split(":") if pattern else ():
+        word, equals, number = pair.partition("=")
+        most = _PATTERN.get(word)
+        is_right = number.isdecimal() and int(number) in most if most else not equals
+        if word not in _PATTERN or word in found or not is_right:
+            raise ValueError(
+                "is neither blocks nor a pattern of strided or random, steps=N, variables=N, "
+                f"deflate=1..9, quantize=3..15 and nonblocking, joined by ':': {pattern!r}"
+            )
+        found[word] = int(number) if most else 0
+    return {word: found[word] for word in _PATTERN if word in found}
+
+
+def _pattern(value: Any) -> str | None:
+    """In one order of its words, so that one pattern is one case."""
+    if value is None or value == "blocks":
+        return None
+    words = pattern_words(read_text(value))
+    if {"strided", "random"} <= words.keys():
+        raise ValueError("is strided and random, and random is strided as well: name one of them")
+    if "quantize" in words and "deflate" not in words:
+        raise ValueError("quantizes without deflate=LEVEL: what is rounded takes as much room")
+    return ":".join(f"{word}={number}" if number else word for word, number in words.items())
+
+
+def _pattern_objection(values: Mapping[str, Any]) -> str:
+    """Why no case can have this pattern with its other values; empty if one can."""
+    pattern, backend = values[PATTERN.name], values[BACKEND.name]
+    words = pattern_words(pattern)
+    layers = words.get("steps", 1) * words.get("variables", 1)
+    for word, backends in _PATTERN_BACKENDS.items():
+        if word in words and backend not in backends:
+            return f"pattern {pattern} with {backend}: {word} is of {' and '.join(backends)} alone"
+    if words and values.get("files") == "gather":
+        return f"pattern {pattern} with files gather, whose first process moves whole planes"
+    if values["local_size"][2] % layers:
+        return (
+            f"pattern {pattern} with local size {format_size(values['local_size'])}: steps and "
+            f"variables share the elements along z, which are to be a multiple of {layers}"
+        )
+    if values.get("collective", True):
+        return ""
+    alone = {"deflate", "nonblocking"} | ({"steps"} if backend in ("netcdf", "pnetcdf") else set())
+    if found := [word for word in words if word in alone]:
+        return f"pattern {pattern} with collective no: {found[0]} needs collective transfers"
+    return ""
+
+
+_PATTERN_BACKENDS = {"deflate": ("hdf5", "netcdf"), "quantize": ("netcdf",),
+                     "nonblocking": ("pnetcdf",)}  # fmt: skip
+
+
 def _files(value: Any) -> str:
     text = str(value)
     if text not in ("process", "node", "gather") and not (text.isdecimal() and int(text) > 1):
@@ -364,7 +435,11 @@ HINTS = Way(
     "hints", _hints, _parse_hints, _format_hints, None, SHARING,
     lambda text: " ".join(f"--hint {pair}" for pair in text.split(":")), "hints {}",
 )  # fmt: skip
-WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS)
+PATTERN = Way(
+    "pattern", _pattern, _pattern, lambda pattern: pattern or "blocks",
+    option=lambda text: f"--pattern {text.replace(':', ',')}", words="pattern {}",
+)  # fmt: skip
+WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS, PATTERN)
 #: What is read was written before the clock runs.
 WAYS_OF_READING = tuple(way for way in WAYS if way is not FLUSH)
 
@@ -420,6 +495,9 @@ GENERAL_BOUNDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "posix": _RATE_BOUND | _CLOSE_BOUND,
     }
 )
+#: The same of cases that compress: less has to be stored than was written, or it was for nothing.
+COMPRESSED = "deflate"
+COMPRESSED_BOUNDS = MappingProxyType({**_RATE_BOUND, "stored_fraction": [0, None, 0.9, "1"]})
 
 
 def _no_options(case: Case) -> list[str]:
@@ -484,6 +562,8 @@ class Check:
                     f"{way.name} {way.format(value)} with {backend}: it has a meaning for "
                     f"{' and '.join(way.backends)} alone"
                 )
+        if values.get(PATTERN.name) and (why := _pattern_objection(values)):
+            return why
         return self.is_impossible(values)
 
     def command_line(self, case: Case) -> list[str]:

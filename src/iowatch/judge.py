@@ -15,7 +15,7 @@ from iowatch.detector.common import each
 from iowatch.detector.rules import R2, R3, Detector, State
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief, brief_rate, counted
-from iowatch.metrics import finishing, is_slow_to_finish, slow_phase
+from iowatch.metrics import finishing, is_slow_to_finish, physical_rate, slow_phase
 from iowatch.references import Reference
 from iowatch.run import Run
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
@@ -95,9 +95,9 @@ def by_contract(case: Case, metrics: Mapping[str, float], ceiling: float) -> Ver
 
 def _too_fast(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdict | None:
     rate = rate_name(metrics)
-    if metrics[rate] <= ceiling or METRICS[rate].unit != "MiB/s":
+    if (stored := physical_rate(metrics)) <= ceiling:
         return None
-    found, most = brief_rate(metrics[rate]), brief_rate(ceiling)
+    found, most = brief_rate(stored), brief_rate(ceiling)
     sentence = (
         f"{case}: {rate} is {found} MiB/s, above the physical ceiling of {most} MiB/s in the "
         "site's configuration: a cache or a bug was measured"

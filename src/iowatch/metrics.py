@@ -13,10 +13,10 @@ from statistics import fmean, median
 
 from iowatch import raw_results
 from iowatch.case import Case
-from iowatch.checks import CONTROL, METADATA, NAME_PHASES, NAME_RATES, OST, rate_name
+from iowatch.checks import CONTROL, METADATA, NAME_PHASES, NAME_RATES, OST, rate_name, rate_unit
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
-from iowatch.result import InvalidResult, Repetition, Result, Slowest, conditions
+from iowatch.result import InvalidResult, Repetition, Result, Slowest, bytes_of, conditions
 
 #: What the time of a run goes into, one after the other.
 PHASES = ("open", "define", "write", "read", "flush", "close", "sync")
@@ -77,9 +77,12 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     values = {
         **rate_metrics([rep.rates for rep in reps]),
         "data_median": median(rep.rates["data"] for rep in reps),
-        "finish_fraction": _finish_fraction(case.backend, fastest, by_backend[CONTROL]),
     }
     names = case.metrics
+    if "finish_fraction" in names:
+        values["finish_fraction"] = _finish_fraction(case.backend, fastest, by_backend[CONTROL])
+    if "stored_fraction" in names:
+        values["stored_fraction"] = min(1.0, fastest.file_bytes / bytes_of(case))
     for name in names:
         if name.endswith("_s"):
             values[name] = median(rep.seconds[name.removesuffix("_s")] for rep in reps)
@@ -103,6 +106,14 @@ def _name_metrics(reps: Sequence[Repetition]) -> dict[str, float]:
         **{rate: max(rep.rates[name] for rep in reps) for name, rate in NAME_RATES.items()},
         **{f"{name}_s": median(rep.seconds[name] for rep in reps) for name in PHASES_OF_NAMES},
     }
+
+
+def physical_rate(metrics: Mapping[str, float]) -> float:
+    """The rate in MiB/s that the filesystem has to stand: of what was compressed, less than that of
+    what was written; of names 0."""
+    if rate_unit(metrics) != "MiB/s":
+        return 0
+    return metrics[rate_name(metrics)] * metrics.get("stored_fraction", 1)
 
 
 def _finish_fraction(backend: str, fastest: Repetition, control: Sequence[Repetition]) -> float:

@@ -35,7 +35,17 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import BACKENDS, CHECKS, LAYOUT, METRICS, POOL, STRIPE_COUNT, Metric
+from iowatch.checks import (
+    BACKENDS,
+    CHECKS,
+    COMPRESSED,
+    LAYOUT,
+    METRICS,
+    PATTERN,
+    POOL,
+    STRIPE_COUNT,
+    Metric,
+)
 from iowatch.files import UserError, brief
 from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
@@ -118,12 +128,13 @@ class ReferenceFile:
         return {}
 
     def idle(self, cases: Collection[Case]) -> list[str]:
-        """The keys that match none of these cases, whatever their backend; a section of a check
-        that has none of them is left out, as is made for every site."""
+        """The keys that match none of these cases, whatever their backend, compressed or not; a
+        section of a check that has none of them is left out, as is made for every site."""
         found = []
         for name, section in self._sections.items():
             own = {_of_any_backend(case) for case in cases if name in (case.check.name, GENERAL)}
             texts = [text.format(backend) for text in own for backend in BACKENDS]
+            texts += [f"{text}/{PATTERN.name}={COMPRESSED}=1" for text in texts]
             keys = section if texts else ()
             found += [k.pattern for k in keys if not any(k.fullmatch(text) for text in texts)]
         return found

@@ -24,6 +24,7 @@ from iowatch.checks import (
     HINTS,
     MDT,
     NAME_PHASES,
+    PATTERN,
     READ_EXISTING,
     TRANSFER,
     WRITE_KEEP,
@@ -81,6 +82,7 @@ class Repetition:
     seconds: dict[str, float]
     slowest: dict[str, Slowest]  # the rank that took longest in each
     instances: list[float]  # MiB/s of each, open to close; of one alone: empty
+    file_bytes: int  # that all files take, by their sizes
     witness: Witness
     operations: dict[str, int] = field(default_factory=dict)  # of each phase; of names alone
 
@@ -241,6 +243,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
         seconds,
         {phase: _slowest(time) for phase, time in phases},
         rep["instances"] or [],
+        rep["file_bytes"],
         Witness(
             witness["bytes"],
             witness["method"] == "pread",
@@ -255,7 +258,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
 #: Of benchio, besides those that the law compares with the case: they change what is measured.
 _OPTIONS = (
     *("transfer", "flush", "direct", "warmup", "settle", "phase_barrier", "halo", "alignment"),
-    *("chunk", "file_format"),
+    *("chunk", "file_format", "pattern"),
 )
 
 
@@ -471,6 +474,7 @@ def require(
         _way(TRANSFER, run["transfer"], case),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
+        (PATTERN.name, run["pattern"].replace(",", ":"), [PATTERN.format(case.get(PATTERN.name))]),
         ("backends", [m.backend for m in result.measurements], [backends]),
         *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
            [sorted(targets * len(case.backends))]) for operation in map(_timed, operations)),
@@ -555,6 +559,9 @@ def _ways(measurement: Measurement, case: Case) -> list[_Law]:
     if case.get(CHUNK.name) and backend in CHUNK.backends:
         in_one_run = sum(rep.witness.is_raw for rep in reps)
         laws += [(f"repetitions of {backend} without chunks", in_one_run, [0])]
+    if case.is_compressed:
+        too_large = sum(rep.file_bytes >= bytes_of(case) for rep in reps)
+        laws += [(f"repetitions of {backend} whose files are not compressed", too_large, [0])]
     return laws
 
 

@@ -9,6 +9,10 @@
  *   mirror     every rank's block lies where the mirror image of its place is, whether written or
  *              read: MPI_Type_create_subarray and H5Sselect_hyperslab count from the other end of
  *              what has room for two blocks or more, as the file has and memory with a halo has not
+ *   exchange   the same along x alone, where a piece may be a row: memory has no room for two of them
+ *   lost       what is written of the second time step is not, with success; of MPI-IO, what the
+ *              second call of benchio's own writes
+ *   twice      what is of one variable is written where the elements of another belong
  *
  * Both names of an MPI call are here: C libraries call MPI_X, the Fortran bindings PMPI_X. */
 #define _GNU_SOURCE
@@ -21,7 +25,7 @@
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-enum { NC_EPERM = -37, DIMENSIONS = 3 };
+enum { NC_EPERM = -37, DIMENSIONS = 4, TIME = 0 };
 
 static int asked(const char *call)
 {
@@ -48,6 +52,44 @@ int64_t H5Dcreate2(
 int H5Dread(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t transfer, void *data)
 {
     return asked("H5Dread") ? 0 : NEXT(H5Dread)(dataset, type, memory, file, transfer, data);
+}
+
+/* HDF5's own. */
+int H5Sget_simple_extent_ndims(int64_t space);
+int H5Sget_simple_extent_dims(int64_t space, uint64_t *extents, uint64_t *limits);
+
+int H5Dwrite(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t transfer, const void *data)
+{
+    static int64_t first;
+    uint64_t whole[DIMENSIONS];
+
+    if (asked("lost") && NEXT(H5Sget_simple_extent_ndims)(file) == DIMENSIONS
+        && NEXT(H5Sget_simple_extent_dims)(file, whole, NULL) >= 0 && whole[TIME] == 2)
+        return 0;
+    if (first == 0)
+        first = dataset;
+    return NEXT(H5Dwrite)(asked("twice") ? first : dataset, type, memory, file, transfer, data);
+}
+
+/* PnetCDF's variables are numbered from 0. */
+int ncmpi_put_vara_all(
+    int file, int variable, const MPI_Offset start[], const MPI_Offset count[], const void *data, MPI_Offset types,
+    MPI_Datatype type)
+{
+    if (asked("lost") && start[TIME] == 1)
+        return 0;
+    return NEXT(ncmpi_put_vara_all)(file, asked("twice") && variable == 0 ? 1 : variable, start, count, data, types, type);
+}
+
+int ncmpi_iput_vara(
+    int file, int variable, const MPI_Offset start[], const MPI_Offset count[], const void *data, MPI_Offset types,
+    MPI_Datatype type, int *request)
+{
+    if (asked("lost") && start[TIME] == 1) {
+        *request = -1;
+        return 0;
+    }
+    return NEXT(ncmpi_iput_vara)(file, asked("twice") && variable == 0 ? 1 : variable, start, count, data, types, type, request);
 }
 
 int nc_def_var_fill(int file, int variable, int off, const void *value)
@@ -92,6 +134,14 @@ int PMPI_File_write_at(MPI_File file, MPI_Offset at, const void *data, int count
 int PMPI_File_write_at_all(
     MPI_File file, MPI_Offset at, const void *data, int count, MPI_Datatype type, MPI_Status *status)
 {
+    static int calls;
+    MPI_Count size;
+
+    if (asked("lost") && ++calls == 2) {
+        PMPI_Type_size_x(type, &size);
+        PMPI_Status_set_elements_x(status, MPI_DOUBLE, count * size / (MPI_Count)sizeof(double));
+        return MPI_SUCCESS;
+    }
     return shortened(NEXT(PMPI_File_write_at_all)(file, at, data, count, type, status), status);
 }
 
@@ -111,16 +161,23 @@ static uint64_t mirrored(uint64_t whole, uint64_t part, uint64_t before)
     return whole < 2 * part ? before : whole - part - before;
 }
 
+static int is_mirrored(int dimensions)
+{
+    return asked("mirror") ? dimensions == 3 : asked("exchange") && dimensions >= 1 && dimensions <= DIMENSIONS;
+}
+
 static int subarray(
     __typeof__(&MPI_Type_create_subarray) next, int dimensions, const int whole[], const int part[], const int before[],
     int order, MPI_Datatype old, MPI_Datatype *new)
 {
     int starts[DIMENSIONS];
 
-    if (!asked("mirror") || dimensions != DIMENSIONS)
+    if (!is_mirrored(dimensions))
         return next(dimensions, whole, part, before, order, old, new);
-    for (int i = 0; i < DIMENSIONS; i++)
-        starts[i] = (int)mirrored((uint64_t)whole[i], (uint64_t)part[i], (uint64_t)before[i]);
+    for (int i = 0; i < dimensions; i++) // in the order of Fortran: x is the first
+        starts[i] = asked("mirror") || i == 0
+            ? (int)mirrored((uint64_t)whole[i], (uint64_t)part[i], (uint64_t)before[i])
+            : before[i];
     return next(dimensions, whole, part, starts, order, old, new);
 }
 
@@ -138,23 +195,22 @@ int PMPI_Type_create_subarray(
     return subarray(NEXT(PMPI_Type_create_subarray), dimensions, whole, part, before, order, old, new);
 }
 
-/* HDF5's own. */
-int H5Sget_simple_extent_ndims(int64_t space);
-int H5Sget_simple_extent_dims(int64_t space, uint64_t *extents, uint64_t *limits);
-
 int H5Sselect_hyperslab(
     int64_t space, int how, const uint64_t start[], const uint64_t stride[], const uint64_t count[],
     const uint64_t block[])
 {
     uint64_t whole[DIMENSIONS], starts[DIMENSIONS];
+    int dimensions = NEXT(H5Sget_simple_extent_ndims)(space);
 
-    if (!asked("mirror") || NEXT(H5Sget_simple_extent_ndims)(space) != DIMENSIONS
+    if (!is_mirrored(dimensions)
         || NEXT(H5Sget_simple_extent_dims)(space, whole, NULL) < 0)
         return NEXT(H5Sselect_hyperslab)(space, how, start, stride, count, block);
-    for (int i = 0; i < DIMENSIONS; i++) {
+    for (int i = 0; i < dimensions; i++) {
         uint64_t step = stride == NULL ? 1 : stride[i], size = block == NULL ? 1 : block[i];
 
-        starts[i] = mirrored(whole[i], (count[i] - 1) * step + size, start[i]);
+        starts[i] = asked("mirror") || i == dimensions - 1
+            ? mirrored(whole[i], (count[i] - 1) * step + size, start[i])
+            : start[i];
     }
     return NEXT(H5Sselect_hyperslab)(space, how, starts, stride, count, block);
 }

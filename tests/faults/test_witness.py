@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import ROOT, RUN_ID, Run, each, files_of, injected, run_directory
+from conftest import ROOT, RUN_ID, THROUGH_MPIIO, Run, each, files_of, injected, run_directory
 from faults.attempts import (
     RANKS,
     THROUGH_OMPIO,
@@ -47,6 +47,42 @@ def test_blocks_that_are_not_where_they_belong(
     ways = [*THROUGH_ROMIO, *THROUGH_OMPIO]
     in_chunks = [(way, "--chunk 32x32x32") for way in ways if way.backend in ("hdf5", "netcdf")]
     each([*((way, "") for way in ways), *in_chunks], check)
+
+
+STEPS = "steps=3,variables=2"
+LAYERS = [
+    *(("exchange", backend, pattern) for backend in ("mpiio", "hdf5", "netcdf")
+      for pattern in ("strided", "random", STEPS)),
+    *(("lost", backend, STEPS) for backend in THROUGH_MPIIO),
+    *(("twice", backend, pattern) for backend in THROUGH_MPIIO[1:]
+      for pattern in (STEPS, "variables=2")),
+    ("lost", "pnetcdf", f"{STEPS},nonblocking"),
+    ("twice", "pnetcdf", f"{STEPS},nonblocking"),
+    ("lost", "hdf5", f"{STEPS},deflate=1"),
+    ("lost", "netcdf", f"{STEPS},deflate=1,quantize=3"),
+    ("twice", "hdf5", f"{STEPS},deflate=1"),
+    ("twice", "netcdf", f"{STEPS},deflate=1,quantize=3"),
+]  # fmt: skip
+
+
+def test_pattern_that_is_not_in_the_file(
+    attempt: Attempt, library_shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """Rows of two writers exchanged, a step that was lost, a variable that was written over
+    another: no library tells of that, compressed or rounded or as it is."""
+
+    def check(case: tuple[str, str, str]) -> None:
+        fault, backend, pattern = case
+        way = Way(backend, "romio321")
+        failure = attempt(
+            way, new_directory(), "--local-size", "16x16x24", "--pattern", pattern,
+            env={"LIBRARY_FAULT": fault}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+        )  # fmt: skip
+        assert failure.code == VERIFICATION
+        assert (failure.call, failure.path) == ("witness", file_of(way, failure.directory))
+        assert list(failure.directory.iterdir()) == []
+
+    each(LAYERS, check)
 
 
 def test_buffers_of_two_aggregators_exchanged(

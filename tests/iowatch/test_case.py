@@ -65,6 +65,10 @@ EVERY = {
         chunk=(8, 8, 4),
         hints=(("cb_nodes", "4"), ("romio_cb_write", "enable")),
     ),
+    "local:tmpfs/gnu/SharedFileWrite/backend=netcdf/local_size=64x64x64/writers=4"
+    "/pattern=steps=8:variables=4:deflate=4:quantize=3": case(
+        backend="netcdf", pattern="steps=8:variables=4:deflate=4:quantize=3"
+    ),
     "local:tmpfs/gnu/FilePerProcessRead/backend=hdf5/local_size=64x64x64/writers=4/files=2"
     "/transfer=1000": case("FilePerProcessRead", files="2", transfer=1000),
 }
@@ -126,6 +130,14 @@ NO_CASES = {
     f"{WRITE}/flush=True": ": a value of it is neither yes nor no: 'True'$",
     f"{WRITE}/chunk=8x8": ": a value of it is not a size such as 128",
     f"{WRITE}/transfer=2GiB": ": a value of it is not a multiple of 8 bytes up to 1GiB",
+    f"{WRITE}/pattern=blocks": f": its form is {WRITE}$",
+    f"{WRITE}/pattern=variables=2:steps=4": f": its form is {WRITE}/pattern=steps=4:variables=2$",
+    f"{WRITE}/pattern=steps": ": a value of it is neither blocks nor a pattern of strided or rand",
+    f"{WRITE}/pattern=steps=1": ": a value of it is neither blocks nor a pattern of",
+    f"{WRITE}/pattern=steps=2:steps=4": ": a value of it is neither blocks nor a pattern of",
+    f"{WRITE}/pattern=strided=2": ": a value of it is neither blocks nor a pattern of",
+    f"{WRITE}/pattern=strided:random": ": a value of it is strided and random, and random is",
+    f"{WRITE}/pattern=quantize=3": ": a value of it quantizes without deflate=LEVEL: what is",
     f"{WRITE}/flush=yes/collective=no": f": its form is {WRITE}/collective=no/flush=yes$",
     f"{LOAD.replace('SystemLoad', 'SharedFileRead').replace('/instances=2', '')}/flush=yes": (
         ": its form is .*/writers=4$"
@@ -194,6 +206,11 @@ def test_command_lines():
         "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "
         "--hint cb_nodes=4 --hint romio_cb_write=enable"
     )
+    # What is compressed has no control, which would write other bytes.
+    assert options("SharedFileWrite", backend="netcdf", pattern="steps=2:deflate=4") == (
+        "--backend netcdf --operation write --files shared --local-size 64x64x64 "
+        "--pattern steps=2,deflate=4"
+    )
 
 
 def test_names_and_their_order():
@@ -212,12 +229,13 @@ def test_names_and_their_order():
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "each OST", "write shared, IOR", "read process, IOR", "write shared", "write 2",
         "profile shared",
-        "versions", "names process", "names shared", "write shared", "read 2",
+        "versions", "names process", "names shared", "write shared", "write shared", "read 2",
     ]  # fmt: skip
-    assert [one.way for one in EVERY.values()][-3:] == [
+    assert [one.way for one in EVERY.values()][-4:] == [
         "",
         "independent transfers, independent metadata, a flush before close, pieces of 64KiB, "
         "chunks of 8x8x4, hints cb_nodes=4, romio_cb_write=enable",
+        "pattern steps=8, variables=4, deflate=4, quantize=3",
         "pieces of 1000",
     ]
     # One that is as benchio has it is told from one that is not.

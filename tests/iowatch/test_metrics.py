@@ -213,6 +213,7 @@ def test_every_case_has_its_metrics(spoil):
         changed(CASE, "FilePerProcess", files="process"): [*WRITTEN, *FINISH],
         changed(READ, "FilePerProcessRead", files="2"): list(READ.metrics),
         changed(CASE, "SystemLoad", instances=2): [*WRITTEN, *FINISH, "instance_min"],
+        changed(CASE, pattern="deflate=1"): [*WRITTEN, "stored_fraction"],
         changed(CASE, "SlowOst", stripe_size=1): [
             *(*TOTALS, *STABLE, "ost_ratio", "ost_read_ratio"),
         ],

@@ -12,7 +12,8 @@ from cases import changed
 from refusals import assert_refused
 from result_file import CASE, laid_out, make_result, timed, turn_into_read, turn_into_targets
 
-from iowatch.metrics import measured
+from iowatch.judge import by_contract
+from iowatch.metrics import measured, metrics_of, physical_rate
 from iowatch.result import (
     InvalidResult,
     conditions,
@@ -25,6 +26,7 @@ from iowatch.result import (
     require_of_job,
 )
 from iowatch.site import Filesystem
+from iowatch.verdict import Kind
 
 MPIIO = changed(CASE, backend="mpiio")
 
@@ -147,6 +149,7 @@ LAW = [
     (set_run(flush=True), "flush: yes, where no"),
     (flush_once, "there is 1 repetition of hdf5 with a flush, and there"),
     (set_run(chunk=[64, 64, 8]), "chunk: 64x64x8, where none"),
+    (set_run(pattern="strided"), "pattern: strided, where blocks"),
     (was_told(0, "collective", requested=False), "collective of mpiio: no, where yes"),
     (
         was_told(1, "collective_metadata", requested=False),
@@ -179,12 +182,13 @@ USERS = changed(
     transfer=65536,
     chunk=(8, 8, 8),
     hints=(("cb_nodes", "4"), ("romio_cb_write", "enable")),
+    pattern="random:variables=4",
 )
 
 
 def as_users_write(result):
     """The result of a run that was told all that a sweep can vary, and did it."""
-    result["run"].update(flush=True, transfer=65536, chunk=[8, 8, 8])
+    result["run"].update(flush=True, transfer=65536, chunk=[8, 8, 8], pattern="random,variables=4")
     for one in result["cases"]:
         one["collective"]["requested"] = one["collective_metadata"]["requested"] = False
         one["hints"]["requested"] = {"romio_cb_write": "enable", "cb_nodes": "4"}
@@ -210,6 +214,8 @@ NOT_AS_ASKED = [
     (set_run(flush=False), "flush: no, where yes"),
     (drop_a_flush, "repetitions of hdf5 with a flush: 9, where 10"),
     (set_run(chunk=[0, 0, 0]), "chunk: none, where 8x8x8"),
+    (set_run(pattern="blocks"), "pattern: blocks, where random:variables=4"),
+    (set_run(pattern="variables=4"), "pattern: variables=4, where random:variables=4"),
     (see_one_run, "there is 1 repetition of hdf5 without chunks"),
     (was_told(1, "collective", requested=True), "collective of hdf5: yes, where no"),
     (transfer_became("collective"), "collective transfer of hdf5: collective, where None or indep"),
@@ -239,6 +245,36 @@ def test_what_was_asked_for_is_what_was_done(spoil):
     # What a file repeats of its hints is no evidence, one way or the other.
     attempt(was_told(0, "hints", echoed={"cb_nodes": "1"}))
     assert_refused(InvalidResult, attempt, [(change, f"^{said}") for change, said in NOT_AS_ASKED])
+
+
+def test_compressed_files_have_no_control_and_are_smaller(spoil):
+    """Their rate is that of what was written, and what the filesystem had to stand is less."""
+    asked = changed(CASE, pattern="deflate=4")
+    assert asked.backends == ["hdf5"]
+    assert "stored_fraction" in asked.metrics
+    assert not {"ratio", "finish_fraction"} & {*asked.metrics}
+
+    def attempt(stored):
+        def compress(result):
+            result["run"]["pattern"] = "deflate=4"
+            del result["cases"][0]
+            for rep in result["cases"][0]["repetitions"]:
+                rep["file_bytes"] = int(stored * rep["file_bytes"])
+
+        result = spoil(compress)
+        require(result, asked, 10, filesystem("tmpfs"))
+        return metrics_of(result, asked)
+
+    found = attempt(0.25)
+    assert {*found} == {*asked.metrics}
+    assert found["stored_fraction"] == 0.25
+    assert physical_rate(found) == found["stable_max"] / 4
+    ceiling = found["stable_max"] / 2
+    assert by_contract(asked, found, ceiling).kind is Kind.OK
+    assert by_contract(asked, found, ceiling / 4).kind is Kind.TOO_FAST
+    said = "^there are 10 repetitions of hdf5 whose files are not compressed, and there should be"
+    with pytest.raises(InvalidResult, match=said):
+        attempt(1)
 
 
 def test_result_is_that_of_the_job(spoil):
@@ -666,7 +702,8 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         "transfer": "collective",
         "witness": "through a page cache",
         "options": "transfer 1073741824, flush False, direct False, warmup 1, settle 0, "
-        "phase_barrier False, halo 1, alignment 1, chunk [0, 0, 0], file_format earliest",
+        "phase_barrier False, halo 1, alignment 1, chunk [0, 0, 0], file_format earliest, pattern "
+        "blocks",
         "hosts": "node1 node2",
         "free space": "3072 GiB",
     }

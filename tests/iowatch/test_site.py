@@ -351,6 +351,7 @@ def test_ways_of_writing_that_a_sweep_names():
         "transfer": ["1024MiB"],
         "chunk": [None],
         "hints": [None],
+        "pattern": ["blocks"],
     }
     assert names({}) == names(usual) == {""}, "a case got no other name, and has no second one"
     hints = {"romio_cb_write": "enable", "cb_nodes": 4}
@@ -358,6 +359,7 @@ def test_ways_of_writing_that_a_sweep_names():
         {"collective": [True, False], "flush": [False, True]},
         {"backend": ["hdf5", "netcdf"], "chunk": ["64x64x32", 64]},
         {"transfer": ["4MiB", 1024], "hints": [hints]},
+        {"backend": ["hdf5"], "pattern": ["strided", "variables=4:steps=2"]},
         {"backend": ["mpiio"], "hints": [None, dict(reversed(hints.items()))]},
     ) == {
         "", "/collective=no", "/flush=yes", "/collective=no/flush=yes",
@@ -365,6 +367,7 @@ def test_ways_of_writing_that_a_sweep_names():
         "/transfer=4MiB/hints=cb_nodes=4:romio_cb_write=enable",
         "/transfer=1KiB/hints=cb_nodes=4:romio_cb_write=enable",
         "/hints=cb_nodes=4:romio_cb_write=enable",
+        "/pattern=strided", "/pattern=steps=2:variables=4",
     }  # fmt: skip
     assert names({"collective": [False]}, check="SharedFileRead") == {"/collective=no"}
     said = (
@@ -422,6 +425,28 @@ WRONG_VALUES = [
     ((W, {"transfer": ["4 MiB"]}), f"at nightly/{W}/transfer is not a number of bytes such as 64K"),
     ((W, {"transfer": [1001]}), "transfer is not a multiple of 8 bytes"),
     ((W, {"chunk": ["64x64"]}), f"at nightly/{W}/chunk is not a size such as 128"),
+    ((W, {"pattern": ["stridden"]}), f"at nightly/{W}/pattern is neither blocks nor a pattern of"),
+    ((W, {"pattern": ["deflate=4"]}), "deflate=4 with mpiio: deflate is of hdf5 and netcdf alone$"),
+    (
+        (W, {"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]}),
+        "pattern deflate=4:quantize=3 with hdf5: quantize is of netcdf alone$",
+    ),
+    (
+        (W, {"backend": ["hdf5"], "pattern": ["nonblocking"]}),
+        "pattern nonblocking with hdf5: nonblocking is of pnetcdf alone$",
+    ),
+    (
+        (W, {"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]}),
+        "pattern steps=2 with collective no: steps needs collective transfers$",
+    ),
+    (
+        (W, {"pattern": ["steps=3:variables=5"]}),
+        "steps=3:variables=5 with local size .*, which are to be a multiple of 15$",
+    ),
+    (
+        ("FilePerProcess", {"files": ["gather"], "pattern": ["strided"]}),
+        "pattern strided with files gather, whose first process moves whole planes$",
+    ),
     ((W, {"hints": {"cb_nodes": 4}}), f"at nightly/{W}/hints is not a list with at least one"),
     ((W, {"hints": [{}]}), "hints is neither None nor a mapping such as {'romio_cb_write': 'en"),
     ((W, {"hints": ["cb_nodes=4"]}), "hints is neither None nor a mapping"),

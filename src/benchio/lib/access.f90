@@ -63,7 +63,7 @@ contains
     end function variable_name
 
     !> Those of a value's bits that are not 0. Values to be compressed without loss have 20 hashed
-    !> bits behind their exponent: shuffled, they deflate to about two fifths, and each still tells
+    !> bits behind their exponent: shuffled, they deflate to a third, and each still tells
     !> which run, file and round it is of.
     pure integer(int64) function kept_bits(self)
         class(access_pattern), intent(in) :: self
@@ -143,6 +143,8 @@ contains
         end do
         if (error == '' .and. pattern%is_strided .and. pattern%is_random) then
             error = '--pattern strided and random exclude each other: random is strided as well'
+        else if (error == '' .and. pattern%quantize > 0 .and. pattern%deflate == 0) then
+            error = '--pattern quantize needs deflate=LEVEL: what is rounded takes as much room'
         end if
     end subroutine parse_access
 

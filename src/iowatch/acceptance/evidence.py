@@ -19,7 +19,7 @@ from typing import Any
 from iowatch import __version__, application, ior, raw_results
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
-from iowatch.checks import CHECKS, rate_name, rate_unit
+from iowatch.checks import CHECKS
 from iowatch.files import UserError, brief
 from iowatch.history import read_metrics, sessions, tests_of
 from iowatch.metrics import (
@@ -28,6 +28,7 @@ from iowatch.metrics import (
     metrics_of,
     ost_metrics,
     ost_rates,
+    physical_rate,
     void_osts,
 )
 from iowatch.night.gate import faults
@@ -588,8 +589,7 @@ def _compare(
                 f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
                 "record: changed, or a later session wrote over them"
             )
-    best = found[rate_name(found)]
-    if best > place.peak and rate_unit(found) == "MiB/s":
+    if (best := physical_rate(found)) > place.peak:
         raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
 
 

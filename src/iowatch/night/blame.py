@@ -19,11 +19,11 @@ from pathlib import Path
 
 from iowatch import raw_results
 from iowatch.case import Case, known_case
-from iowatch.checks import rate_name, rate_unit
+from iowatch.checks import rate_name
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read, reason, tests_of
 from iowatch.judge import judge
-from iowatch.metrics import metrics_of
+from iowatch.metrics import metrics_of, physical_rate
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Finding, Tried, worse
 from iowatch.night.gate import night_of
@@ -333,8 +333,8 @@ def _tried(asked: Asked, job: Job, number: int) -> Tried:
             return Tried(change, fault=str(err))
         metrics.append(metrics_of(result, case))
     rates = [each[rate_name(each)] for each in metrics]
-    if max(rates) > asked.place.peak and rate_unit(metrics[0]) == "MiB/s":
-        fault = f"{brief(max(rates))} MiB/s are above the filesystem's peak: a cache was measured"
+    if (best := max(map(physical_rate, metrics))) > asked.place.peak:
+        fault = f"{brief(best)} MiB/s are above the filesystem's peak: a cache was measured"
         return Tried(change, fault=fault)
     return Tried(change, [each[asked.metric] for each in metrics], rates)
 

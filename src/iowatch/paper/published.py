@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from iowatch.checks import CHECKS, GENERAL_BOUNDS
+from iowatch.checks import CHECKS, COMPRESSED, COMPRESSED_BOUNDS, GENERAL_BOUNDS
 from iowatch.files import UserError, whole
 from iowatch.places import PUBLISHED
 
@@ -58,7 +58,8 @@ HEADER = """\
 # that a library takes to open, define and close its file beyond mpiio in the same job: on a small
 # Lustre hdf5 and netcdf were seen to take a third of it in good health, and where hdf5 lost its
 # bandwidth on Cirrus it took 64 to 74 %. Of mpiio and posix it is the close. The floor of total_max
-# only says that something moved.
+# only says that something moved. What is compressed has no mpiio beside it, which would write other
+# bytes; but what it stores must be less.
 general:
 """
 PUBLISHED_HEADER = """\
@@ -113,6 +114,7 @@ def references(system: str) -> str:
         numbers = ", ".join(dict.fromkeys(entry.table for entry in entries))
         published = PUBLISHED_HEADER.format(tables=numbers, spread=spread(tables))
     text = HEADER.format(system=system, published=published)
+    text += f"  {system}:.*/pattern=[^/]*{COMPRESSED}.*: {flow(COMPRESSED_BOUNDS)}\n"
     for name, bounds in GENERAL_BOUNDS.items():
         text += f"  {system}:.*/backend={name}/.*: &{name} {flow(bounds)}\n"
     return text + own_bounds(system, entries)

@@ -1,0 +1,207 @@
+"""Files that are not one array in large pieces, read by independent readers."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import reference_data
+from benchio.traces import calls_on, rounds, watched
+from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, Run, each, run_directory
+from numpy.typing import NDArray
+
+
+class Pattern(NamedTuple):
+    """A pattern, its array, and what writes it."""
+
+    words: str
+    ranks: int
+    size: tuple[int, int, int]
+    options: str = ""
+    backends: tuple[str, ...] = BACKENDS
+
+    @property
+    def given(self) -> dict[str, int]:
+        """The numbers in it."""
+        pairs = (word.partition("=") for word in self.words.split(","))
+        return {word: int(number or 1) for word, _, number in pairs}
+
+    def of(self, word: str, usual: int) -> int:
+        return self.given.get(word, usual)
+
+
+BOTH = ("hdf5", "netcdf")
+PATTERNS = [
+    Pattern("strided", 3, (16, 5, 4)),
+    Pattern("strided", 2, (15, 3, 4), "--transfer 24 --halo 2 --collective no"),
+    Pattern("random", 3, (17, 9, 4)),
+    Pattern("random", 4, (64, 31, 3), "--collective no --halo 0", ("mpiio", "hdf5", "posix")),
+    Pattern("variables=3", 2, (7, 5, 9)),
+    Pattern("variables=3", 2, (7, 5, 9), "--collective no --chunk 4x4x2"),
+    Pattern("steps=4", 3, (13, 11, 20), "--transfer 1000"),
+    Pattern("steps=2", 2, (13, 11, 20), "--collective no", ("mpiio", "hdf5", "posix")),
+    # Three ranks along z, of which one has more planes of each variable than the others.
+    Pattern("steps=2,variables=3", 3, (4, 2, 24), "--grid 1x1x3 --transfer 64 --flush"),
+    Pattern("steps=2,variables=3", 4, (40, 30, 48), "--files 2 --halo 3"),
+    Pattern("strided,steps=3,variables=2", 2, (9, 4, 12)),
+    Pattern("random,steps=2,nonblocking", 3, (18, 7, 10), "", ("pnetcdf", "mpiio")),
+    Pattern("steps=3,variables=2,nonblocking", 2, (9, 4, 12), "--grid 2x1x1", ("pnetcdf",)),
+    Pattern("deflate=1", 3, (32, 31, 30), "", BOTH),
+    Pattern("steps=3,variables=2,deflate=9", 2, (64, 31, 30), "--chunk 16x31x3", BOTH),
+    Pattern("deflate=4,quantize=3", 2, (32, 31, 30), "", ("netcdf",)),
+    Pattern("steps=2,variables=2,deflate=1,quantize=7", 3, (32, 31, 32), "", ("netcdf",)),
+]
+
+
+def layers(values: NDArray[np.float64], pattern: Pattern) -> NDArray[np.float64]:
+    """A whole array as (step, variable, z, y, x)."""
+    steps, variables = pattern.of("steps", 1), pattern.of("variables", 1)
+    _, ny, nx = values.shape
+    return values.reshape(steps, variables, -1, ny, nx)
+
+
+def names(pattern: Pattern) -> list[str]:
+    variables = pattern.of("variables", 1)
+    return [f"data{number + 1}" for number in range(variables)] if variables > 1 else ["data"]
+
+
+def read_hdf5(path: Path, pattern: Pattern) -> NDArray[np.float64]:
+    with h5py.File(path) as file:
+        datasets = [file[name] for name in names(pattern)]
+        grows = pattern.of("steps", 1) > 1
+        for one in datasets:
+            assert (one.maxshape[0] is None) == grows
+            is_deflated = (one.compression, one.compression_opts, one.shuffle)
+            level = pattern.of("deflate", 0)
+            assert is_deflated == (("gzip", level, True) if level else (None, None, False))
+            assert (one.chunks is not None) == (grows or level > 0 or "--chunk" in pattern.options)
+        found = np.stack([np.asarray(one) for one in datasets])
+    return found.swapaxes(0, 1) if grows else found[np.newaxis]
+
+
+def read_netcdf(path: Path, pattern: Pattern) -> NDArray[np.float64]:
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_mask(False)
+        variables = [file[name] for name in names(pattern)]
+        grows = pattern.of("steps", 1) > 1
+        unlimited = {name for name, one in file.dimensions.items() if one.isunlimited()}
+        assert unlimited == ({"time"} if grows else set())
+        for one in variables:
+            assert one.dimensions == (("time", "z", "y", "x") if grows else ("z", "y", "x"))
+            if file.data_model == "NETCDF4":
+                filters = one.filters()
+                assert filters["complevel"] == pattern.of("deflate", 0)
+                assert filters["shuffle"] == ("deflate" in pattern.given)
+                digits = pattern.of("quantize", 0)
+                attribute = "_QuantizeGranularBitRoundNumberOfSignificantDigits"
+                assert (one.getncattr(attribute) if digits else 0) == digits
+                assert (attribute in one.ncattrs()) == bool(digits)
+        found = np.stack([np.asarray(one[:]) for one in variables])
+    return found.swapaxes(0, 1) if grows else found[np.newaxis]
+
+
+def read(backend: str, path: Path, pattern: Pattern, size: Any) -> NDArray[np.float64]:
+    with reference_data.ONE_READER:
+        if backend == "hdf5":
+            return read_hdf5(path, pattern)
+        if backend in ("netcdf", "pnetcdf"):
+            return read_netcdf(path, pattern)
+        return layers(reference_data.read_raw(path, size), pattern)
+
+
+def check_file(backend: str, path: Path, pattern: Pattern, size: Any, file: int) -> None:
+    """The documented values, or what the documentation says of those to be compressed."""
+    key = reference_data.key_of(RUN_ID, backend, file, 2)
+    expected = layers(reference_data.array(size, key), pattern)
+    found = read(backend, path, pattern, size)
+    assert found.shape == expected.shape
+    if digits := pattern.of("quantize", 0):
+        assert np.abs(found - expected).max() <= 0.5 * 10.0 ** (1 - digits)
+        assert np.any(found != expected), "nothing was rounded"
+        return
+    bits = expected.view(np.uint64)
+    if "deflate" in pattern.given:
+        bits = bits >> np.uint64(32) << np.uint64(32)
+    wrong = np.argwhere(found.view(np.uint64) != bits)
+    assert len(wrong) == 0, f"{path}: {len(wrong)} wrong, the first at {wrong[0]}"
+
+
+@pytest.mark.parametrize("component", [MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
+def test_files_are_as_their_pattern_is(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    new_directory: Callable[[], Path],
+    component: str,
+) -> None:
+    def check(pattern: Pattern) -> None:
+        directory = new_directory()
+        json = directory.parent / "result.json"
+        done = mpirun(
+            pattern.ranks, "--backend", ",".join(pattern.backends), "--operation", "write,read",
+            "--global-size", "x".join(map(str, pattern.size)), "--pattern", pattern.words,
+            "--warmup", 1, "--repeats", 1, "--run-id", RUN_ID, *pattern.options.split(),
+            "--dir", directory, "--json", json, "--keep", env={"OMPI_MCA_io": component},
+        )  # fmt: skip
+        assert (done.code, done.errors) == (0, []), done.err
+
+        result = read_result(json)
+        run = result["run"]
+        assert run["pattern"] == pattern.words
+        for backend in pattern.backends:
+            files = sorted(run_directory(directory).glob(FILES[backend].replace(".", "*.")))
+            assert len(files) == run["file_count"]
+            for number, file in enumerate(files):
+                check_file(backend, file, pattern, run["file_size"], number)
+        for case in result["cases"]:
+            (_, rep) = case["repetitions"]
+            assert rep["witness"]["bytes"] == run["bytes"]
+            is_chunked = {"steps", "deflate"} & {*pattern.given} or "--chunk" in pattern.options
+            is_raw = case["backend"] not in BOTH or not is_chunked
+            assert (rep["witness"]["method"] == "pread") == is_raw, case["backend"]
+            stored = rep["file_bytes"] / run["bytes"]
+            assert stored < 0.6 if "deflate" in pattern.given else stored >= 1, stored
+
+    each(PATTERNS, check)
+
+
+def test_rows_of_all_writers_take_turns(
+    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    """As IOR's hard test has them: a piece is a row of one writer, then comes the next writer."""
+    json = tmp_path / "result.json"
+    for order in ("strided", "random"):
+        done = mpirun(
+            3, "--backend", "posix", "--pattern", order, "--local-size", "5876x2x2",
+            "--repeats", 1, "--warmup", 0, "--dir", tmp_path, "--json", json,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        run = read_result(json)["run"]
+        assert (run["grid"], run["contiguous_bytes"]) == ([3, 1, 1], 47008)
+
+
+def test_random_rows_are_in_another_order(
+    mpirun: Callable[..., Run], need: Callable[[str], str], tmp_path: Path
+) -> None:
+    """But in the same one in every round, or two would not compare."""
+    in_order = [96 * row for row in range(40)]
+    for order in ("strided", "random"):
+        traces = tmp_path / order
+        done = mpirun(
+            1, "--backend", "posix", "--pattern", order, "--local-size", "12x40x1", "--halo", 0,
+            "--repeats", 2, "--warmup", 0, "--dir", tmp_path, launcher=watched(need, traces),
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        first, second = (
+            [int(call.words.split(",")[-1]) for call in calls if call.kind == "write"]
+            for calls in rounds(calls_on(traces, FILES["posix"]))
+        )
+        assert first == second
+        assert sorted(first) == in_order
+        assert (first == in_order) == (order == "strided")
+        if order == "random":
+            steps = {other - one for one, other in itertools.pairwise(first)}
+            assert len(steps) > 20, "an order that reading ahead would see"
