@@ -10,7 +10,6 @@ from iowatch.checks import (
     CHECKS,
     LAYOUT,
     LOCAL_SIZE,
-    WAYS,
     format_layout,
     format_size,
     parse_layout,
@@ -57,7 +56,7 @@ def promised(sweep):
     return len(cases(FILESYSTEMS.values(), sweep)) if is_whole else 0
 
 
-_WAYS = {way.name: way for way in WAYS}
+_WAYS = {way.name: way for check in CHECKS.values() for way in check.ways}
 
 
 @cache

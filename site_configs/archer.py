@@ -5,6 +5,7 @@ Architectures", version 1.4 (2017). Slides: Turner, "CSE Benchmarking", its talk
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -24,6 +25,11 @@ DEFAULT = 4  # stripe count; the default stripe size is 1 MiB
 
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(
+    128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
+)
 
 # Two nodes, 48 writers: a row of WP's tables 1 to 4, 7 and 8.
 NIGHTLY = {
@@ -62,6 +68,7 @@ NIGHTLY = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    **PEERS["nightly"],
 }
 
 NODES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -127,6 +134,7 @@ ACCEPTANCE = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    **PEERS["acceptance"],
 }
 
 EVERYWHERE = {

@@ -6,6 +6,7 @@ ends in November 2026.
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -32,6 +33,11 @@ SIZE = "128x128x256"  # 32 MiB: what EPCC's own regular tests write per process 
 
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [SIZE], "nodes": [1]}
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(
+    SIZE, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
+)
 
 NIGHTLY = {
     "SharedFileWrite": [
@@ -68,6 +74,7 @@ NIGHTLY = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    **PEERS["nightly"],
 }
 
 # What users do, besides what is fastest. Independent transfers and independent metadata are the
@@ -125,6 +132,7 @@ ACCEPTANCE = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 8, 16]},
+    **PEERS["acceptance"],
 }
 
 EVERYWHERE = {

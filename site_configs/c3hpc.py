@@ -5,6 +5,7 @@ Darshan on three filesystems. It names no directory, scheduler, module, network 
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -17,6 +18,8 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
 
 NAMES = {"items": [100], "files": ["shared", "process"], "nodes": [2]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+STRIPES = {"stripe_count": [1, 2, 4], "stripe_size": [1]}
 
 # Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
 # and 4 stripes, and reads and distributes. Exercise 2: one OST after the other. Exercise 3: 48
@@ -50,6 +53,7 @@ LUSTRE = {
         },
         "SlowOst": {"stripe_size": [1], "local_size": [128]},
         "Metadata": NAMES,
+        **second_opinions(128, 2, ONE_STRIPE, ONE_STRIPE)["nightly"],
     },
     "acceptance": {
         "SharedFileWrite": [
@@ -87,6 +91,7 @@ LUSTRE = {
         },
         "SlowOst": {"stripe_size": [1], "local_size": [512]},
         "Metadata": NAMES,
+        **second_opinions(512, 2, STRIPES, ONE_STRIPE)["acceptance"],
     },
 }
 
@@ -97,11 +102,13 @@ NFS = {
         "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [2]},
         "Metadata": NAMES,
         "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
+        **second_opinions(64, 2)["nightly"],
     },
     "acceptance": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1, 2]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
         "Metadata": NAMES,
+        **second_opinions(256, 2)["acceptance"],
     },
 }
 
@@ -111,11 +118,13 @@ LOCAL = {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
         "Metadata": {**NAMES, "nodes": [1]},
+        **second_opinions(64, 1, reads=False)["nightly"],  # IOR would read from the node's cache
     },
     "acceptance": {
         "SharedFileWrite": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1]},
         "SharedFileRead": {"backend": BACKENDS, "local_size": [128, 256], "nodes": [1]},
         "Metadata": {**NAMES, "nodes": [1]},
+        **second_opinions(256, 1, reads=False)["acceptance"],
     },
 }
 

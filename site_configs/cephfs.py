@@ -5,6 +5,7 @@ It can be listed and dry-run as it is. README.md, next to it, explains every key
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -38,6 +39,9 @@ AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
 FAST = {"stripe_count": [1, -1], "stripe_size": [4], "pool": ["flash"]}
 LARGE = {"stripe_count": [-1], "stripe_size": [4], "pool": ["disk"]}
 
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(128, 2, LARGE, {**FAST, "stripe_count": [1]})
+
 # A few minutes every night. Reads are from two nodes: what one node wrote, its cache may return.
 NIGHTLY = {
     "SharedFileWrite": [
@@ -50,6 +54,7 @@ NIGHTLY = {
     "ReadBack": {**FAST, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     "SlowOst": {"stripe_size": [4], "local_size": [64]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    **PEERS["nightly"],
 }
 ACCEPTANCE = {
     "SharedFileWrite": [
@@ -67,6 +72,7 @@ ACCEPTANCE = {
     },
     "SlowOst": {"stripe_size": [4], "local_size": [128]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
+    **PEERS["acceptance"],
 }
 
 site_configuration = {

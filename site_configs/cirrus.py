@@ -6,6 +6,7 @@ jobs are run is not in WP: it is from the Cirrus user guide of those days. Today
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -17,6 +18,11 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [256], "nodes": [1]}
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(
+    128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
+)
 
 # One node, 36 writers: a row of WP's tables 13 and 14. Without stripes it writes 0.6 GiB/s.
 NIGHTLY = {
@@ -46,6 +52,7 @@ NIGHTLY = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    **PEERS["nightly"],
 }
 
 # Tables 13 and 14; 128 nodes there with stripes only. They also have 1 and 16 writers on one node.
@@ -78,6 +85,7 @@ ACCEPTANCE = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    **PEERS["acceptance"],
 }
 
 site_configuration = {

@@ -6,6 +6,7 @@ scripts of those days. The COSMA5 of today is another machine.
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -14,6 +15,9 @@ PROJECT = "dr000"
 PATH = f"/cosma5/data/{PROJECT}/iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(128, 2)
 
 # Two nodes, 32 writers: a row of WP's table 15.
 NIGHTLY = {
@@ -27,6 +31,7 @@ NIGHTLY = {
         "nodes": [2],
     },
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    **PEERS["nightly"],
 }
 
 # Table 15, of MPI-IO alone "due to time constraints". Its totals are those of ARCHER's 24 writers
@@ -43,6 +48,7 @@ ACCEPTANCE = {
         "nodes": [1, 4, 16, 64],
     },
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    **PEERS["acceptance"],
 }
 
 site_configuration = {

@@ -5,6 +5,7 @@ Architectures", version 1.4 (2017). How jobs are run is not in WP: it is taken f
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -16,6 +17,11 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(
+    128, 2, {"stripe_count": [8], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
+)
 
 # Two nodes, 32 writers: a row of WP's table 17. Not all 120 OSTs, which reached a twentieth of it
 # (table 16): up to 2048 writers WP found 8 to 10 stripes best.
@@ -45,6 +51,7 @@ NIGHTLY = {
         "local_size": [64],
         "nodes": [2],
     },
+    **PEERS["nightly"],
 }
 
 # Tables 16 and 17, of MPI-IO alone. Their totals are those of ARCHER's 24 writers a node with 256
@@ -70,6 +77,7 @@ ACCEPTANCE = {
     # Three rounds over 120 OSTs: too long for every night.
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    **PEERS["acceptance"],
 }
 
 site_configuration = {

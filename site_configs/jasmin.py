@@ -6,6 +6,7 @@ users' job scripts of those days. Today Lotus has Slurm.
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -17,11 +18,16 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
 # WP, table 20: 16 and 32 writers, MPI-IO alone; also 1, 2, 4 and 8 writers on one node.
 NODES = [1, 2]
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(128, 2)
+
 NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [256], "nodes": [1]},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
     "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
+    **PEERS["nightly"],
 }
 ACCEPTANCE = {
     # WP, table 20: 1 to 32 writers.
@@ -42,6 +48,7 @@ ACCEPTANCE = {
         "nodes": NODES,
     },
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
+    **PEERS["acceptance"],
 }
 
 site_configuration = {

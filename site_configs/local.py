@@ -5,6 +5,7 @@ system.
 """
 
 from iowatch.places import ROOT, results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -107,11 +108,21 @@ ACCEPTANCE = {
     "Metadata": {"items": [500], "files": ["shared", "process"], "nodes": [1]},
 }
 
+
+def sweeps(cached_reads):
+    """With IOR beside benchio, and profiles, where these programs are. What IOR has written, it
+    would read from the cache of this only node."""
+    peers = second_opinions(64, 1, reads=cached_reads, profile={"writers_per_node": [12]})
+    return {
+        "nightly": {**NIGHTLY, **peers["nightly"]},
+        "acceptance": {**ACCEPTANCE, **peers["acceptance"]},
+    }
+
+
 EVERYWHERE = {
     "osts": None,
     "writers_per_node": 4,
     "keep_days": 60,
-    "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 
 site_configuration = {
@@ -140,7 +151,11 @@ site_configuration = {
                         # reports success.
                         ["OMPI_MCA_io", "romio321"],
                     ],
-                    "extras": {**filesystem, **EVERYWHERE},
+                    "extras": {
+                        **filesystem,
+                        **EVERYWHERE,
+                        "sweeps": sweeps(filesystem["cached_reads"]),
+                    },
                 }
                 for filesystem in FILESYSTEMS
             ],

@@ -5,6 +5,7 @@ Architectures", version 1.4 (2017).
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -20,12 +21,16 @@ FILESYSTEMS = [
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 ONE_NODE = [1]  # WP: "jobs cannot span multiple nodes"
 
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(128, 1, reads=False)
+
 # 40 writers: the last row of WP's tables 18 and 19. Their others, of 1 to 32 writers on this node,
 # were faster.
 # Nothing is read: on one node, GPFS's own cache cannot be told from its disks.
 NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": ONE_NODE},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": ONE_NODE},
+    **PEERS["nightly"],
 }
 ACCEPTANCE = {
     # WP, tables 18 and 19.
@@ -42,6 +47,7 @@ ACCEPTANCE = {
         "nodes": ONE_NODE,
     },
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": ONE_NODE},
+    **PEERS["acceptance"],
 }
 
 EVERYWHERE = {

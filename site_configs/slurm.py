@@ -5,6 +5,7 @@ It can be listed and dry-run as it is. README.md, next to it, explains every key
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -54,6 +55,15 @@ ACCEPTANCE = {
 # and here as "mdt".
 NAMES = {"Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]}}
 
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(128, 2)
+STRIPED_PEERS = second_opinions(
+    128,
+    2,
+    {"stripe_count": [-1], "stripe_size": [1]},
+    {"stripe_count": [1], "stripe_size": [1]},
+)
+
 
 def striped(sweep, stripe_count, stripe_size):
     """The same on Lustre, with these stripe counts and sizes, and once as users get it who ask for
@@ -77,11 +87,13 @@ FILESYSTEMS = [
             "nightly": {
                 **striped(NIGHTLY, [1, -1], [1]),
                 **NAMES,
+                **STRIPED_PEERS["nightly"],
                 "SlowOst": {"stripe_size": [1], "local_size": [64]},
             },
             "acceptance": {
                 **striped(ACCEPTANCE, [1, -1], [1, 4]),
                 **NAMES,
+                **STRIPED_PEERS["acceptance"],
                 "SlowOst": {"stripe_size": [1], "local_size": [128]},
             },
         },
@@ -94,6 +106,10 @@ FILESYSTEMS = [
         "osts": None,
         "peak": max(NODES) * LINK / MIB,
         "sweeps": {"nightly": {**NIGHTLY, **NAMES}, "acceptance": {**ACCEPTANCE, **NAMES}},
+        "sweeps": {
+            "nightly": {**NIGHTLY, **PEERS["nightly"]},
+            "acceptance": {**ACCEPTANCE, **PEERS["acceptance"]},
+        },
     },
 ]
 

@@ -5,6 +5,7 @@ OSTs, one at a time. How jobs are run is not in it: that is from users' notes on
 """
 
 from iowatch.places import results
+from iowatch.sweeps import second_opinions
 
 MIB = 2**20
 
@@ -17,6 +18,11 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 NODES = [1, 2, 4]
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+
+# IOR beside benchio, and profiles, where these programs are.
+PEERS = second_opinions(
+    128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
+)
 
 NIGHTLY = {
     "SharedFileWrite": [
@@ -39,6 +45,7 @@ NIGHTLY = {
     # What the exercise did: are all OSTs of the same order?
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    **PEERS["nightly"],
 }
 ACCEPTANCE = {
     "SharedFileWrite": [
@@ -60,6 +67,7 @@ ACCEPTANCE = {
     },
     "SlowOst": {"stripe_size": [1], "local_size": [512]},  # 8 GB at least in the report
     "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
+    **PEERS["acceptance"],
 }
 
 site_configuration = {

@@ -13,8 +13,11 @@ from iowatch.checks import (
     COMPRESSED,
     CONTROL,
     DEFAULT,
+    IO500,
+    IO500_CALL,
     PATTERN,
     RANK,
+    TRANSFER,
     WAYS,
     Check,
     Size,
@@ -164,6 +167,14 @@ class Case:
         """Independent concurrent benchmarks; None: this is not what the check is about."""
         count: int | None = self.get("instances")
         return count
+
+    @property
+    def transfer(self) -> int:
+        """Bytes that a process hands to the library in one call, at most."""
+        if io500 := self.get(IO500.name):
+            return IO500_CALL[io500]
+        most: int = self.get(TRANSFER.name)
+        return most
 
     @property
     def ways(self) -> list[tuple[Way, Any]]:

@@ -353,6 +353,12 @@ def _files(value: Any) -> str:
     return text
 
 
+def _io500(value: Any) -> str | None:
+    if value is not None and value not in (EASY, HARD):
+        raise ValueError(f"is neither None nor {EASY!r} nor {HARD!r}: {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
 def _ior_files(value: Any) -> str:
     if value not in ("shared", "process"):
         raise ValueError(f"is not shared or process, and IOR has no others: {value!r}")
@@ -373,6 +379,12 @@ def read_index(value: Any) -> int:
         raise ValueError(f"is no number of a target, 0 or more: {value!r}")
     return value
 
+
+#: What IO500 calls ior-easy: large calls, a file of each process; and ior-hard: all processes in
+#: turn, each so many bytes, in one file.
+EASY, HARD = "easy", "hard"
+#: Bytes of a call of each, by IO500's rules.
+IO500_CALL: Mapping[str, int] = MappingProxyType({EASY: 2 * 2**20, HARD: 47008})
 
 BACKEND = Parameter("backend", _backend)
 LAYOUT = Parameter("layout", read_name)  # DEFAULT, or a name of the site's `layouts`
@@ -442,6 +454,11 @@ PATTERN = Way(
 WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS, PATTERN)
 #: What is read was written before the clock runs.
 WAYS_OF_READING = tuple(way for way in WAYS if way is not FLUSH)
+
+IO500 = Way(  # of IOR, and of benchio beside it
+    "io500", _io500, lambda text: None if text == "none" else text, lambda value: value or "none",
+    None, ("posix",), lambda text: f"--transfer {IO500_CALL[text]}", "IO500's ior-{}",
+)  # fmt: skip
 
 #: The layout that users get, who ask for none.
 DEFAULT = "default"
@@ -588,6 +605,33 @@ class Check:
         return options + self.options(case)
 
 
+def _no_ior(values: Mapping[str, Any]) -> str:
+    """Why IOR cannot write or read what is asked for, or not as IO500 does; empty if it can."""
+    backend, files, io500 = (values[name] for name in ("backend", "files", IO500.name))
+    if (backend, files) == ("pnetcdf", "process"):
+        return "IOR has no pnetcdf with a file of each process"
+    if io500 is None:
+        return ""
+    call, size = IO500_CALL[io500], values["local_size"]
+    if io500 == EASY and files == "process" and 8 * math.prod(size) % call == 0:
+        return ""
+    if io500 == HARD and files == "shared" and 8 * size[0] == call:
+        return ""
+    return f"io500 {io500} with files {files} and local_size {format_size(size)}: " + (
+        "it has a file of each process, of a multiple of 2 MiB, such as 128"
+        if io500 == EASY
+        else f"it has one file, and rows of {call} bytes, such as {call // 8}x64x64"
+    )
+
+
+def _grid_of_ior(case: Case) -> list[str]:
+    """That with which benchio's blocks lie in the file as IOR's do."""
+    if case.files != "shared":
+        return []
+    # Rows of all writers in turn, or a contiguous block of each.
+    return [f"--grid {case.writers}x1x1" if case.get(IO500.name) else f"--grid 1x1x{case.writers}"]
+
+
 _SHARED_FILE_WRITE = Check("SharedFileWrite", "write shared", ways=WAYS, backends=SHARING)
 _IOR_PEER = Check(
     "IorPeer",
@@ -596,17 +640,13 @@ _IOR_PEER = Check(
     defaults={"files": "shared"},
     fixed={},
     backends=("mpiio", "hdf5", "pnetcdf", "posix"),  # of which IOR has the libraries
-    is_impossible=lambda values: (
-        "IOR has no pnetcdf with a file of each process"
-        if (values["backend"], values["files"]) == ("pnetcdf", "process")
-        else ""
-    ),
+    ways=(IO500,),
+    is_impossible=_no_ior,
     has_control=False,  # IOR is
     metrics=(*_TOTALS, *_STABLE, *_IOR),
     bounds={"ior_ratio": [1, -0.5, None, "1"]},
     bounds_comment="Half the rate of IOR, which moves the same bytes in the rounds between.",
-    # Contiguous blocks, as IOR's are.
-    options=lambda case: [f"--grid 1x1x{case.writers}"] if case.files == "shared" else [],
+    options=_grid_of_ior,
 )
 
 

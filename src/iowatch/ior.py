@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import DEFAULT
+from iowatch.checks import DEFAULT, HARD, IO500
 from iowatch.files import counted
 from iowatch.result import InvalidResult, Job, Result, layout_laws, verified
 from iowatch.site import LUSTRE, MIB, Filesystem
@@ -69,14 +69,29 @@ def _options(case: Case, file: str, summary: str) -> list[str]:
         f"-a {API[case.backend]}",
         *([] if case.backend == "posix" else ["-c"]),
         *(["-F"] if case.files == "process" else []),
-        f"-b {8 * math.prod(case.local_size)} -t {_transfer(case)}",
+        _sizes(case),
         f"-g -k -G {_SIGNATURE} -o {file}",
         f"-O summaryFormat=JSON -O summaryFile={summary}",
     ]
 
 
+def _sizes(case: Case) -> str:
+    segments = _segments(case)
+    sizes = f"-b {8 * math.prod(case.local_size) // segments} -t {_transfer(case)}"
+    return f"{sizes} -s {segments}" if segments > 1 else sizes
+
+
+def _segments(case: Case) -> int:
+    """In how many parts a task's block lies in the file, with those of all others in between."""
+    _, y, z = case.local_size
+    return y * z if case.get(IO500.name) == HARD else 1
+
+
 def _transfer(case: Case) -> int:
-    """Bytes of a call: the whole block, as benchio has it, or as many of its planes as may be."""
+    """Bytes of a call: by IO500's rules; else the whole block, as benchio has it, or as many of its
+    planes as may be."""
+    if case.get(IO500.name):
+        return case.transfer
     x, y, z = case.local_size
     plane = 8 * x * y
     planes = (n for n in range(z, 0, -1) if z % n == 0)
@@ -136,6 +151,8 @@ def _require(
         ("api", asked["api"], [API[case.backend]]),
         ("tasks", tasks, [case.writers]),
         ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
+        ("bytes of a call", asked["transferSize"], [_transfer(case)]),
+        ("segments", asked["segmentCount"], [_segments(case)]),
         ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
         ("collective", asked["collective"], [int(case.backend != "posix")]),
         ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),

@@ -471,7 +471,7 @@ def require(
         ("items", run.get("items", 0), [case.items]),
         ("bytes", run["bytes"], [bytes_written]),
         ("filesystem", run["filesystem"]["type"], filesystem.types),
-        _way(TRANSFER, run["transfer"], case),
+        ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
         (PATTERN.name, run["pattern"].replace(",", ":"), [PATTERN.format(case.get(PATTERN.name))]),

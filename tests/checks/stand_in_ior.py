@@ -18,8 +18,9 @@ value = dict(zip(words, [*words[1:], ""], strict=True))  # of a flag: the word b
 summary = next(word.split("=")[1] for word in words if word.startswith("summaryFile="))
 
 tasks, block = int(os.environ["OMPI_COMM_WORLD_SIZE"]), int(value["-b"])
-mib = tasks * block / 2**20
-seconds = 1.0 if how in ("wrong data", "no sync", "another run") else float(how)
+segments = int(value.get("-s", 1))
+mib = tasks * block * segments / 2**20
+seconds = 1.0 if how in ("wrong data", "no sync", "another run", "other calls") else float(how)
 access = "write" if "-w" in words else "read"
 file = Path(value["-o"])
 files = [file] if "-F" not in words else [Path(f"{file}.{task:08}") for task in range(tasks)]
@@ -34,6 +35,8 @@ test["Parameters"].update(
     api=value["-a"],
     testFileName=value["-o"] if how != "another run" else "/elsewhere/ior",
     blockSize=block,
+    segmentCount=segments,
+    transferSize=int(value["-t"]) if how != "other calls" else block // 2,
     fsync=int("-e" in words and how != "no sync"),
     checkWrite=int("-W" in words),
     checkRead=int("-R" in words),

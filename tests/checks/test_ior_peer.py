@@ -15,6 +15,18 @@ IorPeer: &peer
 IorPeerRead: *peer
 """
 
+#: IO500's patterns, small.
+IO500 = [
+    {
+        "backend": ["posix"],
+        "files": ["process"],
+        "nodes": [1],
+        "local_size": [64],
+        "io500": ["easy"],
+    },
+    {"backend": ["posix"], "local_size": ["5876x4x1"], "nodes": [1], "io500": ["hard"]},
+]
+
 
 @pytest.fixture
 def peer(site):
@@ -46,6 +58,12 @@ IORS = {
     "fast": ("1e-6", "fail", "regression", "below its bound of 0.5 in "),
     "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
     "another": ("another run", "fail", "invalid", "IOR: ior.1.json is another job's: of /else"),
+    "other calls": (
+        "other calls",
+        "fail",
+        "invalid",
+        "IOR: bytes of a call: 16384, where 32768 wa",
+    ),
     "unsynced": ("no sync", "fail", "invalid", "IOR: fsync: 0, where 1 was asked for"),
 }
 
@@ -58,6 +76,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
                 "IorPeer": [
                     {**peer.write, "backend": ["mpiio", "posix"]},
                     {**peer.write, "backend": ["hdf5"], "files": ["process"]},
+                    IO500[1],
                 ],
                 "IorPeerRead": peer.write,
             },
@@ -77,7 +96,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     peer.injected["without"] = ""
     done = peer.reframe("-r", "-S", "repeats=3")
     assert done.returncode == 1, done.stdout
-    assert "5 failure(s), 0 expected failure(s), 1 skipped" in done.stdout
+    assert "6 failure(s), 0 expected failure(s), 1 skipped" in done.stdout
     assert "there is no ior on PATH or in Spack: `spack install ior`, add the " in done.stdout
     tests = [test for test in peer.report() if test["result"] != "skip"]
     assert list(peer.scratch.iterdir()) == []
@@ -90,11 +109,13 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
         f"IorPeer/backend=posix/{size}/files=shared",
         f"IorPeer/backend=hdf5/{size}/files=process",
         f"IorPeerRead/backend=mpiio/{size}/files=shared",
+        "IorPeer/backend=posix/local_size=5876x4x1/writers=2/files=shared/io500=hard",
     }
     for case, test in cases.items():
         assert (test["result"], test["verdict"]) == ("pass", "ok"), test["sentence"]
         metrics = {name: entry[0] for name, entry in test["metrics"].items()}
-        assert metrics["ior_max"] == metrics["ior_median"] == 2 * 16**3 * 8 / 2**20  # in 1 s
+        moved = 2 * (4 * 47008 if "hard" in case else 16**3 * 8)
+        assert metrics["ior_max"] == metrics["ior_median"] == moved / 2**20  # in 1 s
         best = metrics["total_max" if "Read" in case else "stable_max"]  # IOR syncs as well
         assert metrics["ior_ratio"] == pytest.approx(best / metrics["ior_max"])
         assert test["metrics"]["ior_ratio"][1:4] == [1, -0.5, None]
@@ -223,16 +244,18 @@ def test_ior_in_an_acceptance(peer):
 
 @pytest.mark.skipif(shutil.which("ior") is None, reason="there is no ior on PATH")
 def test_the_real_ior(peer):
-    """Every library that both have; each process's file but for PnetCDF, where IOR has none."""
+    """Every library that both have; each process's file but for PnetCDF, where IOR has none; and
+    IO500's patterns."""
     peer.environment.pop("PATH")
     shared = {**peer.write, "backend": ["mpiio", "hdf5", "pnetcdf", "posix"]}
     process = {**peer.write, "backend": ["mpiio", "hdf5", "posix"], "files": ["process"]}
-    peer.sweep = {"IorPeer": [shared, process], "IorPeerRead": [shared, process]}
-    peer.references = REFERENCES.replace("-0.5", "-1")  # so small a file says nothing of speed
+    every = [shared, process, *IO500]
+    peer.sweep = {"IorPeer": every, "IorPeerRead": every}
+    peer.references = REFERENCES.replace("-0.5", "-0.999")  # so small a file says nothing of speed
     done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 0, done.stdout
     tests = peer.report()
-    assert len(tests) == 14
+    assert len(tests) == 18
     for test in tests:
         assert test["metrics"]["ior_max"][0] >= test["metrics"]["ior_median"][0] > 0
     assert list(peer.scratch.iterdir()) == []

@@ -92,6 +92,13 @@ WRONG = [  # what stands in the contract, what stands there instead, and what is
     ("kind: peak", "kind: peak, from_nodes: 1, to_nodes: 2", "belong to scaling"),
     ("kind: peak", "kind: ratio", "ratio needs a backend other than mpiio"),
     ("kind: peak", "kind: peak, backend: hdf", "backend is 'hdf': there are mpiio, hdf5"),
+    ("kind: peak", "kind: peak, io500: hard", "io500 belongs to the kind ior, and is easy or hard"),
+    ("kind: peak", "kind: ior, io500: best", "io500 belongs to the kind ior, and is easy or hard"),
+    (
+        "kind: peak",
+        "kind: ior, files: shared, io500: easy",
+        "io500 easy has files process and posi",
+    ),
     ("kind: peak", "kind: peak, nodes: many", "nodes is 'many', not a positive whole number"),
     ("kind: peak", "kind: peak, nodes: 1", "by the rules fewer than 2 count for nothing"),
     ("fs3: {path", "fs2: {path", "criterion 1: filesystems has no fs3: add it with path and type"),
@@ -384,6 +391,14 @@ def test_what_each_kind_of_criterion_compares_with():
     peer = changed(MPIIO, check="IorPeer", files="shared")
     finding = found({"kind": "ior", "at_least": 300}, always(peer, 400, ior=rates_around(350)))
     assert (finding.verdict, finding.measured) == ("pass", pytest.approx(350))
+
+    hard = changed(peer, backend="posix", local_size=(5876, 64, 64), io500="hard")
+    finding = found(
+        {"kind": "ior", "backend": "posix", "io500": "hard", "at_least": 3},
+        always(hard, 4, ior=rates_around(3.5)),
+        always(changed(peer, backend="posix"), 900, ior=rates_around(800)),
+    )
+    assert (finding.verdict, finding.case) == ("pass", str(hard))
 
     load = changed(MPIIO, check="SystemLoad", instances=4)
     finding = found({**BANDWIDTH, "instances": 4}, always(load, 350), always(rate=900))

@@ -89,7 +89,6 @@ WRITTEN = {
     "dryRun": 0,
     "filePerProc": 0,
     "collective": 1,
-    "segmentCount": 1,
 }
 PARAMETERS = [
     *((CASE, name, value) for name, value in WRITTEN.items()),
@@ -128,6 +127,8 @@ SUMMARIES = [
     (edited('"tasks": 2', '"tasks": 1'), "tasks: 1, where 2"),
     (edited('"api": "MPIIO"', '"api": "POSIX"'), "api: 'POSIX', where MPIIO"),
     (edited('"blockSize": 32768', '"blockSize": 16384'), "bytes of a task: 16384"),
+    (edited('"transferSize": 32768', '"transferSize": 4096'), "bytes of a call: 4096, where 32768"),
+    (edited('"segmentCount": 1', '"segmentCount": 2'), "bytes of a task: 65536, where 32768"),
     (edited('"xsizeMiB": 0.0625', '"xsizeMiB": 0.0312'), "MiB in all: [0.0312], where"),
     (edited(RATE, '"bwMiB": 64.8310'), NO_RATE),
     (edited(RATE, '"bwMiB": "inf"'), NO_RATE),
@@ -173,6 +174,18 @@ def test_each_task_reads_what_another_node_has_written():
 def test_a_block_above_a_gibibyte_is_written_in_planes():
     asked = " ".join(write_options(changed(CASE, local_size=(512, 512, 1536)), "f", "s"))
     assert f"-b {3 * 2**30} -t {2**30} " in asked
+
+
+def test_patterns_of_io500():
+    """Its calls and places in the file, by the rules for ior-easy and ior-hard."""
+    easy = changed(CASE, backend="posix", files="process", local_size=(64, 64, 64), io500="easy")
+    hard = changed(CASE, backend="posix", local_size=(5876, 10, 3), io500="hard")
+    asked = [" ".join(write_options(case, "f", "s")) for case in (easy, hard)]
+    assert "-a POSIX -F -b 2097152 -t 2097152 -g " in asked[0]
+    assert "-a POSIX -b 47008 -t 47008 -s 30 -g " in asked[1]
+    commands = [" ".join(case.check.command_line(case)) for case in (easy, hard)]
+    assert commands[0].endswith("--files process --local-size 64x64x64 --transfer 2097152")
+    assert commands[1].endswith("--local-size 5876x10x3 --transfer 47008 --grid 2x1x1")
 
 
 # The layout of its files

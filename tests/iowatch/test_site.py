@@ -419,6 +419,16 @@ WRONG_VALUES = [
         ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
         "asks at nightly/IorPeer for what cannot be: IOR has no pnetcdf with a file of each proc",
     ),
+    (("IorPeer", {"io500": ["score"]}), "io500 is neither None nor 'easy' nor 'hard': 'score'"),
+    (("IorPeer", {"io500": ["easy"]}), "cannot be: io500 easy with mpiio: it has a meaning for po"),
+    (
+        ("IorPeer", {"io500": ["easy"], "backend": ["posix"]}),
+        "cannot be: io500 easy with files shared and local_size .*: it has a file of each process",
+    ),
+    (
+        ("IorPeer", {"io500": ["hard"], "backend": ["posix"]}),
+        "cannot be: io500 hard with files shared .* of 47008 bytes, such as 5876x64x64$",
+    ),
     ((W, {"collective": ["no"]}), f"at nightly/{W}/collective is neither True nor False: 'no'"),
     ((W, {"flush": [1]}), f"at nightly/{W}/flush is neither True nor False: 1"),
     ((W, {"transfer": ["2GiB"]}), f"at nightly/{W}/transfer is not a multiple of 8 bytes up to 1G"),

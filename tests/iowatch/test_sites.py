@@ -31,9 +31,9 @@ PUBLISHED = ROOT / "reference_values" / "published"
 
 #: Cases of the two sweeps; the versions of libraries are one in each partition.
 CASES = {
-    "archer": (45, 1779), "cirrus": (14, 395), "cosma5": (10, 71), "cosma6": (13, 575),
-    "rdf-dac": (18, 138), "jasmin": (9, 49), "c3hpc": (32, 121), "ulysses": (11, 131),
-    "archer2": (75, 1205), "slurm": (26, 178), "local": (40, 158), "cephfs": (18, 83),
+    "archer": (54, 1824), "cirrus": (17, 410), "cosma5": (13, 86), "cosma6": (16, 590),
+    "rdf-dac": (24, 168), "jasmin": (12, 66), "c3hpc": (40, 195), "ulysses": (14, 146),
+    "archer2": (90, 1280), "slurm": (32, 216), "local": (47, 187), "cephfs": (21, 98),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
@@ -245,10 +245,25 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
         cases = known("local").cases(sweep)
         assert {case.partition for case in cases} == {"disk", "tmpfs"}
         assert {case.backend for case in cases} - {""} == set(BACKENDS)
-        needs_more = {"SlowOst", "IorPeer", "IorPeerRead", "IoProfile"}
         # In an acceptance test the first session would have nothing to read back.
         of_nights = {"ReadBack"} if sweep == ACCEPTANCE else set()
-        assert {case.check.name for case in cases} == set(CHECKS) - needs_more - of_nights
+        assert {case.check.name for case in cases} == set(CHECKS) - {"SlowOst"} - of_nights
+        # IOR would read from the cache of the only node.
+        reads = {case.partition for case in cases if case.check.name == "IorPeerRead"}
+        assert reads == {"tmpfs"}
+
+
+def test_every_site_has_second_opinions():
+    """An acceptance test has IOR with each of its libraries, and as IO500 runs it."""
+    for system in CASES:
+        for name, filesystem in filesystems(system).items():
+            peers = {one for one in filesystem.cases(ACCEPTANCE) if one.check.name == "IorPeer"}
+            assert {case.backend for case in peers} == set(CHECKS["IorPeer"].backends)
+            assert {case.get("io500") for case in peers} == {None, "easy", "hard"}, (system, name)
+            for sweep in SWEEPS:
+                cases = [c for c in filesystem.cases(sweep) if c.check.name == "IoProfile"]
+                assert {case.backend for case in cases} == set(CHECKS["IoProfile"].backends)
+                assert all(case.writers > 10 for case in cases), "of fewer, headers pass for data"
 
 
 def test_the_readme_explains_every_key_check_and_parameter():

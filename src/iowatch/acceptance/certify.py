@@ -18,7 +18,7 @@ from statistics import median, stdev
 from iowatch.acceptance.contract import OF_OSTS, Contract, Criterion, Storage, fewest
 from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.case import Case
-from iowatch.checks import CONTROL, METADATA, OST
+from iowatch.checks import CONTROL, IO500, METADATA, OST
 from iowatch.files import counted
 from iowatch.metrics import Ost, osts_of
 from iowatch.result import bytes_of
@@ -73,9 +73,14 @@ def concerns(criterion: Criterion, partitions: Collection[str], case: Case) -> b
         and case.files == criterion.files
         and case.backend == criterion.backend
         and case.instances == criterion.instances
-        and not case.way
+        and [(way.name, value) for way, value in case.ways] == _ways(criterion)
         and bool(case.metrics)
     )
+
+
+def _ways(criterion: Criterion) -> list[tuple[str, str]]:
+    """The ways in which its cases write or read, where they are not benchio's own."""
+    return [(IO500.name, criterion.io500)] if criterion.io500 else []
 
 
 def too_small(contract: Contract, criterion: Criterion, case: Case, nodes: int) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from iowatch.checks import BACKENDS, CONTROL, METADATA, NAME_PHASES
+from iowatch.checks import BACKENDS, CONTROL, EASY, HARD, METADATA, NAME_PHASES
 from iowatch.files import UserError, counted
 from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
@@ -32,7 +32,7 @@ REPLACED, NEVER = "invalid", "none"  # what a re-run replaces
 _CRITERION = {"name", "kind", "filesystem"}
 _OPTIONAL = {
     *("backend", "operation", "files", "nodes", "from_nodes", "to_nodes", "instances"),
-    *("away", "at_least", "at_most", "phase"),
+    *("away", "at_least", "at_most", "phase", "io500"),
 }
 #: What a criterion on names may be about: one phase, or items that go through all of them.
 PHASES = (*NAME_PHASES, "items")
@@ -65,6 +65,7 @@ class Criterion:
     instances: int | None = None  # concurrent benchmarks; None: it is not about these
     phase: str = ""  # of names; empty: it is not about these
     away: int | None = None  # OSTs that are away, of `degraded`
+    io500: str | None = None  # easy, hard: IO500's patterns of IOR; None: neither
 
     @property
     def committed(self) -> float:
@@ -303,6 +304,13 @@ def _criterion(where: str, entry: Any) -> Criterion:
     for name in ("nodes", "from_nodes", "to_nodes", "instances", "away"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
             raise UserError(f"{where}: {name} is {entry[name]!r}, not a positive whole number")
+    if "io500" in entry:
+        if entry["kind"] != "ior" or entry["io500"] not in (EASY, HARD):
+            raise UserError(f"{where}: io500 belongs to the kind ior, and is {EASY} or {HARD}")
+        shape = {"backend": "posix", "files": "process" if entry["io500"] == EASY else "shared"}
+        if any(entry.get(key, value) != value for key, value in shape.items()):
+            raise UserError(f"{where}: io500 {entry['io500']} has files {shape['files']} and posix")
+        entry = {**entry, **shape}
     texts = ("name", "filesystem", "backend", "operation", "files")
     return Criterion(**{**entry, **{name: str(entry[name]) for name in texts if name in entry}})
 

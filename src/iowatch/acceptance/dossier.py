@@ -14,7 +14,7 @@ import jinja2
 from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding, curve
 from iowatch.acceptance.contract import KINDS, RATES, Contract, Criterion, Exclusion, Storage
 from iowatch.acceptance.evidence import Evidence, away_in_words
-from iowatch.checks import METADATA
+from iowatch.checks import IO500, METADATA
 from iowatch.files import UserError, brief, counted, one_line, whole
 
 FORMATS = (".html", ".pdf")
@@ -141,6 +141,8 @@ def describe(criterion: Criterion) -> str:
         where += f", {nodes} node{'s' * (nodes > 1)}" if nodes else ", best of all cases"
     if criterion.away:
         where += f", without {counted(criterion.away, 'OST')}"
+    if criterion.io500:
+        where += f", {IO500.said(criterion.io500)}"
     if criterion.instances:
         where += f", {criterion.instances} at once"
     return f"{criterion.kind.replace('_', ' ')} ({where}), {KINDS[criterion.kind]}"

@@ -1,0 +1,54 @@
+"""What the sweeps of most sites have alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from iowatch.checks import EASY, HARD, IO500_CALL, parse_size
+
+#: A layout of files on a filesystem that is not striped.
+PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})
+
+#: Of a profile: white paper, 24 writers; of fewer, headers could not be told from data.
+_PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [32], "nodes": [1]}
+
+
+def second_opinions(
+    size: int | str,
+    nodes: int,
+    shared: Mapping[str, Sequence[Any]] = PLAIN,
+    own: Mapping[str, Sequence[Any]] = PLAIN,
+    reads: bool = True,
+    profile: Mapping[str, Sequence[Any]] = PLAIN,
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The checks IorPeer, IorPeerRead and IoProfile of the sweeps `nightly` and `acceptance`: few
+    in a night; for an acceptance test each library that IOR has, with one file and with one of
+    each process, and IO500's ior-easy and ior-hard.
+
+    `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its own rows; `shared`
+    is the layout of one file, `own` that of one of each process. Without `reads` IOR reads nothing,
+    as from a cache; `profile` has `writers_per_node` where there are fewer than 12 on a node.
+    """
+    at = {"local_size": [size], "nodes": [nodes]}
+    one, each = {**at, **shared}, {**at, **own, "files": ["process"]}
+    edge = max(1, math.isqrt(8 * math.prod(parse_size(size)) // IO500_CALL[HARD]))
+    rows = f"{IO500_CALL[HARD] // 8}x{edge}x{edge}"
+    night = [{**one, "backend": ["mpiio"]}]
+    every = [
+        {**one, "backend": ["posix", "mpiio", "hdf5", "pnetcdf"]},
+        {**each, "backend": ["posix", "mpiio", "hdf5"]},
+        {**each, "backend": ["posix"], "io500": [EASY]},
+        {**one, "backend": ["posix"], "io500": [HARD], "local_size": [rows]},
+    ]
+    profiles = [{**_PROFILE, **shared, **profile}]
+    return {
+        sweep: {
+            "IorPeer": cases,
+            **({"IorPeerRead": cases} if reads else {}),
+            "IoProfile": profiles,
+        }
+        for sweep, cases in (("nightly", night), ("acceptance", every))
+    }
