@@ -15,7 +15,7 @@ import reframe.core.runtime as rt
 from iowatch.files import counted
 
 from . import past
-from .not_now import NotMeasured, ask, field, scontrol
+from .not_now import NotMeasured, ask, field, no_nodes, scontrol
 
 FOLDER = "allocations"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
@@ -132,5 +132,4 @@ def waited_for(test):
     if not job or test.kept_file(GRANTED).exists():
         return ""
     lines = scontrol(f"job={job}")
-    reason = field(lines[0], "Reason").replace("_", " ") if lines else ""
-    return f"the allocation, job {job}, had no nodes yet{f' ({reason})' if reason else ''}"
+    return no_nodes(f"the allocation, job {job},", field(lines[0], "Reason") if lines else "")

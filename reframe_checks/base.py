@@ -201,6 +201,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
         try:
             if self.verdict:
                 return ""
+            if self.left:
+                return left_behind.waited_for(self, self.left[1])
             if self.filesystem.allocation and self.job.submit_time:
                 return allocation.waited_for(self)
             return not_now.waited_for(self)

@@ -107,7 +107,9 @@ class Cp2kRestart(Application):
 
     found = fixture(FoundCp2k, scope="environment")
 
-    to_prepare = "\n".join([_input("h2.inp", "ATOMIC", "2"), _input("more.inp", "RESTART", "1", _CONTINUED)])
+    to_prepare = "\n".join(
+        [_input("h2.inp", "ATOMIC", "2"), _input("more.inp", "RESTART", "1", _CONTINUED)]
+    )
 
     to_run = 'launch "$PROGRAM" -i "$INPUT/h2.inp"'
     written = "h2-ELECTRON_DENSITY-1_?.cube h2-1.restart h2-RESTART.wfn"
@@ -116,7 +118,24 @@ class Cp2kRestart(Application):
 awk '$1 ~ /^(pw_to_cube|write_mo_set_to_restart|write_restart)$/ { s += $NF } END { print s }'"""
     to_tell_version = "sed -n 's/^ *CP2K| version string: *//p'"
 
-    to_confirm = """\
-cp h2-ELECTRON_DENSITY-1_0.cube x
-launch "$PROGRAM" -i "$INPUT/more.inp" >&2 || return
-cat h2-1.ener >&2; grep -i -n wfn "$HERE/reader.$round.out"; echo fine"""
+    # A density on all of its points adds up to the two electrons. What goes on has read both files,
+    # and its energy is the one that there was.
+    to_confirm = r"""
+for file in *.cube; do
+    awk -v file="$file" 'NR == 3 { atoms = $1 }
+        NR > 3 && NR < 7 { points = (NR == 4 ? 1 : points) * $1
+                           volume = (NR == 4 ? 1 : volume) * $(NR - 2) }
+        NR > 6 + atoms { for (i = 1; i <= NF; i++) { n++; sum += $i } }
+        END { sum *= volume
+              bad = n != points || (sum - 2) ^ 2 > 1e-4
+              if (bad) print file " has " n + 0 " of " points " values, and " sum " electrons"
+              exit bad }' "$file" || return
+done
+launch "$PROGRAM" -i "$INPUT/more.inp" >&2 || { echo "CP2K cannot go on from it"; return 1; }
+awk '$1 == "read_mo_set_from_restart" { wfn = $2 }
+    FILENAME ~ /ener$/ && $1 == 2 { before = $6 }
+    FILENAME ~ /ener$/ && $1 == 3 { after = $6; steps++ }
+    END { good = wfn > 0 && steps == 1 && (after - before) ^ 2 < 1e-6
+          if (good) print "3 densities of 2 electrons each, and CP2K goes on from step 2"
+          else print "CP2K goes on with energy " after ", where it had " before
+          exit !good }' "$HERE/reader.$round.out" h2-1.ener"""

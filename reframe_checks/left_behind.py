@@ -12,13 +12,17 @@ from reframe.core.schedulers import Job
 from iowatch import raw_results
 
 from . import past
-from .not_now import SLURM, ask
+from .not_now import SLURM, ask, has_begun, no_nodes
 
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
 _WAIT = """\
 here={stage}
-trap 'scancel $({numbers} | awk -v here="$here" "\\\\$2 == here {{print \\\\$1}}"); exit 143' TERM
+cancel() {{
+    scancel $({numbers} | awk -v here="$here" '$2 == here {{print $1}}')
+    exit 143
+}}
+trap cancel TERM
 until queue=$({stages}) && ! grep -qxF "$here" <<< "$queue"; do sleep 5 & wait $!; done"""
 
 
@@ -43,7 +47,7 @@ def find(test):
             record = json.loads((folder / raw_results.JOB_RECORD).read_text())
         except (OSError, ValueError):
             continue
-        if record.get("away") != test.away:  # what a job was begun under, nobody declares afterwards
+        if record.get("away") != test.away:  # as what it was begun, so it counts
             continue
         record["made"] = datetime.fromisoformat(record["made"])
         names = {file.name for file in folder.iterdir()}
@@ -80,5 +84,17 @@ def wait(test, record):
     return _WAIT.format(
         stage=shlex.quote(record["stage"]),
         stages=_QUEUE.format(form="%Z"),
-        numbers=_QUEUE.format(form="%i %Z").replace("'", '"'),
+        numbers=_QUEUE.format(form="%i %Z"),
     )
+
+
+def waited_for(test, record):
+    """What the job that was taken up was waiting for when it was cancelled; empty if it had begun,
+    or nobody knows."""
+    if not _is_slurm(test) or has_begun(test, record["stage"]):
+        return ""
+    lines = ask("sh", "-c", _QUEUE.format(form="%i|%r|%N|%Z") + " --states=all")
+    for number, reason, nodes, stage in (line.split("|", 3) for line in lines):
+        if stage == record["stage"] and not nodes:
+            return no_nodes(f"job {number}", reason)
+    return ""

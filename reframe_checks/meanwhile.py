@@ -96,8 +96,11 @@ def _sources(test):
     filesystem, scheduler = test.filesystem, test.current_partition.scheduler
     is_slurm = scheduler.registered_name in SLURM or filesystem.allocation
     sources = ["slurm"] if is_slurm else []
-    sources += ["lustre"] if LUSTRE in filesystem.types else []
-    return sources + (["ceph", "osds"] if "ceph" in filesystem.types else [])
+    if LUSTRE in filesystem.types:
+        return [*sources, "lustre"]
+    # All others with OSTs are CephFS, of which the client in user space is of type fuse.
+    is_ceph = "ceph" in filesystem.types or filesystem.osts is not None
+    return [*sources, "ceph", "osds"] if is_ceph else sources
 
 
 def _note(when, sources):

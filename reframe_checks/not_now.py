@@ -107,13 +107,22 @@ def waited_for(test):
     job = test.job
     if not (job and job.submit_time) or test.is_local() or not _is_over(job):
         return ""
-    traces = [Path(test.stagedir, str(name)) for name in (test.stdout, test.stderr)]
-    traces += [file for file in Path(test.kept).glob("*") if file.name != JOB_RECORD]
-    if job.nodelist or any(file.exists() for file in traces):
+    if job.nodelist or has_begun(test, test.stagedir):
         return ""
     lines = scontrol(f"job={job.jobid}") if job.scheduler.registered_name in SLURM else []
-    reason = field(lines[0], "Reason").replace("_", " ") if lines else ""
-    return f"job {job.jobid} had no nodes yet{f' ({reason})' if reason else ''}"
+    return no_nodes(f"job {job.jobid}", field(lines[0], "Reason") if lines else "")
+
+
+def has_begun(test, stage):
+    """Has the job with this stage left anything behind?"""
+    traces = [Path(stage, str(name)) for name in (test.stdout, test.stderr)]
+    traces += [file for file in Path(test.kept).glob("*") if file.name != JOB_RECORD]
+    return any(file.exists() for file in traces)
+
+
+def no_nodes(job, reason):
+    """That this job was still waiting, and Slurm's word for what."""
+    return f"{job} had no nodes yet{f' ({reason})' if reason else ''}".replace("_", " ")
 
 
 def _is_over(job):

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import CHECKS, CONTROL, Size
+from iowatch.checks import BESIDE_APPLICATION, CONTROL, Size
 from iowatch.files import counted
 from iowatch.ior import layouts
 from iowatch.metrics import rate_metrics
@@ -76,7 +76,7 @@ class Round:
 def control(case: Case) -> Case:
     """MPI-IO's: as many writers and the same layout, in the same rounds."""
     values = {**dict(case.parameters), "backend": CONTROL, "local_size": CONTROL_SIZE}
-    check = CHECKS["SharedFileWrite"]
+    check = BESIDE_APPLICATION
     own = tuple((p.name, values[p.name]) for p in check.parameters if p.name in values)
     return replace(case, check=check, parameters=own)
 
@@ -199,7 +199,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _require_layout(job: Job, number: int, files: Sequence[Output]) -> None:
-    """That its files have the case's layout; where nobody can list layouts there is none to have."""
+    """That its files have the case's layout, where there are any."""
     if job.filesystem.osts is None:
         return
     listing = Path(job.folder, f"{NAME}.{number}.layout")

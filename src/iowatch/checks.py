@@ -633,6 +633,8 @@ def _grid_of_ior(case: Case) -> list[str]:
 
 
 _SHARED_FILE_WRITE = Check("SharedFileWrite", "write shared", ways=WAYS, backends=SHARING)
+#: MPI-IO's in it takes turns with an application.
+BESIDE_APPLICATION = _SHARED_FILE_WRITE
 _IOR_PEER = Check(
     "IorPeer",
     "write {files}, IOR",

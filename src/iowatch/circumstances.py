@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 from iowatch.files import one_line
@@ -83,8 +82,9 @@ class Found:
 
     def add(self, name: str, value: float, where: str = "") -> None:
         """The highest counts; what is no such number is left out."""
-        if math.isfinite(value) and value >= 0 and value >= self.numbers.get(name, 0):
-            self.numbers[name], self.where[name] = float(value), where
+        if math.isfinite(value) and value >= 0 and value > self.numbers.get(name, -1):
+            self.numbers[name] = float(value)
+            self.where[name] = where if value else ""
 
 
 def read(folder: Path) -> dict[str, float | str]:
@@ -180,7 +180,7 @@ def _read_lustre(found: Found, before: str, after: str) -> None:
     if first or last:
         found.add("lustre_away", len(away), ", ".join(away))
     late, waits = {}, {}
-    for target in first.keys() & last.keys():
+    for target in sorted(first.keys() & last.keys()):
         was, now = first[target], last[target]
         if "services" in now:
             found.add("lustre_service_s", float(now["services"]), target)
@@ -273,8 +273,8 @@ def compare(now: Circumstances, earlier: Sequence[Circumstances]) -> Compared:
         if len(known) < NIGHTS:
             unusual += [said] if value > quantity.trifle else []
             continue
-        tenths = quantiles(known, n=10, method="inclusive")
-        low, high = tenths[0], tenths[-1]
+        ordered, tenth = sorted(known), len(known) // 10
+        low, high = ordered[tenth], ordered[-1 - tenth]
         if value > max(MUCH * high, high + quantity.trifle):
             unusual.append(f"{said}, usually {_range(low, high, quantity)}")
         else:

@@ -24,7 +24,7 @@ from iowatch.files import UserError
 from iowatch.references import Reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
-from iowatch.site import NIGHTLY
+from iowatch.site import ACCEPTANCE, NIGHTLY
 from iowatch.verdict import EXCUSABLE, Kind
 
 SCHEMA_VERSION = "1.0"
@@ -174,6 +174,7 @@ def _run(
         control=test.get("control") or {},
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
+        of_contract=test.get("sweep") == ACCEPTANCE,
     )
 
 

@@ -68,6 +68,9 @@ class Run:
     control: Mapping[str, float] = field(default_factory=dict)
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
     promise: Promise | None = None  # to its night; None: to none, or none is on record
+    #: Of an acceptance test, which has conditions of its own, such as a machine without other users
+    #: or an OST that is away: it says nothing of what is usual.
+    of_contract: bool = False
 
     @property
     def rate(self) -> float | None:

@@ -46,7 +46,8 @@ CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL);
 CREATE TABLE IF NOT EXISTS runs (
     session TEXT, start REAL, case_id TEXT, time REAL, kind TEXT, sentence TEXT, night TEXT,
     test TEXT, result TEXT, filesystem TEXT, folder TEXT, names TEXT, metrics BLOB,
-    conditions TEXT, slowest TEXT, control TEXT, bounds TEXT, promise TEXT, circumstances TEXT
+    conditions TEXT, slowest TEXT, control TEXT, bounds TEXT, promise TEXT, circumstances TEXT,
+    of_contract INTEGER
 );
 CREATE INDEX IF NOT EXISTS runs_by_start ON runs (start);
 """
@@ -131,7 +132,7 @@ def _row(start: float, run: Run) -> tuple[Any, ...]:
         *(run.night, run.test, run.result, run.filesystem, run.folder),
         *(" ".join(run.metrics), array("d", run.metrics.values()).tobytes()),
         *(_text(run.conditions), _text(run.slowest), _text(run.control), _text(bounds)),
-        *(str(run.promise or ""), _text(run.circumstances)),
+        *(str(run.promise or ""), _text(run.circumstances), run.of_contract),
     )
 
 
@@ -158,6 +159,7 @@ def _run(case: Case, row: tuple[Any, ...]) -> Run:
         references=_bounds(row[16]) if row[16] else {},
         promise=_promise(row[17]),
         circumstances=Later(row[18]) if row[18] else {},
+        of_contract=bool(row[19]),
     )
 
 

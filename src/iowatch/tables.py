@@ -265,7 +265,7 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
     A night is a number of days since the first of all nights; its first valid run is run 0, and
     those after it are its re-runs, as the detector has them.
     """
-    cases = by_case(runs)
+    cases = by_case(run for run in runs if not run.of_contract)
     first = min((day_of(night) for nights in cases.values() for night in nights), default=date.min)
     table = csv.writer(file, lineterminator="\n")
     table.writerow(COLUMNS)

@@ -1,6 +1,7 @@
 """Every figure can be computed again from the times, of writes and of reads, in every layout."""
 
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
@@ -197,3 +198,56 @@ def test_what_is_in_memory_is_suspect(outcomes: dict[str, Outcome], files: str) 
         cache = case["cache"]
         assert cache["suspect"] == (cache["page_cache_fraction"] > 0.01 or not on_disk), case
         assert cache["other_node_fraction"] == 0
+
+
+@pytest.fixture
+def says(own_mounts: None, tmp_path: Path) -> Iterator[Callable[[str, str], None]]:
+    """says("/proc/loadavg", text): for this test, a file that a kernel makes has that in it."""
+    mounted = []
+
+    def replace(path: str, text: str) -> None:
+        file = tmp_path / path.replace("/", "_")
+        file.write_text(text)
+        subprocess.run(["mount", "--bind", file, path], check=True)
+        mounted.append(path)
+
+    yield replace
+    for path in mounted:
+        subprocess.run(["umount", path], check=True)
+
+
+def test_what_else_a_node_does(
+    mpirun: Callable[..., Run],
+    directory: Path,
+    read_result: Callable[[Path], dict[str, Any]],
+    says: Callable[[str, str], None],
+) -> None:
+    """Once for the node. What its kernel does not say, or says wrongly, is not known."""
+
+    def seen() -> dict[str, Any]:
+        file = directory.parent / "result.json"
+        options = ("--backend", "posix", "--local-size", 8, "--repeats", 1, "--dir", directory)
+        done = mpirun(2, *options, "--json", file)
+        assert done.code == 0, done.err
+        (node,) = read_result(file)["run"]["nodes"]
+        return node
+
+    facts = ("load", "io_waiting", "cpu_waiting", "memory_waiting", "stolen")
+    node = seen()
+    assert [*node] == ["host", *facts]
+    assert all(node[fact] is None or node[fact] >= 0 for fact in facts)
+
+    some = "some avg10={0} avg60={0} avg300=0.00 total={1}\nfull avg10=0 avg60=0 avg300=0 total=0\n"
+    says("/proc/loadavg", "64.25 12.00 3.00 3/176 13600\n")
+    says("/proc/stat", "cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n")
+    if Path("/proc/pressure").is_dir():
+        says("/proc/pressure/io", some.format("12.50", 1000))
+        says("/proc/pressure/memory", some.format("1.00", 1000))
+        says("/proc/pressure/cpu", "some avg10=full\n")
+        node = seen()
+        assert (node["io_waiting"], node["memory_waiting"]) == (0.125, 0), "counters stand still"
+        assert node["cpu_waiting"] is None
+    else:
+        node = seen()
+        assert {node[fact] for fact in facts if fact.endswith("waiting")} == {None}
+    assert (node["load"], node["stolen"]) == (64.25, None), "no processor time has gone by"

@@ -178,7 +178,7 @@ def test_two_parties_come_to_the_same_verdicts_and_both_sign(accepted, tmp_path)
     own_copy.write_text(CONTRACT.replace("at_least: 0.001", "at_least: 1000"))
     code, again = verify(supplier, bundle, "--contract", "contract.yaml")
     assert code == 2
-    said = r"its contract is not that of --contract contract.yaml: line \d+ is '- {name: A1 bandwidth"
+    said = r"its contract is not that of --contract contract.yaml: line \d+ is '- {name: A1 "
     assert re.search(said, again), again
 
     code, again = verify(supplier, bundle, "--signers", "known")

@@ -1,14 +1,25 @@
 """Applications beside benchio, through ReFrame: real ones where the machine has them."""
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 
+STAND_IN = Path(__file__).with_name("stand_in_gromacs.sh")
 REFERENCES = """
 GromacsTrajectory: &floor
-  small:.*: {total_max: [1, 0, null, MiB/s]}
+  small:.*: {total_max: [0.001, 0, null, MiB/s]}
 Cp2kRestart: *floor
 """
+METRICS = {
+    *("total_max", "total_median", "total_mean", "total_min", "stable_max", "stable_median"),
+    *("output_s", "sync_s", "ratio"),
+}
+with_gromacs = pytest.mark.skipif(not shutil.which("gmx_mpi"), reason="there is no gmx_mpi on PATH")
+with_cp2k = pytest.mark.skipif(
+    not shutil.which("cp2k.psmp"), reason="there is no cp2k.psmp on PATH"
+)
 
 
 @pytest.fixture
@@ -20,20 +31,128 @@ def application(site):
     return site
 
 
-@pytest.mark.skipif(shutil.which("gmx_mpi") is None, reason="there is no gmx_mpi on PATH")
-def test_gromacs(application):
-    done = application.reframe("-r")
-    print(done.stdout)
-    (test,) = application.report()
-    print(test)
-    assert 0
+def program(site, environ, command, script, benchio="injected"):
+    """An application of this environment, whose benchio is the real one, or stands in for it."""
+    file = site.folder / "programs" / environ / command
+    file.parent.mkdir(parents=True)
+    file.write_text(f"#!/bin/bash\n{script}\n")
+    file.chmod(0o755)
+    getattr(site, benchio)[environ] = {"injected": "", "faults": "none"}[benchio]  # no fault in it
+    key = "gromacs" if command == "gmx_mpi" else "cp2k"
+    site.environs[environ] = {"extras": {key: str(file)}}
 
 
-@pytest.mark.skipif(shutil.which("cp2k.psmp") is None, reason="there is no cp2k.psmp on PATH")
-def test_cp2k(application):
+def by_environ(site, repeats):
+    site.reframe("-r", "-S", f"GromacsTrajectory.repeats={repeats}", "-S", "Cp2kRestart.repeats=1")
+    return {test["environ"]: test for test in site.report()}
+
+
+# Environment -> what its sentence says. All of them ended with 0, but for those that say so.
+FAULTS = {
+    "no input": "the input of GROMACS could not be made: Fatal error: no water",
+    "fails": "GROMACS ended with 1: Fatal error: Cannot write trajectory; see application.1.out",
+    "no output": "GROMACS ended well and has not written water.trr; see application.1.out",
+    "missing frames": "cannot read what it has written: gmx check finds 50 frames of positions and "
+    "50 of velocities, of 51; see reader.1.out",
+    "other bytes": "water.trr of round 2 has other bytes than that of round 1",
+    "no times": "GROMACS says that its output took None s of a run of ",
+}
+
+
+def test_only_what_an_application_can_read_again_counts(application):
+    for fault in ["none", *FAULTS]:
+        script = f'FAULT="{fault}" exec {STAND_IN} "$@"'
+        program(application, fault.replace(" ", "-"), "gmx_mpi", script, "faults")
+    application.environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
+    application.faults["gone"] = "none"
+    found = by_environ(application, repeats=2)
+    assert found["none"]["verdict"] == "ok", found["none"]["sentence"]
+    assert list(application.scratch.iterdir()) == []
+    for fault, says in FAULTS.items():
+        test = found[fault.replace(" ", "-")]
+        assert (test["result"], test["verdict"]) == ("fail", "invalid"), fault
+        assert says in test["sentence"], test["sentence"]
+        assert test["metrics"] == {}, fault
+    assert found["gone"]["verdict"] == "invalid"
+    assert "there is no program /nowhere/gmx_mpi" in found["gone"]["sentence"]
+    assert "name as 'gromacs': mend the path there" in found["gone"]["sentence"]
+
+
+def test_a_night_without_the_application_says_how_to_get_it(application, tmp_path):
+    """Debian has it beside all other programs: these are linked one by one."""
+    links = tmp_path / "bin"
+    links.mkdir()
+    for file in Path("/usr/bin").iterdir():
+        if not file.name.startswith("gmx"):
+            (links / file.name).symlink_to(file)
+    application.environment["PATH"] = f"{Path(shutil.which('reframe')).parent}:{links}"
+    done = application.iowatch("--record")
+    assert done.returncode == 0, done.stdout
+    assert "there is no gmx_mpi on PATH or in Spack: `spack install gromacs`" in done.stdout
+
+
+@with_gromacs
+def test_a_trajectory_of_gromacs(application):
+    """Two rounds of the real one; and one where a trajectory is cut off, by what GROMACS finds."""
+    program(application, "real", "gmx_mpi", 'exec gmx_mpi "$@"')
+    cut = '[ "$1 $OMPI_COMM_WORLD_RANK" != "mdrun 0" ] || truncate -s -300000 water.trr'
+    program(application, "cut", "gmx_mpi", f'gmx_mpi "$@" || exit\n{cut}')
+    found = by_environ(application, repeats=2)
+    test = found["real"]
+    assert test["verdict"] == "ok", test["sentence"]
+    metrics = {name: entry[0] for name, entry in test["metrics"].items()}
+    assert set(metrics) == METRICS
+    first, second = (
+        json.loads(Path(test["kept"], f"application.{number}.json").read_text())
+        for number in (1, 2)
+    )
+    mib = 51 * (21087 * 24 + 144) / 2**20  # of 3 coordinates and 3 velocities, and what leads in
+    assert metrics["total_max"] == pytest.approx(
+        mib / min(first["output_s"], second["output_s"]), rel=1e-3
+    )
+    assert metrics["stable_max"] < metrics["total_max"]
+    assert first["files"] == second["files"]
+    said = test["conditions"]["confirmed"]
+    assert said.startswith("the same bytes in all rounds, ")
+    assert said.endswith("gmx check finds 51 frames of positions and 51 of velocities, of 51")
+    assert test["conditions"]["GROMACS"].startswith("20")
+    assert "Write traj." in Path(test["kept"], "application.2.out").read_text()
+    assert found["cut"]["verdict"] == "invalid"
+    assert "finds 50 frames of positions and 50 of velocities" in found["cut"]["sentence"]
+
+
+@with_gromacs
+@pytest.mark.slow
+def test_gromacs_on_a_full_disk(application, tmpfs):
+    application.partitions = {"memory": {"extras": {"path": f"{tmpfs('size=90m')}/iowatch"}}}
+    # What is asked for is there when the job begins.
+    fill = '[ "$1" != mdrun ] || head -c 75m /dev/zero > ../full'
+    program(application, "real", "gmx_mpi", f'{fill}\nexec gmx_mpi "$@"')
+    test = by_environ(application, repeats=2)["real"]
+    assert test["verdict"] == "invalid"
+    assert "GROMACS ended with 1: " in test["sentence"]
+    assert "disk space" in test["sentence"]
+
+
+@with_cp2k
+@pytest.mark.slow
+def test_cp2k_goes_on_from_what_it_has_written(application):
+    """Spoilt are: a block of a density, and the wave function, without which it begins anew."""
     application.sweep = {"Cp2kRestart": application.write}
-    done = application.reframe("-r", "-S", "repeats=1")
-    print(done.stdout)
-    (test,) = application.report()
-    print(test)
-    assert 0
+    first = '[ "${2##*/} $OMPI_COMM_WORLD_RANK" != "h2.inp 0" ] ||'
+    hole = "dd if=/dev/zero of=h2-ELECTRON_DENSITY-1_1.cube bs=4k seek=9 count=1 conv=notrunc"
+    for environ, spoil in (
+        ("real", "true"),
+        ("hole", hole),
+        ("anew", "head -c 228 /dev/zero > h2-RESTART.wfn"),
+    ):
+        program(application, environ, "cp2k.psmp", f'cp2k.psmp "$@" || exit\n{first} {spoil}')
+    found = by_environ(application, repeats=1)
+    test = found["real"]
+    assert test["verdict"] == "ok", test["sentence"]
+    assert set(test["metrics"]) == METRICS
+    said = test["conditions"]["confirmed"]
+    assert said == "in part, 3 densities of 2 electrons each, and CP2K goes on from step 2"
+    assert {found[environ]["verdict"] for environ in ("hole", "anew")} == {"invalid"}
+    assert "h2-ELECTRON_DENSITY-1_1.cube has " in found["hole"]["sentence"]
+    assert "CP2K cannot read what it has written: CP2K " in found["anew"]["sentence"]

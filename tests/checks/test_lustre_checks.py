@@ -2,6 +2,7 @@
 
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,8 @@ rules:
   times_memory: 0
   machine: reserved
   may_exclude: []
+filesystems:
+  memory: {path: /dev/shm, type: lustre, osts: 4}
 criteria:
   - {name: A1, kind: slow_ost, filesystem: memory, at_least: 0.01}
   - {name: A2, kind: slow_ost, filesystem: memory, operation: read, at_least: 0.01}
@@ -295,3 +298,68 @@ def test_osts_and_layouts_in_an_acceptance(lustre, tmp_path):
     (place,) = evidence.places
     assert place.pools == {"fast": (1, 2)}
     assert place.layouts == lustre.extras["layouts"]
+
+
+DEGRADED = (
+    CONTRACT.replace("rules:", "confidence: 0.5\nrules:")
+    .replace("sessions: 1", "sessions: 2")
+    .replace("reruns: none", "reruns: invalid")
+    + "  - {name: A3, kind: degraded, filesystem: memory, away: 1, at_least: 0.0001}\n"
+)
+
+
+@pytest.mark.slow
+def test_an_ost_that_is_away_in_an_acceptance(lustre):
+    """On purpose, and declared before: then what is left is judged. Else nothing is certified."""
+    away = lustre.folder / "away"
+    every = {**lustre.write, "stripe_count": [-1], "stripe_size": [1]}
+    lustre.has("memory", {**EACH, "SharedFileWrite": every}, f"LUSTRE_INACTIVE=$(cat {away})")
+    session = ("--sweep", "acceptance", "--quiet")
+    three = ("--away", "memory:3")
+
+    def measure(gone, *declared):
+        away.write_text(str(gone))
+        done = lustre.iowatch(*session, *declared)
+        assert done.returncode == 0, done.stdout
+
+    def verdicts(begins="2020-01-01"):
+        (lustre.folder / "contract.yaml").write_text(DEGRADED.replace("2020-01-01", begins))
+        done = lustre._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+        return done.stdout
+
+    for said, options in (
+        ("--away memory:9: small has no such OST as FILESYSTEM:OST: there are memory:0, memory:1,",
+         (*session, "--away", "memory:9")),
+        ("--away is for an acceptance test: add --sweep acceptance", three),
+    ):  # fmt: skip
+        done = lustre.iowatch(*options)
+        assert (done.returncode, said in done.stdout) == (2, True), done.stdout
+
+    for _ in range(2):
+        measure(-1)
+        measure(3, *three)
+    said = verdicts()
+    assert "2 of 2 sessions count, of 4 on record\n" in said, said
+    assert "2 of 2 sessions count that were without 1 OST of memory\n" in said
+    assert set(re.findall(r"^pass: (A\d): ", said, re.M)) == {"A1", "A2", "A3"}, said
+    page = (lustre.folder / "dossier.html").read_text()
+    assert "yes: it was declared to be without OST 3 of memory" in page
+    plan = lustre._run("iowatch", "accept", "--plan", "contract.yaml").stdout
+    assert "jobs: 4 sessions of 3, that is 12" in plan
+    assert "and as many sessions without 1 OST of memory" in plan
+
+    # It is away, and nobody has said so; it is there, and somebody has said that it is not.
+    later = datetime.now(UTC).isoformat(timespec="seconds")
+    measure(3)
+    measure(-1, *three)
+    said = verdicts(later)
+    assert re.search(r"^not certified: A1: .*; invalid: .*: OST 3 was not measured: ", said, re.M)
+    assert re.search(
+        r"^not certified: A3: .*; invalid: .*the session was declared to be without OST 3, which "
+        "it could measure$", said, re.M
+    ), said  # fmt: skip
+    # As what a job was begun, so it counts: whoever kills the session cannot resume it as another.
+    uuid = re.search(r"of session (\S+): .*which it could measure$", said, re.M)[1]
+    assert lustre._run("reframe", f"--delete-stored-sessions={uuid}").returncode == 0
+    measure(-1, "--resume")
+    assert re.search(r"^not certified: A3: .*; of the run \S+ no session is", verdicts(later), re.M)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what tests/filesystems, tests/pages and tests/monitoring start, and the second MPI of tests/benchio; run
-# again, it does only what is missing. Where that cannot be, it says why and ends well: the tests
+# Installs what tests/filesystems, tests/pages and tests/monitoring start, the second MPI of tests/benchio and the
+# applications of tests/checks; run again, it does only what is missing. Where that cannot be, it says why and ends well: the tests
 # then skip.
 set -euo pipefail
 
@@ -12,6 +12,7 @@ packages=(
     ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common
     chromium # tests/pages opens the pages
     prometheus prometheus-node-exporter # tests/monitoring reads an export with them
+    gromacs gromacs-data cp2k cp2k-data # applications whose output is measured
     openssh-client gpg # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
 )

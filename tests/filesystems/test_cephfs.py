@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from subprocess import Popen
 from typing import Any
 
 import pytest
-from conftest import finish, kill_session, run_directory
+from agreed import key_pair
+from conftest import ROOT, finish, kill_session, run, run_directory
 from filesystems.bench import Bench
 from filesystems.ceph import OSDS, POOLS, Ceph
 from filesystems.machine import wait_until
@@ -121,12 +123,16 @@ def test_night(site: Suite, ceph: Ceph) -> None:
     parts = {**PLAIN, "stripe_count": [-1], "stripe_size": [1], "pool": ["flash", "disk"]}
     writes = [striped, parts, {**PLAIN, "layout": ["default"]}]
     directory = site.add("cephfs", {"SharedFileWrite": writes, **EACH_OST}, **EXTRAS)
+    site.prepare += [f"export CEPH_CONF={ceph.conf}"]
     done = site.run(site.nightly(), timeout=300)
     assert done.code == 0, done.out + done.err
     assert "green: 13 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert not list(site.slurm.machine.seen(directory).iterdir())
     assert "slow to" not in done.out
     assert "not measured" not in done.out
+    around = [case["circumstances"] for case in site.cases()]
+    wanted_of = {"ceph_traffic", "ceph_down", "ceph_displaced", "ceph_commit_ms"}
+    assert all(wanted_of < found.keys() and "unknown" not in found for found in around), around
     found = {}
     for file in site.folder.glob("run/runs/*/*SharedFileWrite*/result.json"):
         asked = re.findall(r"(?:layout|stripe_count|stripe_size|pool)=([^,]*)", file.parent.name)
@@ -292,4 +298,90 @@ def test_metadata_server(site: Suite, ceph: Ceph) -> None:
         done = finish(session, 200)
     assert done.code == 0, done.out + done.err
     assert [case["verdict"] for case in site.cases()] == ["ok"]
+    assert not list(site.slurm.machine.seen(directory).iterdir())
+
+
+CONTRACT = """\
+system: cluster
+title: Two parties
+confidence: 0.5
+rules:
+  begins: 2020-01-01
+  sessions: 2
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: reserved
+  may_exclude: []
+filesystems:
+  cephfs: {{path: {path}, type: fuse, osts: 4}}
+criteria:
+  - {{name: A1, kind: bandwidth, filesystem: cephfs, at_least: 0.001}}
+  - {{name: A2, kind: ratio, backend: hdf5, filesystem: cephfs, at_least: 1000}}
+  - {{name: A3, kind: slow_ost, filesystem: cephfs, at_least: 0.01}}
+  - {{name: A4, kind: degraded, filesystem: cephfs, away: 1, at_least: 0.0001}}
+"""
+
+
+@contextmanager
+def without(ceph: Ceph, osd: int) -> Iterator[None]:
+    """One OSD serves nobody, and its peers have taken its place where there is a copy."""
+
+    def is_served() -> bool:
+        groups = json.loads(ceph.ceph("pg", "ls-by-pool", "data", "--format", "json"))["pg_stats"]
+        states = {word for group in groups for word in group["state"].split("+")}
+        return "active" in states and not states & {"peering", "wait", "laggy", "stale"}
+
+    with ceph.stopped(f"osd.{osd}"):
+        ceph.ceph("osd", "down", osd)
+        time.sleep(2)  # until the states are known of the time after that
+        wait_until(is_served, "the peers of an OSD that is down", 60)
+        yield
+    slurm = ceph.slurm
+    ceph.wait_until_well()
+    slurm.machine.run("scontrol", "update", "nodename=ALL", "state=resume", env=slurm.env)
+
+
+@pytest.mark.slow
+def test_acceptance_of_two_parties(site: Suite, ceph: Ceph, tmp_path: Path) -> None:
+    """One runs it, with all OSDs and without one, and signs; the other has the bundle alone."""
+    ceph.ceph("osd", "pool", "set", "data", "size", 2)
+    write = {**PLAIN, "backend": ["mpiio", "hdf5"], "stripe_count": [4], "stripe_size": [1]}
+    directory = site.add("cephfs", {"SharedFileWrite": write, **EACH_OST}, **EXTRAS)
+    # A client waits 10 s before it asks who serves in the place of an OSD that does not answer.
+    site.partitions[-1]["time_limit"] = "4m"
+    session = ("nightly", "--system", "cluster", "--sweep", "acceptance", "--quiet")
+    try:
+        ceph.wait_until_well()
+        for _ in range(2):
+            done = site.run(site.iowatch(*session), timeout=400)
+            assert done.code == 0, done.out + done.err
+            with without(ceph, 2):
+                done = site.run(site.iowatch(*session, "--away", "cephfs:2"), timeout=600)
+                assert done.code == 0, done.out + done.err
+    finally:
+        ceph.ceph("osd", "pool", "set", "data", "size", 1, "--yes-i-really-mean-it")
+    (site.folder / "contract.yaml").write_text(CONTRACT.format(path=ceph.path))
+    key, known = key_pair(tmp_path, "centre")
+    accept = ("accept", "contract.yaml", "--sign", key, "--output", "dossier.html")
+    done = site.run(site.iowatch(*accept))
+    assert done.code == 1, done.out + done.err
+    verdicts = re.findall(r"^([a-z ]+): (A\d): ", done.out, re.MULTILINE)
+    assert verdicts == [("pass", "A1"), ("fail", "A2"), ("pass", "A3"), ("pass", "A4")], done.out
+
+    supplier = tmp_path / "supplier"
+    supplier.mkdir()
+    for name in ("evidence.tar", "contract.yaml"):
+        (supplier / name).write_bytes((site.folder / name).read_bytes())
+    (supplier / "known").write_text(known)
+    program = [sys.executable, "-m", "iowatch", "accept", "--verify", "evidence.tar"]
+    alone = ["unshare", "--net", "env", "-i", "PATH=/usr/bin:/bin", f"PYTHONPATH={ROOT}/src"]
+    options = ["--contract", "contract.yaml", "--signers", "known"]
+    again = run(["env", "-C", supplier, *alone, *program, *options])
+    assert again.code == 1, again.out + again.err
+    assert "differs" not in again.out
+    assert {line for line in done.out.splitlines() if re.match("[a-z ]+: A", line)} < {
+        *again.out.splitlines()
+    }
     assert not list(site.slurm.machine.seen(directory).iterdir())

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,11 +30,11 @@ SLOW = pytest.mark.slow
 LIMITS_S = (9, 27, 81, 243)
 
 
-def night_that_ends(suite: Suite, after: Callable[[], object]) -> Run:
+def night_that_ends(suite: Suite, *options: str, after: Callable[[], object]) -> Run:
     """A night that has long come so far when its time limit ends it."""
     for limit in LIMITS_S:
         begun = time.monotonic()
-        night = suite.start([*suite.nightly(), "--time-limit", f"{limit}s"])
+        night = suite.start([*suite.nightly(), *options, "--time-limit", f"{limit}s"])
         try:
             wait_until(after, "a state of the night", 2 / 3 * limit)
             has_come = time.monotonic() - begun < limit
@@ -209,10 +210,7 @@ def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
         return night.poll() is not None or (begun and bool(queue(suite, "RUNNING")))
 
     wait_until(has_second, "the second job", 300)
-    for pid, words in suite.slurm.machine.processes().items():
-        if "iowatch nightly" in words or "reframe -c" in words:
-            os.kill(pid, signal.SIGKILL)
-    finish(night)
+    kill(suite, night)
     assert queue(suite, "RUNNING"), "its job goes on"
 
     resumed = suite.start([*suite.nightly(), "--resume"])
@@ -230,6 +228,30 @@ def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
     again = suite.run([*suite.nightly(), "--resume"])
     said = f"--resume: the last night, {name}, is on record: nothing of it was lost\n"
     assert (again.code, again.err) == (2, f"iowatch: error: {said}")
+
+
+def kill(suite: Suite, night: subprocess.Popen[str]) -> None:
+    """As if its login node went down."""
+    for pid, words in suite.slurm.machine.processes().items():
+        if "iowatch nightly" in words or "reframe -c" in words:
+            os.kill(pid, signal.SIGKILL)
+    finish(night)
+
+
+@SLOW
+def test_resumed_night_whose_jobs_are_still_queued_at_the_limit(suite: Suite) -> None:
+    """They are taken up, and cancelled like others."""
+    suite.add("fs2", ONE_NODE)
+    with busy(suite):
+        night = suite.start(suite.nightly())
+        wait_until(lambda: queue(suite, "PENDING") or night.poll() is not None, "a job", 300)
+        kill(suite, night)
+        (stage,) = queue(suite, "PENDING")
+        done = night_that_ends(suite, "--resume", after=lambda: any_waits(suite))
+        assert queue(suite) == [], stage
+    assert done.code == 4, done.out + done.err
+    assert re.search(r"ended: job \d+ had no nodes yet \(", done.out), done.out
+    assert "\namber: 0 cases measured, 2 not measured, " in done.out
 
 
 def any_waits(suite: Suite) -> bool:

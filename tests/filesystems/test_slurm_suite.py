@@ -1,7 +1,9 @@
 """The checks under Slurm: one job at a time on a filesystem, and nothing left of those that die."""
 
 import itertools
+import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -54,6 +56,40 @@ def test_night(suite: Suite) -> None:
     assert one_at_a_time(fs2)
     assert one_at_a_time(fs3)
     assert any(job.overlaps(other) for job in fs2 for other in fs3)
+
+
+def test_what_else_went_on(suite: Suite) -> None:
+    """Of others' jobs the number is on record, and nothing that says whose or what they are."""
+    suite.add("fs2", ONE)
+    node3, node4 = (
+        suite.slurm.submit("sleep 600", f"--nodelist={node}", "--job-name=secret")
+        for node in ("node3", "node4")
+    )
+    try:
+        wait_until(
+            lambda: len(suite.slurm.sh("squeue", "-h", "-t", "R", "-o", "%i").split()) == 2,
+            "two jobs",
+        )
+        done = suite.run(suite.reframe(*ONLY))
+    finally:
+        suite.slurm.sh("scancel", node3, node4)
+    assert done.code == 0, done.out + done.err
+    (case,) = suite.cases()
+    found = case["circumstances"]
+    assert (found["jobs"], found["jobs_on_nodes"], found["nodes_in_use"]) == (2, 0, 4)
+    assert "unknown" not in found
+    kept = Path(case["kept"])
+    for when in ("before", "after"):
+        said = (kept / f"circumstances.{when}.slurm").read_text()
+        assert {f"job {node3} 1", f"job {node4} 1"} < {*said.splitlines()}
+        assert "secret" not in said
+        assert "root" not in said
+    # Two nodes, each of which says of itself what it does.
+    nodes = json.loads((kept / "result.json").read_text())["run"]["nodes"]
+    assert [node["host"] for node in nodes] == ["node1", "node2"]
+    assert found["load"] == max(node["load"] for node in nodes)
+    for job in (node3, node4):
+        suite.slurm.wait(job)
 
 
 def test_two_sessions_take_turns(suite: Suite) -> None:
@@ -173,7 +209,7 @@ def test_blame(suite: Suite, tmp_path: Path, allocation: str) -> None:
         suite.prepare += slow
         night = suite.run(suite.nightly())
         assert night.code == code, night.out + night.err
-    assert "finish_fraction is" in night.out
+    assert re.search("finish_fraction is|time finishing its file", night.out), night.out
     begin = datetime.now().astimezone()
     done = suite.run(suite.iowatch("blame", "backend=hdf5", "--rounds", "6"))
     assert done.code == 0, done.out + done.err

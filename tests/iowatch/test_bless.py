@@ -14,11 +14,13 @@ import pytest
 import yaml
 from cases import changed
 from nights import HDF5, ran
+from reported import reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import cli
+from iowatch import cli, history
 from iowatch.bless import bless, objection, read, sample_of, spans, write
 from iowatch.files import UserError
+from iowatch.night.gate import Known, night_of
 from iowatch.run import by_case, night_id
 
 READ = changed(HDF5, "SharedFileRead")
@@ -436,3 +438,24 @@ def test_nights_of_the_future_are_not_blessed(command, folder):
     command.runs.append(replace(early, night=night_id(FIRST + timedelta(days=ahead))))
     assert command()[0] == 0
     assert read("archer", folder)[HDF5].last == "2026-01-30T030000"
+
+
+def test_an_acceptance_test_is_no_past(command, folder, tmp_path):
+    """It has the machine for itself, or goes without an OST."""
+    began = [FIRST + timedelta(night) for night in range(30, 35)]
+    tests = [reported(HDF5, time, rate=5000.0, sweep="acceptance") for time in began]
+    sessions = [
+        session(test, uuid=str(number), began=time, night=night_id(time))
+        for number, (test, time) in enumerate(zip(tests, began, strict=True))
+    ]
+    store(tmp_path / "results.db", *sessions)
+    for _ in range(2):  # the second time in brief
+        runs = history.read([tmp_path / "results.db"])
+        assert [run.of_contract for run in runs] == [True] * 5
+    usual = command.runs
+    command.runs = usual + runs
+    assert command()[0] == 0
+    assert read("archer", folder)[HDF5].last == "2026-01-30T030000"
+    now = began[-1] + timedelta(1)
+    tonight = night_of("archer", night_id(began[-1]), command.runs, Known(), now)
+    assert {*tonight.cases[0].earlier} == {run.night for run in usual}

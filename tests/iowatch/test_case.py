@@ -48,6 +48,10 @@ EVERY = {
     ),
     "local:tmpfs/gnu/ReadBack/backend=hdf5/local_size=64x64x64/writers=4": case("ReadBack"),
     "local:tmpfs/gnu/IoProfile/backend=hdf5/local_size=64x64x64/writers=4": case("IoProfile"),
+    "local:tmpfs/gnu/GromacsTrajectory/writers=4": case("GromacsTrajectory"),
+    "local:fs3/gnu/Cp2kRestart/stripe_count=-1/stripe_size=1/writers=4": case(
+        "Cp2kRestart", "local:fs3/gnu", **STRIPES
+    ),
     "local:tmpfs/gnu/LibraryVersions": case("LibraryVersions"),
     "local:tmpfs/gnu/Metadata/items=100/writers=4/files=process": case(
         "Metadata", items=100, files="process"
@@ -228,7 +232,7 @@ def test_names_and_their_order():
     assert [one.shape for one in EVERY.values()] == [
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "each OST", "write shared, IOR", "read process, IOR", "write shared", "write 2",
-        "profile shared",
+        "profile shared", "trajectory", "restart and density",
         "versions", "names process", "names shared", "write shared", "write shared", "read 2",
     ]  # fmt: skip
     assert [one.way for one in EVERY.values()][-4:] == [

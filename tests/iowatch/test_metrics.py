@@ -222,6 +222,7 @@ def test_every_case_has_its_metrics(spoil):
         changed(CASE, "Metadata", items=10, files="shared"): NAMES,
         changed(CASE, "IoProfile"): [],
         changed(CASE, "LibraryVersions"): [],
+        changed(CASE, "GromacsTrajectory"): [*TOTALS, *STABLE, "output_s", "sync_s", "ratio"],
     }
     assert {case: case.metrics for case in expected} == expected
     assert {name for names in expected.values() for name in names} == set(METRICS) - {

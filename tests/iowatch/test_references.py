@@ -482,6 +482,8 @@ def test_general_entries_are_there_for_every_check_and_backend(files):
                     expected = ior
                 elif name == "Metadata":
                     expected = {"items_max": floor}
+                elif check.application_mib:
+                    expected = {"total_max": floor}
                 else:
                     expected = {"finish_fraction": most if backend in ratios else quarter}
                     if backend in ratios:

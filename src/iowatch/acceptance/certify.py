@@ -139,9 +139,7 @@ def _certify(contract: Contract, criterion: Criterion, evidence: Evidence) -> Fi
     degraded: list[str] = []
     if criterion.away is not None:
         each_ost = [
-            case
-            for case in evidence.cases
-            if case.check.needs_stripes and case.partition in mine
+            case for case in evidence.cases if case.check.needs_stripes and case.partition in mine
         ]
         if not each_ost:
             return Finding(REFUSED, "the sweep has no SlowOst, which would show what is away")

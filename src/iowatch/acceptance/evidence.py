@@ -258,9 +258,10 @@ def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
             continue
         for run in () if is_before or not night.is_dir() else sorted(night.iterdir()):
             case = _case_in(run.name)
-            if case and case.system == site.system and (night.name, run.name) not in names:
-                if _sweep_of(run) == ACCEPTANCE:
-                    yield f"{night.name}/{run.name}"
+            is_ours = case is not None and case.system == site.system
+            is_lost = is_ours and (night.name, run.name) not in names
+            if is_lost and _sweep_of(run) == ACCEPTANCE:
+                yield f"{night.name}/{run.name}"
 
 
 def _case_in(folder: str) -> Case | None:

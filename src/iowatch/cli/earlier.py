@@ -146,7 +146,12 @@ def bless_command(
         runs = selected(db, case, since)
         # Of a check without metrics there is nothing to bless.
         cases = by_case(
-            run for run in runs if is_of(system, run) and not run.is_after(now) and run.case.metrics
+            run
+            for run in runs
+            if is_of(system, run)
+            and not run.is_after(now)
+            and run.case.metrics
+            and not run.of_contract
         )
         if not cases:
             raise UserError(

@@ -162,12 +162,14 @@ class Known:
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
     """A night of a system with everything on record of its cases.
 
-    What a wrong clock has dated later than now is no past. Of this night itself it counts: whatever
-    the time, these are its verdicts.
+    What a wrong clock has dated later than now is no past, nor is an acceptance test. Of this night
+    itself it counts: whatever the time, these are its verdicts.
     """
     runs = [run for run in runs if run.case.system == system]
     past = by_case(
-        run for run in runs if run.night == night or not (run.night > night or run.is_after(now))
+        run
+        for run in runs
+        if run.night == night or not (run.of_contract or run.night > night or run.is_after(now))
     )
     tonight = {case: nights for case, nights in past.items() if night in nights}
     names = short_names(tonight)

@@ -142,9 +142,7 @@ def run(wanted: Wanted) -> Night:
 
 def _require_osts(wanted: Wanted, site: Site) -> None:
     """UserError if what is said to be away is no OST that the site's file knows."""
-    known = [
-        f"{place.name}:{ost}" for place in site.filesystems for ost in place.targets.values()
-    ]
+    known = [f"{place.name}:{ost}" for place in site.filesystems for ost in place.targets.values()]
     if unknown := sorted({*wanted.away} - {*known}):
         there = f"there are {', '.join(dict.fromkeys(known))}" if known else "none is known"
         raise UserError(

@@ -1,0 +1,18 @@
+#!/bin/bash
+# Stands in for GROMACS where only judging is tested. It computes nothing: its trajectory is a line
+# for each frame. Started as `gmx_mpi`, through a script that sets FAULT.
+rank=${OMPI_COMM_WORLD_RANK:-0}
+case $1 in
+solvate | grompp) [ "$FAULT" != "no input" ] || { echo "Fatal error: no water" >&2; exit 1; } ;;
+mdrun)
+    [ "$rank" = 0 ] || exit 0
+    printf 'GROMACS version:    2022.5-stand-in\n Write traj. 2 1 51 0.001 1.334 10.8\n' >water.log
+    [ "$FAULT" != "no output" ] || exit 0
+    [ "$FAULT" != "no times" ] || : >water.log
+    seq "$([ "$FAULT" = "missing frames" ] && echo 50 || echo 51)" >water.trr
+    [ "$FAULT" != "other bytes" ] || date +%N >>water.trr
+    [ "$FAULT" != "fails" ] || { echo "Fatal error: Cannot write trajectory" >&2; exit 1; } ;;
+check)
+    frames=$(grep -c . water.trr)
+    printf 'Coords %12s    0.002\nVelocities %7s    0.002\n' "$((frames > 51 ? 51 : frames))"{,} >&2 ;;
+esac

@@ -1,0 +1,176 @@
+"""What an application has written, under the law: as its job says it, and with each word spoilt."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from cases import case as make_case
+from refusals import assert_refused
+from result_file import make_result
+
+from iowatch.application import Job, conditions_of, control, metrics_of, of_rounds
+from iowatch.result import InvalidResult
+from iowatch.site import read_filesystem
+
+ID = "0123456789abcdef"
+MIB = 2**20
+SITE = {
+    "filesystem": "scratch",
+    "path": "/scratch",
+    "type": "tmpfs",
+    "peak": 1e4,
+    "osts": None,
+    "cached_reads": False,
+    "writers_per_node": 4,
+    "keep_days": 1,
+    "sweeps": {"nightly": {}, "acceptance": {}},
+}
+LUSTRE = {**SITE, "type": "lustre", "osts": [0, 1, 2, 3]}
+CASE = make_case("GromacsTrajectory")
+STRIPED = make_case("GromacsTrajectory", stripe_count=2, stripe_size=1)
+
+
+def left(number):
+    """What a round leaves: 30 MiB in 2 s, and in 1 s they are synced."""
+    file = {"name": "x.trr", "bytes": 20 * MIB, "digest": "a" * 64, "how": "direct"}
+    return {
+        "format": "iowatch.application/1",
+        "id": f"{ID}-{number}",
+        "version": "2022.5",
+        "exit_code": 0,
+        "why": "",
+        "run_s": 9.5,
+        "output_s": 2.0 * number,
+        "sync_s": 1.0,
+        "files": [file, {**file, "name": "v.trr", "bytes": 10 * MIB}],
+        "missing": "",
+        "reader": {"exit_code": 0, "said": "gmx check finds 51 frames"},
+        "repeats_itself": True,
+    }
+
+
+@pytest.fixture
+def rounds(tmp_path):
+    """rounds(case, edit=..., ...): what two rounds of a case came to; `edit` changes the second."""
+
+    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing=""):
+        place = read_filesystem(case.system, case.partition, ["gnu"], extras, [])
+        for number in (1, 2):
+            result = make_result(repeats=1, run_id=f"{ID}-{number}", filesystem=place.types[0])
+            if case is STRIPED:
+                layout = {"stripe_count": 2, "stripe_size": MIB, "pool": None}
+                _set_layout(result, layout)
+            (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
+            data = left(number)
+            text = json.dumps(data if number == 1 else edit(data))
+            (tmp_path / f"application.{number}.json").write_text(text)
+            (tmp_path / f"application.{number}.layout").write_text(listing)
+        made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
+        return of_rounds(Job(tmp_path, case, place, ID, made), 2)
+
+    return rounds
+
+
+def _set_layout(result, layout):
+    (entry,) = result["cases"]
+    asked = {**dict.fromkeys(entry["layout"]["requested"] or (), None), **layout}
+    entry["layout"]["requested"] = {**asked, "setstripe": None}
+    entry["layout"]["observed"] = {**layout, "osts": [0, 1], "components": [], "said": None}
+
+
+def test_rates_are_of_the_applications_own_time_and_of_its_sync(rounds):
+    results, own = rounds()
+    metrics = metrics_of(results, own)
+    assert set(metrics) == set(CASE.metrics)
+    assert metrics["total_max"] == 30 / 2
+    assert metrics["total_min"] == 30 / 4
+    assert metrics["stable_max"] == 30 / 3
+    assert (metrics["output_s"], metrics["sync_s"]) == (3, 1)
+    # 8 MiB of MPI-IO in 1 s, and 0.25 s to sync them.
+    assert metrics["ratio"] == pytest.approx(10 / (8 / 1.25))
+    found = conditions_of(CASE, results, own)
+    assert found["GROMACS"] == "2022.5"
+    assert found["output"] == "30 MiB in 2 files"
+    assert found["confirmed"] == "the same bytes in all rounds, gmx check finds 51 frames"
+    beside = control(STRIPED)
+    assert (beside.backend, beside.stripe_count, beside.writers) == ("mpiio", 2, 4)
+
+
+def test_what_was_confirmed_in_part_says_so(rounds):
+    def edit(data):
+        files = [{**file, "how": "cached", "digest": "b" * 64} for file in data["files"]]
+        return {**data, "repeats_itself": False, "files": files}
+
+    results, own = rounds(edit=edit)
+    said = conditions_of(CASE, results, own)["confirmed"]
+    assert said == "in part, perhaps through a page cache, gmx check finds 51 frames"
+
+
+def first_file(**values):
+    return lambda data: {**data, "files": [{**data["files"][0], **values}, data["files"][1]]}
+
+
+def changed(**values):
+    return lambda data: {**data, **values}
+
+
+SPOILT = [
+    (changed(id="f-2"), r"application.2.json is another job's: .* id f-2, where"),
+    (changed(format="x/2"), "is 'x/2', where iowatch.application/1 is known"),
+    (
+        changed(exit_code=1, why="Fatal error: no space left"),
+        "GROMACS ended with 1: Fatal error: no space left; see application.2.out",
+    ),
+    (changed(exit_code=139), "GROMACS ended with 139: it does not say why; see"),
+    (changed(missing="x.trr"), "GROMACS ended well and has not written x.trr; see"),
+    (changed(files=[]), "GROMACS ended well and has written nothing"),
+    (first_file(bytes=0), "GROMACS ended well, and its x.trr is empty"),
+    (first_file(digest=""), "x.trr of GROMACS could not be read again"),
+    (changed(sync_s=None), "what GROMACS has written could not be synced; see"),
+    (
+        changed(reader={"exit_code": 1, "said": "50 frames of 51"}),
+        "GROMACS cannot read what it has written: 50 frames of 51; see reader.2.out",
+    ),
+    (
+        changed(reader={"exit_code": 0, "said": ""}),
+        "GROMACS cannot read what it has written: it does not say why",
+    ),
+    (changed(reader={"exit_code": None, "said": "x"}), "cannot read what it has"),
+    (changed(output_s=None), "its output took None s of a run of 9.5 s"),
+    (changed(output_s=float("nan")), "its output took nan s of a run of 9.5 s"),
+    (changed(output_s=9.6), "its output took 9.6 s of a run of 9.5 s"),
+    (changed(sync_s=-1.0), "application.2.json: sync_s is -1.0"),
+    (
+        first_file(digest="b" * 64),
+        "GROMACS computes the same in each round, and x.trr of round 2 has other bytes than",
+    ),
+    (first_file(name="y.trr"), "x.trr of round 2 has other bytes than"),
+    (lambda data: {"format": data["format"]}, "is no iowatch.application/1: KeyError"),
+    (lambda data: [], "is no iowatch.application/1: TypeError"),
+]
+
+
+def test_what_breaks_the_law_has_no_rate(rounds):
+    assert_refused(InvalidResult, lambda edit: rounds(edit=edit), SPOILT)
+
+
+def test_files_have_the_layout_of_the_case(rounds):
+    fields = "  lmm_stripe_count:  {0}\n  lmm_stripe_size:   1048576\n"
+    one = f"/scratch/x.trr\n{fields}"
+    listing = f"{one}/scratch/v.trr\n{fields}"
+    assert len(rounds(STRIPED, extras=LUSTRE, listing=listing.format(2))[1]) == 2
+    wanted = [
+        (listing.format(4), "stripe count of GROMACS's files: 4, where 2 was asked for"),
+        (one.format(2), "the layouts of 1 file are listed, and GROMACS has written 2: see appl"),
+        ("", "the layouts of 0 files are listed"),
+    ]
+    assert_refused(InvalidResult, lambda text: rounds(STRIPED, extras=LUSTRE, listing=text), wanted)
+
+
+def test_a_round_that_has_left_nothing_is_named(rounds, tmp_path):
+    rounds()
+    (tmp_path / "application.2.json").unlink()
+    place = read_filesystem("local", "tmpfs", ["gnu"], SITE, [])
+    job = Job(tmp_path, CASE, place, ID, datetime(2026, 1, 31, 1, 2, tzinfo=UTC))
+    with pytest.raises(InvalidResult, match=r"round 2 of GROMACS has left no application\.2\.json"):
+        of_rounds(job, 2)

@@ -1,0 +1,148 @@
+"""What else went on around a run: what is read of it, and what is said of a run that was slow."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from nights import BLESSED, HDF5, invalid, ran, red, row_of, slow, tonight, well
+from result_file import make_result
+
+from iowatch import report
+from iowatch.circumstances import QUANTITIES, compare, read
+from iowatch.export import document
+
+DATA = Path(__file__).parents[1] / "data"
+# What a job notes of Slurm: of squeue, scontrol and sinfo.
+BEFORE = "job 11 1\njob 12 4\njob 13 2\nhidden (null)\nown 13\nhere 12\nhere 13\nnodes 7/1/0/8\n"
+AFTER = "job 11 1\njob 13 2\nhidden (null)\nown 13\nhere 13\nnodes 3/5/0/8\n"
+
+
+def recorded(name):
+    """What a command has printed."""
+    text = (DATA / "cephfs" / f"{name}.txt").read_text()
+    return text.partition("--- stdout\n")[2].partition("--- stderr")[0]
+
+
+@pytest.fixture
+def noted(tmp_path):
+    """noted(before_slurm=text, ...): what is read of a run whose job has noted that."""
+
+    def run(**texts):
+        for file in tmp_path.glob("circumstances.*"):
+            file.unlink()
+        for name, text in texts.items():
+            when, _, source = name.partition("_")
+            file = tmp_path / f"circumstances.{when}.{source.replace('_', '.')}"
+            file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read(tmp_path)
+
+    return run
+
+
+def test_jobs_of_slurm(noted):
+    found = noted(before_slurm=BEFORE, after_slurm=AFTER)
+    assert found == {"jobs": 2, "jobs_on_nodes": 1, "nodes_in_use": 7}, "the most at either time"
+    assert noted(after_slurm=AFTER) == {"jobs": 1, "jobs_on_nodes": 0, "nodes_in_use": 3}
+    hidden = noted(
+        before_slurm=BEFORE.replace("(null)", "accounts,jobs"),
+        after_slurm=AFTER.replace("(null)", "accounts,jobs"),
+    )
+    assert hidden == {
+        "nodes_in_use": 7,
+        "unknown": "Slurm shows nobody the jobs of others (PrivateData)",
+    }
+    outside = noted(before_slurm=BEFORE.replace("own 13\nhere 12\nhere 13\n", ""))
+    assert outside == {"jobs": 3, "nodes_in_use": 7}
+
+
+def test_ceph(noted):
+    idle, busy = recorded("status-idle"), recorded("status-busy")
+    perf = json.loads(recorded("osd-perf"))
+    perf["osdstats"]["osd_perf_infos"][2]["perf_stats"]["commit_latency_ms"] = 340
+    calm = {"ceph_down": 0, "ceph_displaced": 0, "ceph_recovery": 0}
+    assert noted(before_ceph=idle, after_ceph=busy) == {**calm, "ceph_traffic": 0}, "that is ours"
+    assert noted(before_ceph=busy) == {**calm, "ceph_traffic": pytest.approx(6.1, 0.01)}
+    sick = json.loads(busy)
+    sick["osdmap"]["num_up_osds"] -= 1
+    sick["pgmap"] |= {"degraded_ratio": 0.2, "recovering_bytes_per_sec": 2**20}
+    assert noted(after_ceph=json.dumps(sick), after_osds=json.dumps(perf)) == {
+        "ceph_down": 1, "ceph_displaced": 0.2, "ceph_recovery": 1,
+        "ceph_commit_ms": 340, "ceph_commit_ms_of": "osd.2",
+    }  # fmt: skip
+
+
+def test_nodes(noted, tmp_path):
+    """Of each quantity the node that has most of it; of several starts of benchio alike."""
+    node = {"host": "n1", "load": 0.5, "stolen": 0, "cpu_waiting": 0.1, "memory_waiting": None,
+            "io_waiting": 0.25}  # fmt: skip
+    for number, more in enumerate([{}, {"host": "n2", "load": 64}]):
+        result = make_result()
+        result["run"]["nodes"] = [node, node | more]
+        (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
+    assert noted() == {
+        "load": 64, "load_of": "n2", "stolen": 0, "cpu_waiting": 0.1, "cpu_waiting_of": "n1",
+        "io_waiting": 0.25, "io_waiting_of": "n1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["slurm", "lustre", "ceph", "osds"])
+def test_garbage_is_nothing_known(noted, tmp_path, source):
+    """Nor does it cost what others have said."""
+    for number, text in enumerate(["{", "[]", '{"run": {"nodes": [{"host": 1, "load": "x"}]}}']):
+        (tmp_path / f"result.{number}.json").write_text(text)
+    for garbage in (
+        os.urandom(10000), b"[" * 100000, b"{}", b"null", b"nodes x/y", b'{"pgmap": {"a": 1}}',
+        b"osc.x-OST0000-x.import=\n timeouts: x\n services: x",
+    ):  # fmt: skip
+        given = {f"{when}_{source}": garbage for when in ("before", "after")}
+        other = "slurm" if source != "slurm" else "osds"
+        given[f"before_{other}"] = AFTER if other == "slurm" else recorded("osd-perf")
+        found = noted(**given)
+        assert {"jobs", "ceph_commit_ms"} & found.keys(), found
+        assert all(value >= 0 for name, value in found.items() if name in QUANTITIES)
+    assert noted(before_ceph_part=b"{") == {
+        "unknown": "Ceph (ceph status) failed, or gave no answer in time"
+    }
+
+
+def nights(*jobs):
+    return [{"jobs": number, "load": 0.1} for number in jobs]
+
+
+def test_unusual_is_what_is_clearly_above_most_good_nights():
+    usual = nights(*range(90, 131, 2))
+    for jobs, said in ((212, "other jobs on the system: 212, usually 94 to 126"), (135, "")):
+        found = compare({"jobs": jobs, "load": 0.2}, usual)
+        assert [*found.unusual] == ([said] if said else [])
+        words = ["" if said else "other jobs on the system", QUANTITIES["load"].words]
+        assert [*found.usual] == [*filter(None, words)]
+    busiest = compare({"load": 64.0, "load_of": "n7"}, usual).unusual
+    assert [*busiest] == [f"{QUANTITIES['load'].words}: 64 (n7), usually 0.1"]
+    waited = compare({"memory_waiting": 0.305}, [{"memory_waiting": 0.0}] * 5).unusual
+    assert [*waited] == [f"{QUANTITIES['memory_waiting'].words}: 30.5 %, usually 0 %"]
+
+    # With too few nights nobody knows what is usual: what is there is said.
+    new = compare({"jobs": 212, "load": 0.2, "unknown": "Slurm hides"}, usual[:4])
+    assert [*new.unusual] == ["other jobs on the system: 212"]
+    assert (new.usual, new.unknown) == ([], "Slurm hides")
+
+
+def test_it_stands_beside_what_was_slow_and_changes_nothing():
+    before = [ran(ago=ago, circumstances={"jobs": 90 + ago}) for ago in range(30, 0, -1)]
+    busy = {"jobs": 212.0, "ceph_down": 0.0, "unknown": "Slurm's <hidden>"}
+    for make in (red, slow, invalid):
+        night = tonight(*before, make(circumstances=busy), blessed={HDF5: BLESSED})
+        without = tonight(*well(nights=30), make(), blessed={HDF5: BLESSED})
+        assert (night.brief, night.colour) == (without.brief, without.colour)
+        (row,) = night.cases
+        assert row.sentence == without.cases[0].sentence
+        said = "other jobs on the system: 212, usually 94 to 117"
+        assert [*row.around.unusual] == [said]
+        assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
+        page = report.html(night)
+        assert f"<dd>{said}</dd>" in page
+        assert "<dd>not known: Slurm&#39;s &lt;hidden&gt;</dd>" in page
+        assert "What else went on" not in report.markdown(without)
+    assert row_of(*before, ran(circumstances=busy)).around is None, "it was not slow"
+    assert document(ran(circumstances=busy))["circumstances"] == busy
