@@ -23,6 +23,9 @@ GRANTED = "granted"  # a case leaves it among its raw results once the allocatio
 #: Slurm's variables that are of no single job.
 _OF_ALL = ("SLURM_CONF", "SLURM_MPI_TYPE")
 
+#: The folders of those that this session has used.
+_joined = set()
+
 #: What a case's script does. The first one asks for the allocation, which ends by itself if nobody
 #: has begun a case in it for longer than one may take: whoever should release it may be killed.
 _JOIN = """\
@@ -55,17 +58,21 @@ def number_of(filesystem):
 
 
 def require_time(filesystem, seconds):
-    """NotMeasured if the allocation is there and has less time left than a case may take."""
+    """NotMeasured if the allocation is there and has less time left than a case may take; if it is
+    that of a session which was killed, there will be another one."""
     if not (job := number_of(filesystem)):
         return
     state, _, left = (ask("squeue", "-h", "-j", job, "-o", "%T %L") or [""])[0].partition(" ")
+    why = ""
     if not state or state == "COMPLETING":
-        raise NotMeasured(f"the allocation of its filesystem, job {job}, had ended before its turn")
-    if state == "RUNNING" and _seconds(left) < seconds:
-        raise NotMeasured(
-            f"the allocation of its filesystem, job {job}, had {left} left at its turn, and it may "
-            f"take {counted(ceil(seconds / 60), 'minute')}"
-        )
+        why = "had ended before its turn"
+    elif state == "RUNNING" and _seconds(left) < seconds:
+        minutes = counted(ceil(seconds / 60), "minute")
+        why = f"had {left} left at its turn, and it may take {minutes}"
+    if why and folder_of(filesystem) in _joined:
+        raise NotMeasured(f"the allocation of its filesystem, job {job}, {why}")
+    if why:
+        _release(folder_of(filesystem))
 
 
 def _seconds(text):
@@ -104,6 +111,7 @@ def join(test, nodes, per_node, seconds):
         "--output=/dev/null",
     ]
     folder = folder_of(filesystem)
+    _joined.add(folder)
     atexit.register(_release, folder)
     # iowatch may itself be a job, as of scrontab: what Slurm has told that one is not for these.
     told = [name for name in os.environ if name.startswith("SLURM_") and name not in _OF_ALL]
@@ -114,7 +122,7 @@ def join(test, nodes, per_node, seconds):
             options=shlex.join(options),
             minutes=ceil(seconds / 60) + 5,
             granted=Path(test.kept, GRANTED),
-        )
+        ),
     ]
 
 

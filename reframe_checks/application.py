@@ -31,7 +31,10 @@ measure() (
         if [ -s "$file" ]; then files+=("$PWD/$file"); else missing+="$file "; fi
     done
     if [ $code != 0 ]; then
-        why=$(grep -iE -m 1 -A 1 'error|abort|no space|quota' "$out" | grep '[[:alnum:]]' | plain)
+        # What the launcher says of it may come first, and tells nothing.
+        for word in 'no space|disk space|quota' 'error[: ]|error$' 'abort'; do
+            why=${why:-$(grep -iE -m 1 -A 1 "$word" "$out" | grep '[[:alnum:]]' | plain)}
+        done
     elif [ -z "$missing" ]; then
         sync_s=$(launch bash -c "$SYNC" sync "${files[@]}" 2>> "$out" | awk -v tasks="$TASKS" '
             $1 == "synced" { n++; if ($2 > most) most = $2 }

@@ -370,6 +370,14 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
         self.verdict, self.sentence = str(Kind.LEFT_OUT), f"{self.case}: {why}"
         self.skip(self.sentence)
 
+    def end_without_result(self, why):
+        """End the test of a job that has left nothing that counts."""
+        if isinstance(why, not_now.NotMeasured):
+            self.end_not_measured(why)
+        if known := not_now.why_not_started(self):
+            self.end_not_measured(known)
+        self.end_invalid(why)
+
     def end_invalid(self, why):
         self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)
 
@@ -497,14 +505,6 @@ class BenchioJob(CaseCheck):
         if digest := self.benchio.digest:
             self.conditions["program"] = digest
         return True
-
-    def end_without_result(self, why):
-        """End the test of a job that has left nothing that counts."""
-        if isinstance(why, not_now.NotMeasured):
-            self.end_not_measured(why)
-        if known := not_now.why_not_started(self):
-            self.end_not_measured(known)
-        self.end_invalid(why)
 
     def verified(self):
         """What a run that satisfies the law came to; else InvalidResult."""

@@ -31,7 +31,10 @@ class LibraryVersions(CaseCheck):
     @sanity_function
     def assert_no_known_fault(self):
         self.keep_output()
-        self.versions = read_versions(Path(str(self.stdout)).read_text(errors="replace"))
+        said = Path(str(self.stdout))
+        if not said.exists():
+            self.end_without_result(f"its job has not begun: see {self.kept}")
+        self.versions = read_versions(said.read_text(errors="replace"))
         if "mpiio" not in self.versions:
             self.end_invalid(f"{self.executable} --version names no MPI: see {self.kept}")
         try:

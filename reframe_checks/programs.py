@@ -44,6 +44,11 @@ class Found(rfm.RunOnlyRegressionTest):
             f'[ -x "$p/bin/{self.command}" ] && echo "$p/bin/{self.command}"; }} || true'
         )
 
+    @property
+    def word(self):
+        """What starts it in a job's script, of a dry run too, where nobody has looked for it."""
+        return self.program or self.command
+
     @sanity_function
     def find_program(self):
         self.program = Path(str(self.stdout)).read_text().strip()

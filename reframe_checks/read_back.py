@@ -21,8 +21,8 @@ KEPT = "kept.json"  # of what was written, for the next night
 #: The directory that was read; empty: nothing was there.
 LAST = "last"
 
-# What is kept is this user's own, by case and by night. Files without a record are of a run that did
-# not end; those of this very night would still be in caches, and it may be a second attempt.
+# What is kept is this user's own, by case and by night. Files without a record are of a run that
+# did not end; those of this very night, of an earlier attempt, would still be in caches.
 _FIND = """\
 KEEP="$PLACE/kept.$(id -u)"
 [ -e "$KEEP" ] || [ -L "$KEEP" ] || mkdir -m 700 "$KEEP"

@@ -83,7 +83,7 @@ class IorCheck(BenchioCheck):
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         launcher = self.job.launcher.run_command(self.job)
         return [
-            f"{launcher} {self.ior.program} {' '.join(options)} > {name}.$round.out",
+            f"{launcher} {self.ior.word} {' '.join(options)} > {name}.$round.out",
             f"echo $? > {name}.$round.code",
             f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
         ]
@@ -149,7 +149,7 @@ class IoProfile(BenchioJob):
                     f'{{ echo "the module {named} brings no {config}" >&2; exit 1; }}'
                 ]
             else:
-                library, config = [], self.darshan.program
+                library, config = [], self.darshan.word
             prefix = f"{config} --pre-ld-flags | sed 's/^-L\\([^ ]*\\).*/\\1/'"
             library.append(f"DARSHAN=$({prefix})/libdarshan.so")
         self.prerun_cmds += [

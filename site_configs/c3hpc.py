@@ -23,8 +23,8 @@ STRIPES = {"stripe_count": [1, 2, 4], "stripe_size": [1]}
 
 # Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
 # and 4 stripes, and reads and distributes. Exercise 2: one OST after the other. Exercise 3: 48
-# processes and 48 GB, so 1 GiB each; N -> 1 and N -> N are shared and process. Its 4 and 8 processes
-# are no full node.
+# processes and 48 GB, so 1 GiB each; N -> 1 and N -> N are shared and process. Its 4 and 8
+# processes are no full node.
 LUSTRE = {
     "nightly": {
         "SharedFileWrite": [

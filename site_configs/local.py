@@ -31,34 +31,25 @@ FILESYSTEMS = [
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 WITH_PNETCDF = [*BACKENDS, "pnetcdf"]
 
-# As ior-hard: the pieces of all writers, of 47008 bytes, take turns in the file.
-SMALL_PIECES = "5876x4x8"
+# As IOR's hard test: the pieces of all writers, each of 47008 bytes, take turns in the file.
+SMALL_PIECES = {"local_size": ["5876x8x32"], "nodes": [1], "collective": [False]}
 # As a model that appends its fields to one file at each time step.
 STEPS = "steps=4:variables=4"
+FIELDS = {"local_size": [64], "nodes": [1]}
 PATTERNS = [
-    {
-        "backend": WITH_PNETCDF,
-        "local_size": [SMALL_PIECES],
-        "nodes": [1],
-        "pattern": ["strided", "random"],
-    },
-    {"backend": WITH_PNETCDF, "local_size": [64], "nodes": [1], "pattern": [STEPS]},
-    {"backend": ["hdf5", "netcdf"], "local_size": [64], "nodes": [1], "pattern": ["deflate=1"]},
-    {
-        "backend": ["netcdf"],
-        "local_size": [64],
-        "nodes": [1],
-        "pattern": [f"{STEPS}:deflate=1:quantize=3"],
-    },
-    {"backend": ["pnetcdf"], "local_size": [64], "nodes": [1], "pattern": [f"{STEPS}:nonblocking"]},
+    {**SMALL_PIECES, "backend": WITH_PNETCDF, "pattern": ["strided", "random"]},
+    {**FIELDS, "backend": WITH_PNETCDF, "pattern": [STEPS]},
+    {**FIELDS, "backend": ["hdf5", "netcdf"], "pattern": ["deflate=1"]},
+    {**FIELDS, "backend": ["netcdf"], "pattern": [f"{STEPS}:deflate=1:quantize=3"]},
+    {**FIELDS, "backend": ["pnetcdf"], "pattern": [f"{STEPS}:nonblocking"]},
 ]
 
 NIGHTLY = {
     "SharedFileWrite": [
         {"backend": BACKENDS, "local_size": [64, 128], "nodes": [1]},
         {"backend": ["pnetcdf"], "local_size": [64], "nodes": [1]},
-        {"backend": ["hdf5"], "local_size": [SMALL_PIECES], "nodes": [1], "pattern": ["strided"]},
-        {"backend": ["netcdf"], "local_size": [64], "nodes": [1], "pattern": [STEPS]},
+        {**SMALL_PIECES, "backend": ["mpiio"], "pattern": ["strided"]},
+        {**FIELDS, "backend": ["netcdf"], "pattern": [STEPS]},
     ],
     "SharedFileRead": {"backend": BACKENDS, "local_size": [64], "nodes": [1]},
     "ReadBack": {"backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [1]},

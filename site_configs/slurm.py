@@ -105,10 +105,9 @@ FILESYSTEMS = [
         "type": "gpfs",
         "osts": None,
         "peak": max(NODES) * LINK / MIB,
-        "sweeps": {"nightly": {**NIGHTLY, **NAMES}, "acceptance": {**ACCEPTANCE, **NAMES}},
         "sweeps": {
-            "nightly": {**NIGHTLY, **PEERS["nightly"]},
-            "acceptance": {**ACCEPTANCE, **PEERS["acceptance"]},
+            "nightly": {**NIGHTLY, **NAMES, **PEERS["nightly"]},
+            "acceptance": {**ACCEPTANCE, **NAMES, **PEERS["acceptance"]},
         },
     },
 ]

@@ -780,3 +780,5 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
     }
 )
 RANK = {name: number for number, name in enumerate(CHECKS)}
+#: Checks of applications, by name.
+APPLICATIONS = [name for name, check in CHECKS.items() if check.application_mib]

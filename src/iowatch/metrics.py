@@ -18,8 +18,8 @@ from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
 from iowatch.result import InvalidResult, Repetition, Result, Slowest, bytes_of, conditions
 
-#: What the time of a run goes into, one after the other.
-PHASES = ("open", "define", "write", "read", "flush", "close", "sync")
+#: What the time of a run goes into, one after the other; output is all that an application says.
+PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
 #: Of names, likewise.
 PHASES_OF_NAMES = (*NAME_PHASES[:2], "sync", *NAME_PHASES[2:])
 #: Those that make a file of the data.

@@ -107,14 +107,17 @@ def extended(
     if not of_system:
         raise SystemExit(f"error: {file}: has no system {system!r}: mend the name")
     (own,) = of_system
-    environs = environs or {}
-    every = [entry for entry in config.get("environments", []) if entry["name"] in environs]
+    environs, defined = environs or {}, config.get("environments", [])
+    named = {name for partition in own["partitions"] for name in partition.get("environs", ())}
+    # That file need not be among those that ReFrame reads.
+    others = [entry for entry in defined if entry["name"] in named - environs.keys()]
+    every = [entry for entry in defined if entry["name"] in environs]
     # Of two with one name ReFrame takes the one for this system.
     every.sort(key=lambda entry: system in entry.get("target_systems", ()))
     used = {entry["name"]: {**entry, "target_systems": [system]} for entry in every}
     return {
         "systems": [{**own, "partitions": _with(own["partitions"], partitions, file)}],
-        "environments": _with([*used.values()], environs, file),
+        "environments": [*others, *_with([*used.values()], environs, file)],
     }
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import (
+    APPLICATIONS,
     CHECKS,
     DEFAULT,
     LAYOUT,
@@ -73,7 +74,7 @@ DARSHAN = "darshan"
 IOR = "ior"
 
 #: Likewise: the path of an application, by its name in small letters.
-APPLICATIONS = tuple(c.backends[0].lower() for c in CHECKS.values() if c.application_mib)
+APPLICATION_PATHS = tuple(CHECKS[name].backends[0].lower() for name in APPLICATIONS)
 
 LUSTRE = "lustre"
 MIB = 2**20
@@ -494,7 +495,7 @@ def require_no_misspelt(
 ) -> None:
     """UserError if a key in the extras of an environment is almost one of those that it may have,
     naming the file among `sources` to mend."""
-    ours, mend = (BENCHIO, SPACK, DARSHAN, IOR, *APPLICATIONS), _file_of(system, sources)
+    ours, mend = (BENCHIO, SPACK, DARSHAN, IOR, *APPLICATION_PATHS), _file_of(system, sources)
     _require_no_misspelt(f"{system}: the extras of environment {environ!r}", extras, ours, mend)
 
 

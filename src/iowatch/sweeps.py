@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from iowatch.checks import EASY, HARD, IO500_CALL, parse_size
+from iowatch.checks import APPLICATIONS, DEFAULT, EASY, HARD, IO500_CALL, parse_size
 
 #: A layout of files on a filesystem that is not striped.
 PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})
+
+#: Processes on a node: what is computed is small, and few processes write it in any case.
+_OF_AN_APPLICATION = 4
 
 #: Of a profile: white paper, 24 writers; of fewer, headers could not be told from data.
 _PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [32], "nodes": [1]}
@@ -24,9 +27,9 @@ def second_opinions(
     reads: bool = True,
     profile: Mapping[str, Sequence[Any]] = PLAIN,
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """The checks IorPeer, IorPeerRead and IoProfile of the sweeps `nightly` and `acceptance`: few
-    in a night; for an acceptance test each library that IOR has, with one file and with one of
-    each process, and IO500's ior-easy and ior-hard.
+    """The checks IorPeer, IorPeerRead and IoProfile of the sweeps `nightly` and `acceptance`, and
+    those of applications: few in a night; for an acceptance test each library that IOR has, with
+    one file and with one of each process, IO500's ior-easy and ior-hard, and all applications.
 
     `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its own rows; `shared`
     is the layout of one file, `own` that of one of each process. Without `reads` IOR reads nothing,
@@ -44,11 +47,17 @@ def second_opinions(
         {**one, "backend": ["posix"], "io500": [HARD], "local_size": [rows]},
     ]
     profiles = [{**_PROFILE, **shared, **profile}]
+    users = {"layout": [DEFAULT]} if shared else {}  # who ask for none
+    application = [{**users, "nodes": [nodes], "writers_per_node": [_OF_AN_APPLICATION]}]
     return {
         sweep: {
             "IorPeer": cases,
             **({"IorPeerRead": cases} if reads else {}),
             "IoProfile": profiles,
+            **dict.fromkeys(applications, application),
         }
-        for sweep, cases in (("nightly", night), ("acceptance", every))
+        for sweep, cases, applications in (
+            ("nightly", night, APPLICATIONS[:1]),
+            ("acceptance", every, APPLICATIONS),
+        )
     }

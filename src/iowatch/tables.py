@@ -25,6 +25,7 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Finding, with_interval
 from iowatch.night.gate import Night, shown
 from iowatch.night.job_script import in_words
+from iowatch.paper import exercise
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
 from iowatch.verdict import Kind
@@ -344,6 +345,32 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
         console.print(table, crop=False)
     if notes := paper.notes(figure):
         console.print("", *notes, sep="\n", soft_wrap=True, markup=False)
+
+
+#: Characters in which any row of a table has room.
+WIDEST = 400
+
+
+def show_exercise(records: Sequence[Run], console: Console) -> None:
+    """Print the report's table of IOR, MiB/s, and the site's own rows after it."""
+    own = exercise.own(records)
+    console.print(f"Table {exercise.TABLE}. IOR on each filesystem; MiB/s", style="bold")
+    if records and not own:
+        console.print("own results: none is of IorPeer or IorPeerRead")
+    console.print()
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    for name in ("filesystem", "files", "API", "processes", "local size", "stripes"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "processes" else "left")
+    cells = list(product(exercise.PROGRAMS, exercise.OPERATIONS))
+    for program, operation in cells:
+        table.add_column(f"{program}\n{operation}", justify="right", no_wrap=True)
+    for row in [*exercise.published(), *own]:
+        rates = (brief_rate(row.rates[cell]) if cell in row.rates else "-" for cell in cells)
+        labels = (row.place, row.files, row.api, str(row.writers), row.size, row.stripes)
+        table.add_row(*labels, *rates, style="bold" if row.is_own else None)
+    # Else a narrower terminal would cut numbers.
+    table.width = console.measure(table, options=console.options.update(width=WIDEST)).maximum
+    console.print(table, crop=False)
 
 
 def _letters() -> Iterator[str]:

@@ -126,8 +126,8 @@ def test_no_two_files_have_a_value_in_common(
     for given, rounds in [*named, ([], 1), ([], 1)]:
         done = mpirun(
             2, "--backend", ",".join(BACKENDS), "--local-size", words(size), "--files", files,
-            "--warmup", 0, "--repeats", rounds, "--operation", "write-keep", *given, "--dir", directory,
-            "--json", json,
+            "--warmup", 0, "--repeats", rounds, "--operation", "write-keep", *given,
+            "--dir", directory, "--json", json,
         )  # fmt: skip
         assert done.code == 0, done.err
         run_id = read_result(json)["run"]["id"]

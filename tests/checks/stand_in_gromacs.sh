@@ -3,7 +3,7 @@
 # for each frame. Started as `gmx_mpi`, through a script that sets FAULT.
 rank=${OMPI_COMM_WORLD_RANK:-0}
 case $1 in
-solvate | grompp) [ "$FAULT" != "no input" ] || { echo "Fatal error: no water" >&2; exit 1; } ;;
+solvate) [ "$FAULT" != "no input" ] || { echo "Fatal error: no water" >&2; exit 1; } ;;
 mdrun)
     [ "$rank" = 0 ] || exit 0
     printf 'GROMACS version:    2022.5-stand-in\n Write traj. 2 1 51 0.001 1.334 10.8\n' >water.log

@@ -264,6 +264,12 @@ def of_another_run(path):
     path.write_text(re.sub(r'"id": "\w+"', '"id": "0123456789abcdef"', path.read_text()))
 
 
+def of_another_place(path):
+    result = json.loads(path.read_text())
+    result["run"]["directory"] = "/dev/shm/fast/iowatch.abcdef"
+    path.write_text(json.dumps(result))
+
+
 def failed_at_the_end(path):
     path.with_name("exit_code").write_text("1\n")
 
@@ -276,6 +282,7 @@ SPOILED = {
     changed_witness: r"there is 1 repetition of mpiio of which the witness confirmed more or less",
     doubled_rates: r"total_max of its results is \S+, and \S+ is on record: changed, or",
     of_another_run: r"result.json is another job's",
+    of_another_place: r"its files were in /dev/shm/fast, and memory is at /dev/shm/iowatch-test\.",
     failed_at_the_end: r"benchio reported success but failed",
     Path.unlink: r"0 result files, where 1 was written",
     lost_folder: r"its raw results are no longer there",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in_gromacs.sh")
 REFERENCES = """
 GromacsTrajectory: &floor
@@ -55,6 +56,7 @@ FAULTS = {
     "missing frames": "cannot read what it has written: gmx check finds 50 frames of positions and "
     "50 of velocities, of 51; see reader.1.out",
     "other bytes": "water.trr of round 2 has other bytes than that of round 1",
+    "no sync": "what GROMACS has written could not be synced; see application.1.out",
     "no times": "GROMACS says that its output took None s of a run of ",
 }
 
@@ -63,6 +65,11 @@ def test_only_what_an_application_can_read_again_counts(application):
     for fault in ["none", *FAULTS]:
         script = f'FAULT="{fault}" exec {STAND_IN} "$@"'
         program(application, fault.replace(" ", "-"), "gmx_mpi", script, "faults")
+    # One node's data are not stable; the others' are.
+    sync = application.folder / "programs/no-sync/sync"
+    sync.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" != 1 ] || exit 1\n')
+    sync.chmod(0o755)
+    application.environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
     application.environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
     application.faults["gone"] = "none"
     found = by_environ(application, repeats=2)
@@ -76,6 +83,37 @@ def test_only_what_an_application_can_read_again_counts(application):
     assert found["gone"]["verdict"] == "invalid"
     assert "there is no program /nowhere/gmx_mpi" in found["gone"]["sentence"]
     assert "name as 'gromacs': mend the path there" in found["gone"]["sentence"]
+
+
+@pytest.mark.slow
+def test_layout_of_an_applications_files(application, lustre_shim):
+    """Of the stand-in for Lustre, which says of an application's files what a real one did."""
+    application.extras.update(type="lustre", osts=[0, 1, 2, 3])
+    for name, layout in (("two", "c2"), ("four", "c4")):
+        program(application, name, "gmx_mpi", f'exec {STAND_IN} "$@"')
+        state = f"{application.folder}/state.{name}"
+        lfs = application.folder / "programs" / name / "lfs"
+        lfs.write_text(
+            "#!/bin/sh\n"
+            f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
+            f"sed '1,/^--- stdout/d; /^--- stderr/,$d' "
+            f"{ROOT}/tests/data/lustre/getstripe-file-{layout}.txt\n"
+        )
+        lfs.chmod(0o755)
+        application.injected[name] = f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={state}"
+        application.environs[name]["env_vars"] = [["PATH", f"{lfs.parent}:$PATH"]]
+    two = {**application.write, "stripe_count": [2], "stripe_size": [1]}
+    application.sweep = {
+        "GromacsTrajectory": [two, {**application.write, "layout": ["default"]}],
+    }
+    application.reframe("-r", "-S", "repeats=1")
+    found = {(t["environ"], "default" in t["case_id"]): t for t in application.report()}
+    verdicts = {of: test["verdict"] for of, test in found.items()}
+    assert verdicts == {
+        ("two", False): "ok", ("four", False): "invalid", ("two", True): "ok", ("four", True): "ok",
+    }, {of: test["sentence"] for of, test in found.items()}  # fmt: skip
+    said = "stripe count of GROMACS's files: 4, where 2 was asked for"
+    assert found["four", False]["sentence"].endswith(said)
 
 
 def test_a_night_without_the_application_says_how_to_get_it(application, tmp_path):
@@ -156,3 +194,43 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
     assert {found[environ]["verdict"] for environ in ("hole", "anew")} == {"invalid"}
     assert "h2-ELECTRON_DENSITY-1_1.cube has " in found["hole"]["sentence"]
     assert "CP2K cannot read what it has written: CP2K " in found["anew"]["sentence"]
+
+
+CONTRACT = """
+system: small
+title: a machine
+confidence: 0.5
+rules:
+  begins: 2020-01-01
+  sessions: 2
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: reserved
+  may_exclude: []
+criteria:
+  - {name: A1, kind: bandwidth, filesystem: memory, at_least: 0.05}
+"""
+
+
+@pytest.mark.slow
+def test_the_evidence_of_an_acceptance_test_has_what_an_application_has_left(application):
+    program(application, "none", "gmx_mpi", f'exec {STAND_IN} "$@"', "faults")
+    application.sweep["SharedFileWrite"] = {**application.write, "backend": ["mpiio"]}
+    application.sweep["SharedFileWrite"]["local_size"] = [16]
+    for _ in range(2):
+        done = application.reframe("-r", "--mode=acceptance")
+        assert done.returncode == 0, done.stdout
+    (application.folder / "contract.yaml").write_text(CONTRACT)
+    accept = ("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+    said, dossier = application._run(*accept).stdout, application.folder / "dossier.html"
+    assert "pass: A1" in said, said
+    assert "has other bytes" not in dossier.read_text()
+    # It is held to the law again.
+    (file, *_) = sorted(application.kept.glob("*/*Gromacs*/application.2.json"))
+    data = json.loads(file.read_text())
+    data["files"][0]["digest"] = "f" * 64
+    file.write_text(json.dumps(data))
+    said = application._run(*accept).stdout
+    assert "water.trr of round 2 has other bytes than that of round 1" in dossier.read_text(), said

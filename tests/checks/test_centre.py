@@ -32,9 +32,10 @@ def centre(site):
     (environ,) = config["environments"] = config["environments"][-1:]
     ours = partition.pop("extras"), environ.pop("extras")
     login = {**partition, "name": "login", "extras": {"type": "login", "nodes": 2}}
+    login["environs"] = ["plain"]
     config["systems"][0]["partitions"].append(login)
     every = {"name": "gnu", "cc": "gcc", "env_vars": [["ANY", "1"]]}
-    config["environments"].append(every)
+    config["environments"] += [every, {"name": "plain"}]
     (site.folder / "centre.py").write_text(f"site_configuration = {config!r}\n")
     (site.folder / "checks").mkdir()
     (site.folder / "checks" / "hello.py").write_text(HELLO)
@@ -83,6 +84,9 @@ def test_partitions_that_are_not_ours_are_the_centre_s(centre):
     assert ran(site) == ours
     script = max(site.kept.glob("*/*SharedFileWrite*/rfm_job.sh"))
     assert "ANY=1" not in script.read_text(), "the environment that is for this system"
+    with_files(site, "ours.py")  # which has what it needs of the other
+    listed = site.reframe("-L", "-n", "Hello|SharedFileWrite")
+    assert listed.returncode == 0, listed.stdout
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,17 @@ ROOT = Path(__file__).parents[2]
 
 
 LOCAL = {
-    "SharedFileWrite": 2 * 7,
+    "SharedFileWrite": 2 * 9,
     "SharedFileRead": 2 * 3,
     "FilePerProcess": 2 * 4,
     "FilePerProcessRead": 2 * 2,
     "SystemLoad": 2 * 2,
     "ReadBack": 2 * 2,
+    "Metadata": 2,
+    "IorPeer": 2,
+    "IorPeerRead": 1,
+    "IoProfile": 2 * 3,
+    "GromacsTrajectory": 2,
     "LibraryVersions": 2,
 }
 
@@ -36,7 +41,8 @@ def test_local_runs_what_the_gate_expects(site):
     assert done.returncode == 0, done.stdout
     ran = re.findall(r"DRY.*?\] (\w+) .*@local:(?:disk|tmpfs)\+gnu", done.stdout)
     assert Counter(ran) >= Counter(LOCAL), done.stdout
-    assert f"Ran {sum(LOCAL.values()) + 2}/44 test case(s)" in done.stdout, "with two fixtures"
+    fixtures = 2 * 4  # benchio, IOR, Darshan and GROMACS
+    assert f"Ran {sum(LOCAL.values()) + fixtures}/67 test case(s)" in done.stdout
     assert "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted" in done.stdout
     assert "WARNING" not in done.stdout
 
@@ -150,6 +156,11 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
                 "FilePerProcess": {**common, "backend": ["posix"], "files": ["process", "gather"]},
                 "FilePerProcessRead": {**common, "files": ["process"]},
                 "SystemLoad": {**common, "instances": [1, 2]},
+                "SharedFileWrite": {
+                    **common,
+                    "local_size": [32],
+                    "pattern": ["steps=2:deflate=1"],
+                },
             }
         },
         "swept": {"extras": {"path": str(swept)}},
@@ -181,7 +192,9 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "SystemLoad: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
         "FilePerProcess: {'small:.*': {ratio: [0.002, -0.5, null]}}\n"
         "general: {'.*': {total_max: [1, -0.999, null]}}\n"
-        "SharedFileWrite: {'small:.*': {finish_fraction: [0, null, 0.999, '1']}}\n"
+        "SharedFileWrite:\n"
+        "  .*deflate.*: {stored_fraction: [0, null, 0.9, '1']}\n"
+        "  small:.*: {finish_fraction: [0, null, 0.999, '1']}\n"
     )
     done = site.reframe("-r", "-S", "repeats=3")
     assert done.returncode == 1, done.stdout
@@ -208,6 +221,9 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     size = "local_size=8x8x8/writers=2"
     load = f"SystemLoad/backend=hdf5/{size}/instances="
     read = f"SharedFileRead/backend=hdf5/{size}"
+    compressed = (
+        "SharedFileWrite/backend=hdf5/local_size=32x32x32/writers=2/pattern=steps=2:deflate=1"
+    )
     assert set(found) == {
         read,
         f"FilePerProcess/backend=posix/{size}/files=process",
@@ -215,7 +231,10 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         f"FilePerProcessRead/backend=hdf5/{size}/files=process",
         f"{load}1",
         f"{load}2",
+        compressed,
     }
+    assert 0.3 < found[compressed]["stored_fraction"][0] < 0.5
+    assert not {"ratio", "finish_fraction"} & {*found[compressed]}, "there is no control"
     assert "read_s" in found[read]
     assert "write_s" not in found[read]
     assert 0 < found[f"{load}2"]["instance_min"][0] < found[f"{load}2"]["total_max"][0]
@@ -228,7 +247,7 @@ options=()
 while [ $# -gt 0 ]; do
     case $1 in
     --flush) shift ;;
-    --collective|--collective-metadata|--transfer|--chunk|--hint) shift 2 ;;
+    --collective|--collective-metadata|--transfer|--chunk|--hint|--pattern) shift 2 ;;
     *) options+=("$1"); shift ;;
     esac
 done
@@ -243,6 +262,7 @@ WAYS = {
     "/flush=yes": "flush: no, where yes was asked for",
     "/transfer=1KiB": "transfer: 1GiB, where 1KiB was asked for",
     "/chunk=4x4x8": "chunk: none, where 4x4x8 was asked for",
+    "/pattern=random:variables=2": "pattern: blocks, where random:variables=2 was asked for",
     "/hints=cb_nodes=1:romio_cb_write=enable": "hints of mpiio: none, where cb_nodes=1:romio_cb_w",
 }
 
@@ -265,6 +285,7 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
             {"transfer": [1024]},
             {"chunk": ["4x4x8"]},
             {"hints": [{"romio_cb_write": "enable", "cb_nodes": 1}]},
+            {"pattern": ["random:variables=2"]},
         )
     ]
     others = {
@@ -317,7 +338,7 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
     assert asked.items() <= hints[0]["hints"]["echoed"].items(), "of hdf5 nobody can see it"
 
     # The night has counted them, and tells them apart.
-    assert "19 cases measured, 6 with a red verdict, 0 problems" in done.stdout, done.stdout
+    assert "21 cases measured, 7 with a red verdict, 0 problems" in done.stdout, done.stdout
     assert "    with chunks of 4x4x8\n" in done.stdout
     assert "    with hints cb_nodes=1, romio_cb_write=enable\n" in done.stdout
     page = Path(re.findall(r"^report: (.*)$", done.stdout, re.MULTILINE)[0]).read_text()

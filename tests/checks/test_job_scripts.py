@@ -80,7 +80,7 @@ LAYOUT = ("--stripe-count", "--stripe-size", "--pool", "--setstripe", "--targets
 
 def layout(case, filesystem):
     """The options of LAYOUT that a job is to have."""
-    if filesystem.osts is None or case.layout == "default":
+    if filesystem.osts is None or case.layout == "default" or case.items:
         return {}
     size = {"--stripe-size": str(case.stripe_size * 2**20)}
     if case.check.needs_stripes:

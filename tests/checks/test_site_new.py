@@ -75,7 +75,7 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     file.write_text(text.replace('"local_size": [128],', '"local_size": [16],'))
     measured = login("bash", "-ec", f"{ready}\n{night}")
     assert measured.returncode == 0, measured.stdout
-    assert "green: 5 cases measured, 0 with a red verdict" in measured.stdout
+    assert "green: 7 cases measured, 0 with a red verdict" in measured.stdout
     assert measured.stdout.count("no_baseline") == 4
     assert list((memory / "new").iterdir()) == []
 

@@ -60,8 +60,8 @@ LAYERS = [
     ("twice", "pnetcdf", f"{STEPS},nonblocking"),
     ("lost", "hdf5", f"{STEPS},deflate=1"),
     ("lost", "netcdf", f"{STEPS},deflate=1,quantize=3"),
-    ("twice", "hdf5", f"{STEPS},deflate=1"),
-    ("twice", "netcdf", f"{STEPS},deflate=1,quantize=3"),
+    ("exchange", "hdf5", f"{STEPS},deflate=1"),
+    ("exchange", "netcdf", f"{STEPS},deflate=1,quantize=3"),
 ]  # fmt: skip
 
 

@@ -16,6 +16,8 @@ SharedFileWrite: &any
   cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
 SharedFileRead: *any
 FilePerProcess: *any
+ReadBack:
+  cluster:.*: {total_max: [1, -0.9999, null, MiB/s]}
 """
 
 

@@ -36,7 +36,9 @@ def test_a_file_per_node(
     for index, node in enumerate(NODES[:nodes]):
         local = run_directory(slurm.seen_on(node, bench.directory))
         names = {backend: files_of(backend, nodes, 2)[index] for backend in BACKENDS}
-        assert {file.name for file in local.iterdir()} - {RECORD} == set(names.values())
+        earlier = {files_of(backend, nodes, 1)[index] for backend in BACKENDS}
+        left = {file.name for file in local.iterdir()} - {RECORD}
+        assert left == {*names.values(), *earlier}
         for backend, name in names.items():
             reference_data.check(backend, local / name, size(ran), RUN_ID, 2, index)
     slurm.srun(nodes, nodes, "rm", "-r", bench.directory)
@@ -56,6 +58,23 @@ def test_layouts_across_nodes(on: Callable[[str], Bench], files: str, component:
     check_files(bench, 8 if files == "process" else 1, ran)
 
 
+def test_kept_files_are_read_on_other_nodes(on: Callable[[str], Bench]) -> None:
+    """Those that have written them read each other's; and so no rank needs a cache of its node."""
+    bench = on("fs2")
+    backends = ("--backend", ",".join(BACKENDS))
+    done = bench.run(2, 4, *backends, "--operation", "write-keep")
+    assert done.code == 0, done.err
+    bench.directory = run_directory(bench.directory)
+    options = bench.options(*backends, "--operation", "read-existing")
+    for nodes, ranks, hosts, other in ((2, 4, NODES[:2], 1), (2, 6, NODES[1:3], 1), (1, 2, (), 0)):
+        where = ("--nodelist", ",".join(hosts or NODES[:1]))
+        done = bench.slurm.srun(nodes, ranks, *where, *options)
+        assert done.code == 0, done.err
+        result = bench.result()
+        assert result["run"]["existing"]["hosts"] == list(NODES[:2])
+        assert {case["cache"]["other_node_fraction"] for case in result["cases"]} == {other}
+
+
 def size(ran: dict[str, Any]) -> tuple[int, int, int]:
     x, y, z = (EXTENT * writers for writers in ran["grid"])
     return x, y, z
@@ -65,9 +84,9 @@ def check_files(bench: Bench, count: int, ran: dict[str, Any]) -> None:
     """Every file, with readers that share no code with benchio."""
     names = {backend: files_of(backend, count, 2) for backend in BACKENDS}
     made = run_directory(bench.directory)
-    assert bench.files == sorted(
-        f"{made.name}/{name}" for names_of in [*names.values(), [RECORD]] for name in names_of
-    )
+    earlier = [files_of(backend, count, 1) for backend in BACKENDS]
+    every = {RECORD}.union(*names.values(), *earlier)
+    assert bench.files == sorted(f"{made.name}/{name}" for name in every)
     for backend, of_backend in names.items():
         for index, name in enumerate(of_backend):
             path = bench.slurm.machine.seen(made / name)
@@ -136,8 +155,16 @@ def test_reads_through_clients_of_their_own(
 def test_files_on_a_distributed_filesystem(on: Callable[[str], Bench], gluster: Gluster) -> None:
     bench = on(gluster.path.name)
     done = bench.run(
-        4, 8, "--backend", ",".join(BACKENDS), "--files", "node", "--fs-type", "fuse",
-        "--operation", "write-keep",
+        4,
+        8,
+        "--backend",
+        ",".join(BACKENDS),
+        "--files",
+        "node",
+        "--fs-type",
+        "fuse",
+        "--operation",
+        "write-keep",
     )
     assert done.code == 0, done.err
     check_files(bench, 4, bench.result()["run"])

@@ -78,12 +78,16 @@ def reserved(suite: Suite, nodes: str) -> Iterator[None]:
 
 def test_what_is_queued_at_the_limit_is_not_measured(suite: Suite) -> None:
     """One job waits for nodes, the other for its turn; nothing of them stays in the queue."""
-    suite.add("fs2", ONE_NODE)
+    suite.add("fs2", ONE_NODE, amber_nights=99)
     with busy(suite):
         done = night_that_ends(suite, after=lambda: queue(suite, "PENDING"))
         queued = queue(suite)
-    assert done.code == 4, done.out + done.err
+        late = suite.run([*suite.nightly(), "--", "-S", "max_pending_time=1s"])
+        queued += queue(suite)
+    assert (done.code, late.code) == (4, 4), done.out + done.err + late.out
     assert queued == []
+    said = "its job was still queued after 0:00:01: job "
+    assert late.out.count(said) == 2, late.out
     assert done.out.endswith(
         "\namber: 0 cases measured, 2 not measured, 0 with a red verdict, 0 problems with the "
         "night\n"
@@ -233,9 +237,31 @@ def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
 def kill(suite: Suite, night: subprocess.Popen[str]) -> None:
     """As if its login node went down."""
     for pid, words in suite.slurm.machine.processes().items():
-        if "iowatch nightly" in words or "reframe -c" in words:
+        is_job = "rfm_job.sh" in words and "slurm_script" not in words
+        if is_job or "iowatch nightly" in words or "reframe -c" in words:
             os.kill(pid, signal.SIGKILL)
     finish(night)
+
+
+@SLOW
+def test_resumed_night_asks_for_another_allocation(suite: Suite) -> None:
+    first = suite.folder / "first"
+    suite.prepare = [f"case $PWD in *SharedFile*) mkdir {first} || sleep 600 ;; esac"]
+    suite.add("fs2", MANY)
+    suite.share_allocation("20:00")
+    night = suite.start(suite.nightly())
+    runs = suite.folder / "run" / "runs"
+    wait_until(
+        lambda: night.poll() is not None or len(list(runs.glob("*/*SharedFile*"))) == 2,
+        "the second case", 300,
+    )  # fmt: skip
+    kill(suite, night)
+    suite.slurm.sh("scancel", "--name=iowatch_fs2")
+    suite.prepare.clear()
+    done = suite.run([*suite.nightly(), "--resume"])
+    assert done.code == 0, done.out + done.err
+    assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
+    assert queue(suite) == []
 
 
 @SLOW

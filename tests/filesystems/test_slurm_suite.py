@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -90,6 +91,23 @@ def test_what_else_went_on(suite: Suite) -> None:
     assert found["load"] == max(node["load"] for node in nodes)
     for job in (node3, node4):
         suite.slurm.wait(job)
+
+
+@pytest.mark.slow
+def test_what_a_night_has_kept_is_read_on_the_next(suite: Suite) -> None:
+    """Two nights of two jobs each: a job reads what another one has written, and neither is
+    suspect of having met a cache of its own node."""
+    back = {"backend": ["hdf5"], "local_size": [8], "nodes": [2]}
+    directory = suite.add("fs2", {"ReadBack": back})
+    first = suite.run(suite.nightly())
+    assert first.code == 4, first.out + first.err
+    assert "nothing was kept before: the next night reads what this one has" in first.out
+    second = suite.run(suite.nightly())
+    assert second.code == 0, second.out + second.err
+    (file,) = suite.folder.glob("run/runs/*/*ReadBack*/result.json")
+    result = json.loads(file.read_text())
+    assert {one["cache"]["other_node_fraction"] for one in result["cases"]} == {1}
+    assert left(suite, directory) == [f"kept.{os.getuid()}"]
 
 
 def test_two_sessions_take_turns(suite: Suite) -> None:
@@ -234,3 +252,21 @@ def test_distributed_filesystem(suite: Suite, gluster: Gluster) -> None:
             assert "filesystem is fuse (0x65735546), not lustre" in case["sentence"]
     assert verdicts == {"pfs": ["ok"] * 3, "wrong": ["invalid"] * 2}
     assert left(suite, directory) == []
+
+
+@pytest.mark.slow
+def test_application_on_two_nodes(suite: Suite) -> None:
+    """What one node has written, all have synced, and another has read."""
+    if shutil.which("gmx_mpi") is None:
+        pytest.skip("there is no gmx_mpi on PATH")
+    suite.add("fs2", {"GromacsTrajectory": {"nodes": [2]}})
+    suite.partitions[-1]["time_limit"] = "5m"
+    suite.references += "GromacsTrajectory: {'cluster:.*': {total_max: [0.001, 0, null, MiB/s]}}\n"
+    only = ("-S", "GromacsTrajectory.repeats=2", "-n", "GromacsTrajectory")
+    done = suite.run(suite.reframe(*only), timeout=300)
+    (test,) = suite.cases()
+    assert test["verdict"] == "ok", done.out + test["sentence"]
+    assert len(test["conditions"]["hosts"].split()) == 2
+    left = json.loads(Path(test["kept"], "application.1.json").read_text())
+    assert {file["how"] for file in left["files"]} <= {"direct", "elsewhere"}
+    assert left["sync_s"] is not None

@@ -232,7 +232,7 @@ def test_names_and_their_order():
     assert [one.shape for one in EVERY.values()] == [
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "each OST", "write shared, IOR", "read process, IOR", "write shared", "write 2",
-        "profile shared", "trajectory", "restart and density",
+        "read back", "profile shared", "trajectory", "restart and density",
         "versions", "names process", "names shared", "write shared", "write shared", "read 2",
     ]  # fmt: skip
     assert [one.way for one in EVERY.values()][-4:] == [

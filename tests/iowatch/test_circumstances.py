@@ -141,8 +141,8 @@ def test_it_stands_beside_what_was_slow_and_changes_nothing():
         assert [*row.around.unusual] == [said]
         assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
         page = report.html(night)
-        assert f"<dd>{said}</dd>" in page
-        assert "<dd>not known: Slurm&#39;s &lt;hidden&gt;</dd>" in page
+        assert f"<li>{said}</li>" in page
+        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in page
         assert "What else went on" not in report.markdown(without)
     assert row_of(*before, ran(circumstances=busy)).around is None, "it was not slow"
     assert document(ran(circumstances=busy))["circumstances"] == busy

@@ -21,9 +21,10 @@ from iowatch.paper import drawings as paper_plots
 from iowatch.paper.figures import FIGURES, STATISTICS, of_table, own, published
 from iowatch.paper.published import read_tables
 from iowatch.run import Run
-from iowatch.tables import show_table
+from iowatch.tables import show_exercise, show_table
 from iowatch.verdict import Kind
 
+ARE = "those of the white paper are 1 to 21, that of the exercises is E1"
 WHITE_PAPER = {str(number) for number in range(1, 22)}
 STRIPES = {"stripe_count": -1, "stripe_size": 1}
 
@@ -289,8 +290,44 @@ def test_what_is_odd_about_a_table_is_said():
 def test_every_table_can_be_printed_and_no_other():
     for table in WHITE_PAPER:
         assert f"Table {table}. " in printed(table)
-    wanted = [(table, "they are 1 to 21$") for table in ("0", "22", "E1", "x")]
+    wanted = [
+        (table, "are 1 to 21, that of the exercises is E1$") for table in ("0", "22", "E2", "x")
+    ]
     assert_refused(UserError, of_table, wanted)
+
+
+def test_exercise_3_is_one_table_with_the_sites_own_rows():
+    """The best of each program over the nights, what it writes beside what it reads."""
+    where = {"place": "c3hpc:nfs/gnu", "stripe_count": None, "stripe_size": None}
+
+    def peer(check, ior, rate, day=1, **values):
+        given = {"check": check, "day": day, "files": "shared", **where, **values}
+        name = "stable_max" if check == "IorPeer" else "total_max"
+        return replace(run(**given), metrics={"ior_max": ior, name: rate})
+
+    runs = [
+        peer("IorPeer", 310.0, 320.0),
+        peer("IorPeer", 340.0, 300.0, day=2),
+        peer("IorPeerRead", 410.0, 420.0),
+        peer("IorPeer", 610.0, 620.0, backend="posix", files="process"),
+        peer("IorPeer", 11.0, 12.0, backend="posix", local_size=(5876, 8, 8), io500="hard"),
+        replace(peer("IorPeer", 9e9, 9e9), kind=Kind.TOO_FAST),
+        run(**where),
+    ]
+    shown = io.StringIO()
+    show_exercise(runs, Console(file=shown, width=60))
+    rows = [re.split(" {2,}", line.strip()) for line in shown.getvalue().splitlines()]
+    lustre, nfs, size = "c3hpc:lustre (report)", "c3hpc:nfs/gnu", "128x128x128"
+    assert [row for row in rows if row[0] in (lustre, nfs)] == [
+        [lustre, "N to 1", "POSIX", "48", "-", "-", "342", "297", "-", "-"],
+        [lustre, "N to N", "POSIX", "48", "-", "-", "748", "674", "-", "-"],
+        [nfs, "N to 1", "MPIIO", "48", size, "-", "340", "410", "320", "420"],
+        [nfs, "N to 1", "POSIX", "48", "5876x8x8, IO500's ior-hard", "-", "11", "-", "12", "-"],
+        [nfs, "N to N", "POSIX", "48", size, "-", "610", "-", "620", "-"],
+    ]
+    shown = io.StringIO()
+    show_exercise([run()], Console(file=shown))
+    assert "own results: none is of IorPeer or IorPeerRead" in shown.getvalue()
 
 
 # The command
@@ -317,7 +354,8 @@ def test_a_users_mistake_is_one_line_and_draws_nothing(database, tmp_path):
     for words, said in (
         (unknown, nothing),
         ((*unknown, "--table", "2"), nothing),
-        (("--table", "22"), "no table '22' of the white paper: they are 1 to 21"),
+        (("--table", "22"), f"no table '22': {ARE}"),
+        ((*unknown, "--table", "E1"), nothing),
         (("--output", file), f"{file} cannot be made: File exists"),
     ):
         done = figures(*words)

@@ -372,6 +372,37 @@ def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     require(suspect, read, 10, filesystem("tmpfs", cached_reads=True))
 
 
+def test_what_one_run_keeps_and_another_reads(spoil):
+    """Nothing that was written is removed; of what is read the layout was asked for by another."""
+    case = changed(CASE, "ReadBack", stripe_count=1, stripe_size=1)
+    place = filesystem("tmpfs", osts=(0, 1))
+    observed = laid_out(1, 2**20, None, [0])
+    kept = {"operations": ["write-keep"]}
+
+    def written(result):
+        result["run"].update(kept)
+        lay_out(asked(1, 2**20), observed)(result)
+        for one in result["cases"]:
+            for rep in one["repetitions"]:
+                del rep["phases"]["unlink"]
+
+    def was_read(result):
+        turn_into_read(result, suspect=False)
+        result["run"]["operations"] = ["read-existing"]
+        lay_out(None, observed)(result)
+
+    require(spoil(written), case, 10, place, operations=["write-keep"])
+    require(spoil(was_read), case, 10, place)
+    with pytest.raises(InvalidResult, match=r"^operations: \['write-keep'\], where"):
+        require(spoil(written), case, 10, place)
+    kept["operations"] = ["write"]
+    with pytest.raises(InvalidResult, match="10 repetitions of mpiio whose files were kept"):
+        require(spoil(written), changed(case, "SharedFileWrite"), 10, place)
+    observed = laid_out(2, 2**20, None, [0, 1])
+    with pytest.raises(InvalidResult, match=r"^stripe count of mpiio: 2, where 1"):
+        require(spoil(was_read), case, 10, place)
+
+
 def lay_out(requested, observed):
     def change(result):
         for one in result["cases"]:

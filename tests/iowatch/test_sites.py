@@ -16,7 +16,15 @@ from pathlib import Path
 import pytest
 
 from iowatch import site
-from iowatch.checks import BACKENDS, CHECKS, NODES, STRIPING, WRITERS_PER_NODE, parse_layout
+from iowatch.checks import (
+    APPLICATIONS,
+    BACKENDS,
+    CHECKS,
+    NODES,
+    STRIPING,
+    WRITERS_PER_NODE,
+    parse_layout,
+)
 from iowatch.files import UserError
 from iowatch.paper import figures
 from iowatch.references import ReferenceFile
@@ -31,9 +39,9 @@ PUBLISHED = ROOT / "reference_values" / "published"
 
 #: Cases of the two sweeps; the versions of libraries are one in each partition.
 CASES = {
-    "archer": (54, 1824), "cirrus": (17, 410), "cosma5": (13, 86), "cosma6": (16, 590),
-    "rdf-dac": (24, 168), "jasmin": (12, 66), "c3hpc": (40, 195), "ulysses": (14, 146),
-    "archer2": (90, 1280), "slurm": (32, 216), "local": (47, 187), "cephfs": (21, 98),
+    "archer": (69, 1848), "cirrus": (22, 418), "cosma5": (18, 94), "cosma6": (21, 598),
+    "rdf-dac": (33, 180), "jasmin": (17, 72), "c3hpc": (53, 219), "ulysses": (19, 154),
+    "archer2": (115, 1320), "slurm": (44, 224), "local": (59, 259), "cephfs": (28, 106),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
@@ -244,10 +252,11 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
     for sweep in SWEEPS:
         cases = known("local").cases(sweep)
         assert {case.partition for case in cases} == {"disk", "tmpfs"}
-        assert {case.backend for case in cases} - {""} == set(BACKENDS)
+        known_to_benchio = {case.backend for case in cases if not case.check.application_mib}
+        assert known_to_benchio - {""} == set(BACKENDS)
         # In an acceptance test the first session would have nothing to read back.
-        of_nights = {"ReadBack"} if sweep == ACCEPTANCE else set()
-        assert {case.check.name for case in cases} == set(CHECKS) - {"SlowOst"} - of_nights
+        less = {"ReadBack"} if sweep == ACCEPTANCE else {*APPLICATIONS[1:]}
+        assert {case.check.name for case in cases} == set(CHECKS) - {"SlowOst"} - less
         # IOR would read from the cache of the only node.
         reads = {case.partition for case in cases if case.check.name == "IorPeerRead"}
         assert reads == {"tmpfs"}
@@ -264,6 +273,16 @@ def test_every_site_has_second_opinions():
                 cases = [c for c in filesystem.cases(sweep) if c.check.name == "IoProfile"]
                 assert {case.backend for case in cases} == set(CHECKS["IoProfile"].backends)
                 assert all(case.writers > 10 for case in cases), "of fewer, headers pass for data"
+
+
+def test_every_site_has_applications_with_the_layout_that_users_get():
+    for system in CASES:
+        for name, filesystem in filesystems(system).items():
+            for sweep, wanted in zip(SWEEPS, (APPLICATIONS[:1], APPLICATIONS), strict=True):
+                cases = [c for c in filesystem.cases(sweep) if c.check.application_mib]
+                assert {case.check.name for case in cases} == {*wanted}, (system, name)
+                layouts = {case.layout for case in cases}
+                assert layouts == {None if filesystem.osts is None else "default"}
 
 
 def test_the_readme_explains_every_key_check_and_parameter():

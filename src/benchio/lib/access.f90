@@ -15,7 +15,7 @@ module benchio_access
     !> Complete as it is: blocks in large pieces, one variable, one step.
     type, public :: access_pattern
         logical :: is_strided = .false.     !! rows of all writers take turns along the file
-        logical :: is_random = .false.      !! so they do, and a writer goes through its own at random
+        logical :: is_random = .false.      !! the same, its own in a random order
         integer :: steps = 1                !! appended along an unlimited dimension
         integer :: variables = 1            !! each of as many elements
         integer :: deflate = 0              !! level, 1 to 9; 0: not compressed

@@ -23,10 +23,11 @@ module benchio_backend
     implicit none (type, external)
     private
 
-    !> Where the bytes of an array are in its file, for a reader that does without the library.
+    !> Where the bytes of an array are in its file, for a reader that does without the library: in
+    !> runs that are equally long.
     type, public :: placement
         logical :: is_contiguous = .true.   !! runs of bytes; else only the library finds them
-        integer(int64), allocatable :: offsets(:)   !! of the first element of each, bytes; alike long
+        integer(int64), allocatable :: offsets(:)   !! of the first element of each, bytes
         logical :: is_big_endian = .false.
     end type placement
 

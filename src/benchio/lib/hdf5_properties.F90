@@ -16,7 +16,8 @@ module benchio_hdf5_properties
     implicit none (type, external)
     private
 
-    public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_transfer, new_access, new_transfer
+    public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_transfer, &
+        new_access, new_transfer
 
     interface
         integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &

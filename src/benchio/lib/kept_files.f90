@@ -25,7 +25,8 @@ module benchio_kept_files
     !> Names of the number of this format.
     integer, parameter :: record_format = 1
 
-    integer, parameter :: host_length = 256, word_length = name_length, line_length = 2*host_length + 8
+    integer, parameter :: host_length = 256, word_length = name_length
+    integer, parameter :: line_length = 2*host_length + 8
 
     type, public :: kept_files
         character(:), allocatable :: run_id
@@ -297,7 +298,7 @@ contains
         allocate (character(max(0, size_of_file)) :: text)
         if (size_of_file > 0) read (unit, iostat=code, iomsg=said) text
         if (code /= 0) message = 'it cannot be read ('//trim(said)//')'
-        close (unit, iostat=code)
+        close (unit)
     end subroutine read_text
 
     !> The inverse of record_text. The message is empty or says what is wrong.

@@ -154,8 +154,8 @@ contains
         new%directory = run%place%run_path//'/metadata'//trim(number)
     end function new_names
 
-    !> The rank whose names this one looks at: of files of their own the number is the rank, and of a
-    !> shared one the place among its ranks, which are all.
+    !> The rank whose names this one looks at: the number of a file of its own is the rank, and so
+    !> is the place among those that share one.
     integer function partner_of(run) result(rank)
         type(run_result), intent(in) :: run
 

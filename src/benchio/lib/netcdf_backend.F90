@@ -9,10 +9,10 @@ module benchio_netcdf_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
     use netcdf, only: nf90_close, nf90_collective, nf90_create, nf90_def_dim, nf90_def_var, &
-        nf90_def_var_deflate, nf90_def_var_fill, nf90_double, nf90_enddef, nf90_get_var, nf90_independent, &
-        nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, nf90_noclobber, nf90_noerr, &
-        nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, nf90_sync, nf90_unlimited, &
-        nf90_var_par_access
+        nf90_def_var_deflate, nf90_def_var_fill, nf90_double, nf90_enddef, nf90_get_var, &
+        nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
+        nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
+        nf90_sync, nf90_unlimited, nf90_var_par_access
     use benchio_backend, only: backend, placement
     use benchio_failure, only: exit_io, failure
 #ifdef BENCHIO_HDF5

@@ -18,7 +18,7 @@ module benchio_options
     !> What was asked for; complete after parse_options, which sets the defaults.
     type, public :: options
         character(8), allocatable :: backends(:)
-        character(8), allocatable :: operations(:)  !! that are timed: write, read; or metadata alone
+        character(8), allocatable :: operations(:)  !! that are timed: write, read; metadata
         logical :: keeps = .false.                  !! what is written: write-keep
         logical :: reads_existing = .false.         !! what another run has kept: read-existing
         !> (x y z, file): elements of each file that is there already; not allocated: none is.
@@ -67,10 +67,10 @@ module benchio_options
         option('--backend', 'LIST', 'libraries to write through: mpiio, hdf5, netcdf, pnetcdf, ' &
             //'posix; several take turns, in an order that changes with each round', 'mpiio'), &
         option('--operation', 'LIST', 'write, read, or write,read; for read alone, the files are ' &
-            //'first written untimed; write-keep instead of write leaves the run''s directory with ' &
-            //'the files of all measured rounds; read-existing reads each of them, once, from ' &
-            //'the directory that is DIR then. metadata: no array, but many small files and ' &
-            //'directories, which are made, found, renamed and removed', 'write'), &
+            //'first written untimed; write-keep instead of write leaves the run''s directory ' &
+            //'with the files of all measured rounds; read-existing reads each of them, once, ' &
+            //'from the directory that is DIR then. metadata: no array, but many small files ' &
+            //'and directories, which are made, found, renamed and removed', 'write'), &
         option('--files', 'LAYOUT', 'shared: one file for all; process or node: one for each; a ' &
             //'number: so many, for equal groups of writers; gather: one, which rank 0 ' &
             //'writes. Of metadata, one directory for all (shared) or for each (process)', &
@@ -319,8 +319,8 @@ contains
         is_metadata = choice%operations(1) == 'metadata'
     end function is_metadata
 
-    !> Of the options that were given, what has no meaning for metadata. It writes no array: the plan
-    !> is that of the smallest there can be.
+    !> What has no meaning for metadata, of the options that were given. It writes no array: the
+    !> plan is that of the smallest there can be.
     subroutine check_metadata(given, choice, error)
         logical, intent(in) :: given(:)             !! of each row of the table
         type(options), intent(inout) :: choice
@@ -332,10 +332,7 @@ contains
             '--phase-barrier', '--targets', '--pattern']
         character(:), allocatable :: name
 
-        if (.not. is_metadata(choice)) then
-            if (first_given(['--items'], given) /= '') error = '--items is for --operation metadata'
-            return
-        end if
+        if (.not. is_metadata(choice)) return
         name = first_given(refused, given)
         if (name /= '') then
             error = '--operation metadata writes no array: leave out '//name
@@ -372,8 +369,8 @@ contains
             error = access_objection(access, choice%backends, choice%settings%collective)
             if (error /= '') return
             if (access%has_rows() .and. any(choice%grid > 0)) then
-                error = '--pattern strided and random exclude --grid: the rows of all writers lie ' &
-                    //'side by side along x'
+                error = '--pattern strided and random exclude --grid: the rows of all writers ' &
+                    //'lie side by side along x'
             else if (choice%files == 'gather' .and. access%text() /= 'blocks') then
                 error = '--pattern excludes --files gather: its first rank moves whole planes'
             else if (choice%keeps .and. access%text() /= 'blocks') then

@@ -20,8 +20,8 @@ module benchio_rounds
     use benchio_result, only: case_index, repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
-    use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, &
-        pages_in_memory, testimony
+    use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
+        fraction_in_memory, pages_in_memory, testimony
     implicit none (type, external)
     private
 

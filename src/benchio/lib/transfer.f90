@@ -90,18 +90,21 @@ contains
         integer(int64), intent(in) :: place, many, seed
 
         integer(int64), parameter :: factors(3) = [739982445_int64, 695872825_int64, 1664525_int64]
-        integer(int64) :: mask
+        integer(int64), parameter :: mask31 = 2_int64**31 - 1
+        integer(int64) :: mask, salt
         integer :: bits, i
 
         bits = max(2, 64 - leadz(many - 1))
         mask = shiftl(1_int64, bits) - 1
+        salt = iand(iand(seed, mask31)*factors(1), mask)
+        salt = ieor(salt, shiftr(iand(seed, mask31)*factors(2), 31))
         number = place
         do
             do i = 1, size(factors)
-                number = iand(number + seed*i, mask)
+                number = iand(number + iand(salt, mask31)*i, mask)
                 ! The lower bits of a product are those of the product of the lower bits.
-                number = iand(iand(number, 2147483647_int64)*factors(i) &
-                    + shiftl(iand(shiftr(number, 31)*factors(i), 2147483647_int64), 31), mask)
+                number = iand(iand(number, mask31)*factors(i) &
+                    + shiftl(iand(shiftr(number, 31)*factors(i), mask31), 31), mask)
                 number = ieor(number, shiftr(number, (bits + 1)/2))
             end do
             if (number < many) exit

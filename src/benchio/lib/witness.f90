@@ -22,7 +22,8 @@ module benchio_witness
     implicit none (type, external)
     private
 
-    public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, pages_in_memory
+    public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, &
+        pages_in_memory
 
     !> Bytes a rank reads at a time.
     integer(int64), parameter :: window_bytes = 8*2_int64**20

@@ -2,8 +2,8 @@
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_options, only: argument, help_text, layout_requests, options, parse_options, &
-        plan_array
+    use benchio_options, only: argument, help_text, is_metadata, layout_requests, options, &
+        parse_options, plan_array
     use check, only: expect
     implicit none (type, external)
 
@@ -37,6 +37,19 @@ program test_options
     call parse('--stripe-count -1 --pool fast --mdt-index 2')
     call expect(error == '' .and. size(layout_requests(choice)) == 1 .and. choice%mdt_index == 2 &
         .and. choice%layout%line() == 'stripe count -1, pool fast', 'one layout')
+    call parse('--operation metadata --items 7 --files process --backend posix --mdt-index 1')
+    call expect(error == '' .and. is_metadata(choice) .and. choice%items == 7 &
+        .and. all(choice%local_size == 1) .and. choice%halo == 0, 'names, and no array')
+    call parse('--operation metadata')
+    call expect(error == '' .and. all(choice%backends == 'posix'), 'which need no library')
+    call refused('--operation metadata,write', '"metadata,write"')
+    call refused('--operation metadata --backend hdf5', 'its only --backend is posix')
+    call refused('--operation metadata --files node', '"node"')
+    call refused('--operation metadata --local-size 8', 'leave out --local-size')
+    call refused('--chunk 8 --operation metadata', 'leave out --chunk')
+    call refused('--operation metadata --keep', 'leave out --keep')
+    call refused('--items 0', '"0"')
+    call refused('--items 10000000', '"10000000"')
     call transfer('8', 8_int64)
     call transfer('65536', 65536_int64)
     call transfer('1KiB', 1024_int64)

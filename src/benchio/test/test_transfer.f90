@@ -16,8 +16,70 @@ program test_transfer
     call covers([2_int64**31 - 1, 1_int64, 1_int64], 2_int64**30, 16_int64)
     call covers([4096_int64, 4096_int64, 4096_int64], 2_int64**30, 512_int64)
     call copies_pieces()
+    call goes_through_layers()
+    call shuffles(1_int64)
+    call shuffles(2_int64)
+    call shuffles(37_int64)
+    call shuffles(4096_int64)
 
 contains
+
+    !> Layers one after the other, each with places for the pieces of the rank that has most.
+    subroutine goes_through_layers()
+        type(piece) :: part
+        type(transfer_plan) :: plan
+        integer(int64) :: before, i
+
+        plan = new_transfer_plan([7_int64, 5_int64, 3_int64], 8*7*5*2_int64)
+        plan%layers = 4
+        plan%slots = 3      ! another rank has three pieces of a layer, this one two
+        call expect(plan%number_of() == 12, 'places in all layers')
+        before = 0
+        do i = 1, 12
+            part = plan%piece(i)
+            call expect(part%layer == (i - 1)/3, 'its layer, even if it is empty')
+            if (mod(i, 3_int64) == 0) then
+                call expect(part%elements() == 0, 'empty where the other rank has one more')
+                cycle
+            end if
+            call expect(part%before(3) == before, 'where the last one ended')
+            call expect(part%in_layer == before - 3*part%layer, 'counted from its layer')
+            call expect(part%in_layer + part%extent(3) <= 3, 'in one layer')
+            before = before + part%extent(3)
+        end do
+        call expect(before == 12, 'all planes')
+    end subroutine goes_through_layers
+
+    !> Every row once, in an order that is not that of another rank, nor the rows' own.
+    subroutine shuffles(rows)
+        integer(int64), intent(in) :: rows
+
+        type(piece) :: part
+        type(transfer_plan) :: plan
+        integer(int64) :: i, moved, same
+        logical, allocatable :: seen(:)
+        integer :: rank
+        integer(int64) :: order(rows, 2)
+
+        do rank = 1, 2
+            plan = new_transfer_plan([4_int64, rows, 1_int64], 32_int64)
+            plan%seed = rank
+            allocate (seen(0:rows - 1), source=.false.)
+            do i = 1, rows
+                part = plan%piece(i)
+                order(i, rank) = part%before(2)
+                seen(part%before(2)) = .true.
+            end do
+            call expect(all(seen), 'every row')
+            deallocate (seen)
+        end do
+        if (rows < 30) return
+        same = count(order(:, 1) == order(:, 2))
+        moved = count(order(:, 1) /= [(i, i=0, rows - 1)])
+        call expect(moved > 9*rows/10, 'in another order')
+        call expect(same < rows/5, 'in another order on each rank')
+        call expect(count(order(2:, 1) == order(:rows - 1, 1) + 1) < rows/10, 'no runs')
+    end subroutine shuffles
 
     subroutine covers(block, bytes, expected)
         integer(int64), intent(in) :: block(3), bytes, expected

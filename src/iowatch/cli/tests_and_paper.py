@@ -145,7 +145,9 @@ def figures_command(
     table: Annotated[
         str,
         typer.Option(
-            help="Print this table of the paper, 1 to 21, and draw nothing.", show_default="none"
+            help="Print this table, 1 to 21 of the paper or E1, IOR's in the exercises report, and "
+            "draw nothing.",
+            show_default="none",
         ),
     ] = "",
     output: Annotated[Path, typer.Option(help="Folder that the figures are written to.")] = Path(
@@ -154,10 +156,13 @@ def figures_command(
     db: Databases = None,
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
-    from iowatch.paper import figures
+    from iowatch.paper import exercise, figures
 
     with one_line_errors():
         runs = of_system(system, selected(db, "")) if system else []
+        if table == exercise.TABLE:
+            tables.show_exercise(runs, Console(highlight=False))
+            return
         if table:
             tables.show_table(figures.of_table(table), runs, Console(highlight=False))
             return

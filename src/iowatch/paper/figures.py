@@ -149,7 +149,9 @@ def of_table(number: str) -> Figure:
     for figure in FIGURES:
         if number in figure.tables:
             return replace(figure, title=TITLES.get(number, figure.title), tables=(number,))
-    raise UserError(f"no table {number!r} of the white paper: they are 1 to 21")
+    raise UserError(
+        f"no table {number!r}: those of the white paper are 1 to 21, that of the exercises is E1"
+    )
 
 
 def notes(figure: Figure) -> list[str]:
