@@ -160,6 +160,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
     #: :default: none; ``iowatch nightly --away`` sets it
     away = variable(str, value="", loggable=True)
 
+    #: What is killed on purpose while the session runs, such as ``fs3:client``.
+    #:
+    #: :default: nothing; ``iowatch nightly --death`` sets it
+    death = variable(str, value="", loggable=True)
+
     #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
     case_id = variable(str, value="", loggable=True)
 

@@ -34,6 +34,7 @@ def remember(test):
         "made": test.made.isoformat(),
         "sweep": test.sweep,
         "away": test.away,
+        "death": test.death,
     }
     test.kept_file(raw_results.JOB_RECORD).write_text(json.dumps(record))
 
@@ -47,7 +48,8 @@ def find(test):
             record = json.loads((folder / raw_results.JOB_RECORD).read_text())
         except (OSError, ValueError):
             continue
-        if record.get("away") != test.away:  # as what it was begun, so it counts
+        # As what it was begun, so it counts.
+        if (record.get("away"), record.get("death")) != (test.away, test.death):
             continue
         record["made"] = datetime.fromisoformat(record["made"])
         names = {file.name for file in folder.iterdir()}

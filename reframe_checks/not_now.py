@@ -20,6 +20,8 @@ SLURM = ("slurm", "squeue")
 
 #: The file that a job leaves among its raw results when benchio is about to start.
 STARTED = "benchio_started"
+#: The file that is there before the job is submitted.
+RECORD = "job.json"
 
 #: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
 #: rank that has long left MPI_Finalize for a crash: open-mpi/ompi#7833. It then names process 0,

@@ -9,6 +9,8 @@ from reframe.core.builtins import run_before
 from iowatch import raw_results
 from iowatch.checks import READ_EXISTING, WRITE_KEEP
 from iowatch.metrics import measured
+from iowatch.raw_results import KEPT_RESULT as KEPT
+from iowatch.raw_results import LAST, READ_CODE
 from iowatch.result import InvalidResult, id_of_round, notes, read_result
 
 from . import past
@@ -17,9 +19,6 @@ from .not_now import NotMeasured
 from .parameters import swept
 
 RESULT = "result.json"  # of what was read
-KEPT = "kept.json"  # of what was written, for the next night
-#: The directory that was read; empty: nothing was there.
-LAST = "last"
 
 # What is kept is this user's own, by case and by night. Files without a record are of a run that
 # did not end; those of this very night, of an earlier attempt, would still be in caches.
@@ -63,7 +62,7 @@ class ReadBack(BenchioCheck):
 
     descr = "Parallel read of a single shared file that an earlier night has written"
 
-    outputs = (*BenchioCheck.outputs, KEPT, LAST, "read_code")
+    outputs = (*BenchioCheck.outputs, KEPT, LAST, READ_CODE)
 
     @run_before("run")
     def set_nights(self):

@@ -646,8 +646,8 @@ _IOR_PEER = Check(
     is_impossible=_no_ior,
     has_control=False,  # IOR is
     metrics=(*_TOTALS, *_STABLE, *_IOR),
-    bounds={"ior_ratio": [1, -0.5, None, "1"]},
-    bounds_comment="Half the rate of IOR, which moves the same bytes in the rounds between.",
+    bounds={"ior_ratio": [1, -0.95, None, "1"]},
+    bounds_comment="A twentieth of IOR's rate: of 8 MiB on busy cores a tenth was seen in health.",
     options=_grid_of_ior,
 )
 

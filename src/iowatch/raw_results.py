@@ -29,6 +29,9 @@ PROBLEMS = "problems.json"  # likewise
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
 JOB_RECORD = "job.json"  # what its job was given, written before that is submitted
+#: Of a run that reads what an earlier night has kept: the result of what it keeps itself, the
+#: directory that it read (empty: nothing was there), and what the reader ended with.
+KEPT_RESULT, LAST, READ_CODE = "kept.json", "last", "read_code"
 LOADED = "load.sh"  # what the job has loaded besides, if Spack built its benchio
 #: Who looks at a recent run wants to read it as it is.
 COMPRESS_AFTER = timedelta(days=30)

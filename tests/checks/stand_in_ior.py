@@ -47,7 +47,7 @@ test["Parameters"].update(
 test["Options"]["tasks"] = tasks
 result = {"access": access, "bwMiB": mib / seconds, "totalTime": seconds}
 test["Results"] = [result] * int(value["-i"])
-data["summary"][0]["xsizeMiB"] = mib
+data["summary"][0]["xsizeMiB"] = round(mib, 4)  # as IOR prints it
 Path(summary).write_text(json.dumps(data))
 if how == "wrong data":
     print("WARNING: Incorrect data on write (2 errors found).")

@@ -58,7 +58,7 @@ IORS = {
     "fast": ("1e-6", "fail", "regression", "below its bound of 0.5 in "),
     "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
     "another": ("another run", "fail", "invalid", "IOR: ior.1.json is another job's: of /else"),
-    "other calls": (
+    "calls": (
         "other calls",
         "fail",
         "invalid",

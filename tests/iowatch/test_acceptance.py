@@ -32,7 +32,7 @@ from iowatch.acceptance.contract import (
     read,
     read_exclusions,
 )
-from iowatch.acceptance.evidence import Evidence, Exhibit, collect
+from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack, collect
 from iowatch.acceptance.plan import plan, power
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
@@ -451,6 +451,50 @@ def test_what_is_left_without_an_ost_is_compared_session_by_session():
     assert lie.reason == f"invalid: {EACH} of session w3: {said}"
     # They are no sessions of any other criterion.
     assert list(found(BANDWIDTH, whole, left, degraded=WITHOUT).values) == SESSIONS
+
+
+def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
+    survival = {"kind": "survival", "at_least": 1}
+    reads = changed(MPIIO, check="ReadBack")
+    when = datetime(2026, 11, 20, tzinfo=UTC)
+
+    def run(hour, kept=True, read="", why="", lost=False, death="", failed=()):
+        """Of a session that keeps files under the name of its hour."""
+        began = when + timedelta(hours=hour)
+        one = replace(session(str(hour)), began=began, death=death, has_failed=frozenset(failed))
+        return ReadBack(reads, one, str(hour), kept, read, why, lost)
+
+    def judged(*runs):
+        return found(survival, always(), cases=[reads], read_back=list(runs))
+
+    client = {"death": "lustre:client", "failed": ["lustre"]}
+    first, torn = run(1), run(2, False, "1", **client)
+    well = judged(first, torn, run(3, read="1"))
+    assert (well.verdict, well.measured) == ("pass", 1)
+    # Files that it came to keep all the same are those that must be there.
+    assert judged(first, run(2, True, "1", **client), run(3, read="2")).verdict == "pass"
+    gone = judged(first, run(2, True, "1", **client), run(3, read="1"))
+    assert (gone.verdict, gone.reason) == ("fail", f"{reads} of session 3: what 2 kept is gone")
+    assert judged(first, torn, run(3, read="")).reason.endswith("what 1 kept is gone")
+    rotten = judged(first, torn, run(3, read="1", why="1 element differs", lost=True))
+    assert (rotten.verdict, rotten.measured) == ("fail", 0)
+    assert rotten.reason.endswith("of session 3: 1 element differs")
+    # What says nothing of the files decides nothing, nor what did not look at them.
+    busy = judged(first, torn, run(3, read="1", why="the clock"))
+    assert (busy.verdict, busy.reason) == (
+        "not certified", f"invalid: {reads} of session 3: the clock"
+    )  # fmt: skip
+    assert judged(first, torn, run(3, read=None), run(4, read="1")).verdict == "pass"
+    assert judged(first, torn).verdict == "not conclusive"
+    assert judged(first).reason == "0 of 1 death were seen and survived"
+    unkept = judged(run(1, False), torn, run(3))
+    assert "nothing was kept before session 2: measure one without --death" in unkept.reason
+    alive = judged(first, run(2, True, "1", death="lustre:client"), run(3, read="2"))
+    assert alive.reason == "no run has failed in session 2: nothing died in it"
+    elsewhere = judged(first, run(2, True, "1", death="fs2:client"), run(3, read="2"))
+    assert elsewhere.verdict == "not conclusive"
+    none = found(survival, always())
+    assert none.reason == "the sweep has no ReadBack, which would read what was kept"
 
 
 def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():

@@ -131,6 +131,8 @@ def _certify(contract: Contract, criterion: Criterion, evidence: Evidence) -> Fi
         return Finding(REFUSED, f"no filesystem {criterion.filesystem!r}: there are {names}")
     if why := next(filter(None, (_other_than_agreed(contract, criterion, p) for p in places)), ""):
         return Finding(REFUSED, why)
+    if criterion.kind == "survival":
+        return _judge_deaths(contract, criterion, evidence, mine)
     cases = candidates(contract, criterion, mine, evidence.cases)
     if why := _no_case(contract, criterion, mine, evidence, cases):
         return Finding(REFUSED, why)
@@ -256,6 +258,61 @@ def _judge(
         chosen=sessions[0] if has_choice else "",
         exhibits=own,
     )
+
+
+def _judge_deaths(
+    contract: Contract, criterion: Criterion, evidence: Evidence, partitions: Collection[str]
+) -> Finding:
+    """The verdict on how many deaths have cost nothing: what was kept last before one, or in the
+    same session if it came to that, is read back in the next session, byte by byte."""
+    cases = {one.case for one in evidence.read_back if one.case.partition in partitions}
+    cases |= {
+        case
+        for case in evidence.cases
+        if case.check.reads_existing and case.partition in partitions
+    }
+    if not cases:
+        return Finding(REFUSED, "the sweep has no ReadBack, which would read what was kept")
+    if lost := evidence.lost_of(cases):
+        return Finding(REFUSED, f"of the run {lost} no session is on record")
+    sessions = {one.session.uuid: one.session for one in evidence.read_back}
+    deaths = [
+        session
+        for session in sessions.values()
+        if session.death.rpartition(":")[0] == criterion.filesystem
+    ]
+    survived, waiting = 0, ""
+    for death in deaths:
+        if death.death.endswith(":client") and criterion.filesystem not in death.has_failed:
+            return Finding(
+                REFUSED, f"no run has failed in session {death.uuid}: nothing died in it"
+            )
+        for case in sorted(cases, key=str):
+            runs = [one for one in evidence.read_back if one.case == case]
+            kept = [one.night for one in runs if one.session.began <= death.began and one.has_kept]
+            later = [
+                one for one in runs if one.session.began > death.began and one.read is not None
+            ]
+            if not kept:
+                why = f"nothing was kept before session {death.uuid}"
+                return Finding(REFUSED, f"{case}: {why}: measure one without --death first")
+            if not later:
+                waiting = f"; no session has read since what was kept before {death.uuid}"
+                break
+            first = later[0]
+            if first.why_not and not first.is_lost:
+                return Finding(
+                    REFUSED, f"invalid: {case} of session {first.session.uuid}: {first.why_not}"
+                )
+            if first.why_not or first.read != kept[-1]:
+                why = first.why_not or f"what {kept[-1]} kept is gone"
+                return Finding(FAIL, f"{case} of session {first.session.uuid}: {why}", survived)
+        else:
+            survived += 1
+    if criterion.is_kept(survived):
+        return Finding(PASS, measured=survived)
+    seen = counted(survived, "death", "were", math.ceil(criterion.committed))
+    return Finding(OPEN, f"{seen} seen and survived{waiting}", survived)
 
 
 def _judge_degraded(

@@ -23,6 +23,7 @@ KINDS = {
     "ior": "MiB/s of IOR, beside benchio on the same pattern",
     "metadata": "operations a second of all nodes, of one phase or of all together",
     "slow_ost": "of the median of its peers: the slowest OST",
+    "survival": "of a client or a server, after which all that was kept is read back",
     "degraded": "of the bandwidth of sessions with all OSTs, each beside the next without",
 }
 RATES = ("bandwidth", "ior")  # kinds whose values are MiB/s; those of the others are parts
@@ -45,6 +46,8 @@ _KEYS = {"system", "title", "rules", "filesystems", "criteria"}
 _MORE = {"confidence"}
 #: Kinds that are about each OST: how many there must be, the contract has to say.
 OF_OSTS = ("slow_ost", "degraded")
+#: Kinds without an interval, for which sizes and nodes do not matter.
+WITHOUT_INTERVAL = ("slow_ost", "survival")
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ def read(path: Path) -> Contract:
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(f"{path}: two criteria are named {min(twice)!r}")
     least = fewest(confidence)
-    if rules.sessions < least and any(one.kind != "slow_ost" for one in criteria):
+    if rules.sessions < least and any(one.kind not in WITHOUT_INTERVAL for one in criteria):
         raise UserError(
             f"{path}, rules: sessions is {rules.sessions}: with confidence {confidence:g}, fewer "
             f"than {least} can decide nothing"
@@ -330,7 +333,7 @@ def _agree(where: str, criterion: Criterion, rules: Rules, storage: Mapping[str,
             f"{where}: the contract has no peak of {criterion.filesystem}: add it to filesystems, "
             "with peak_from"
         )
-    if criterion.kind == "slow_ost":
+    if criterion.kind in WITHOUT_INTERVAL:
         return
     if rules.times_memory and facts.servers_memory is None and criterion.kind != METADATA:
         raise UserError(

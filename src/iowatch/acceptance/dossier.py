@@ -130,6 +130,8 @@ def _summary(judged: Judged) -> Iterator[str]:
 
 def describe(criterion: Criterion) -> str:
     """What a criterion is about, in words."""
+    if criterion.kind == "survival":
+        return f"survival ({criterion.filesystem}), deaths {KINDS[criterion.kind]}"
     where = f"{criterion.operation} {criterion.files}, {criterion.backend}, {criterion.filesystem}"
     if criterion.kind == METADATA:
         place = "one directory" if criterion.files == "shared" else "a directory of each process"
@@ -154,6 +156,8 @@ def amount(criterion: Criterion, value: float | None) -> str:
         return "-"
     if criterion.kind == METADATA:
         return f"{brief(value)} operations/s"
+    if criterion.kind == "survival":
+        return counted(round(value), "death")
     return f"{brief(value)} MiB/s" if criterion.kind in RATES else f"{100 * value:.1f} %"
 
 

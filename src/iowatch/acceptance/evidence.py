@@ -19,7 +19,7 @@ from typing import Any
 from iowatch import __version__, application, ior, raw_results
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
-from iowatch.checks import CHECKS
+from iowatch.checks import CHECKS, READ_EXISTING, WRITE_KEEP
 from iowatch.files import UserError, brief
 from iowatch.history import read_metrics, sessions, tests_of
 from iowatch.metrics import (
@@ -32,7 +32,7 @@ from iowatch.metrics import (
     void_osts,
 )
 from iowatch.night.gate import faults
-from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD
+from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD, KEPT_RESULT, LAST, READ_CODE
 from iowatch.result import (
     InvalidResult,
     Job,
@@ -58,6 +58,8 @@ SKEW_S = 300.0  # between the clocks of login and compute nodes
 _NOT_EVIDENCE = ("sweeps", "archived")
 #: Of the conditions on record, those that no result file has.
 _RECORDED = ("modules", "spack", "program", NOTE)
+#: benchio's exit codes where files are gone or too short, or not what was written.
+_LOST = ("3", "4")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 
 
@@ -74,6 +76,8 @@ class Session:
     why_not: str = ""  # it does not count; empty: it does
     #: As it said itself before it began: filesystem -> its OSTs that were away.
     away: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    death: str = ""  # likewise: what was to be killed, such as fs3:client
+    has_failed: frozenset[str] = frozenset()  # filesystems on which a run failed
 
     @property
     def counts(self) -> bool:
@@ -100,6 +104,19 @@ class Exhibit:
     folder: str = ""  # of its raw results, in the evidence
 
 
+@dataclass(frozen=True)
+class ReadBack:
+    """One run of a case that reads what an earlier session has kept, and keeps files itself."""
+
+    case: Case
+    session: Session
+    night: str  # under which it keeps files
+    has_kept: bool  # and all of them were verified
+    read: str | None  # the night of what it read; empty: nothing was there; None: it did not look
+    why_not: str  # what it read was not verified; empty: it was
+    is_lost: bool  # for it is gone, or is not what was written
+
+
 @dataclass
 class Evidence:
     """All runs that count, and what is wrong with the others."""
@@ -114,6 +131,7 @@ class Evidence:
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
     cases: dict[Case, int] = field(default_factory=dict)  # of the sweep: the nodes of each
     places: list[Filesystem] = field(default_factory=list)
+    read_back: list[ReadBack] = field(default_factory=list)  # in the order of time
     excused: set[str] = field(default_factory=set)  # of what was lost: nights that are excluded
 
     @property
@@ -359,6 +377,10 @@ def _read(
         why = _differing(tests)
         if not why and session.away and session.condition not in conditions:
             why = f"{away_in_words(session.away)}, and no criterion is about that"
+        if not why and session.death:
+            why = f"of {session.death} something was to die in it"
+        if session.began >= rules.begins and session.uuid not in excluded:
+            evidence.read_back += _read_backs(folder, tests, session, evidence)
         counting = evidence.counting_with(session.condition)
         why = why or _why_not(session, rules, excluded.get(session.uuid), counting)
         session = replace(session, why_not=why)
@@ -370,6 +392,7 @@ def _read(
         elif (
             before
             and before.away == session.away
+            and not session.death
             and rules.replaces_invalid
             and session.uuid not in excluded
         ):
@@ -391,6 +414,12 @@ def _session(stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
         len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
         max(test.get("promised") or 0 for test in tests),
         away=osts_away(next((test["away"] for test in tests if test.get("away")), "")),
+        death=next((test["death"] for test in tests if test.get("death")), ""),
+        has_failed=frozenset(
+            test["filesystem_name"]
+            for test in tests
+            if test["verdict"] == Kind.INVALID and test.get("filesystem_name")
+        ),
     )
 
 
@@ -410,9 +439,9 @@ def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
 
 
 def _differing(tests: Iterable[Mapping[str, Any]]) -> str:
-    """That not all runs of a session were told the same to be away; empty if they were."""
-    said = {test.get("away") or "" for test in tests}
-    return f"its runs differ in what is away: {sorted(said)}" if len(said) > 1 else ""
+    """That not all runs of a session were told the same on what is away or dies; empty if so."""
+    said = {f"{test.get('away') or ''} {test.get('death') or ''}" for test in tests}
+    return f"its runs differ in what is away or dies: {sorted(said)}" if len(said) > 1 else ""
 
 
 def _why_not(
@@ -577,6 +606,39 @@ def _require_away(away: Sequence[int], void: Mapping[str, str], place: Filesyste
         )
     if unknown := {name: why for name, why in void.items() if place.targets[name] not in away}:
         raise InvalidResult("; ".join(void_osts(unknown, place.targets)))
+
+
+def _read_backs(
+    folder: Path, tests: Iterable[Mapping[str, Any]], session: Session, evidence: Evidence
+) -> Iterator[ReadBack]:
+    """The runs of a session that read what an earlier one has kept."""
+    places = {(place.system, place.partition): place for place in evidence.places}
+    for test in tests:
+        case = known_case(test.get("case_id") or "")
+        place = places.get((case.system, case.partition)) if case else None
+        name = _place_of(Path(test.get("kept") or ""))
+        if case is None or place is None or not name or not case.check.reads_existing:
+            continue
+        evidence.cases.setdefault(case, test["nodes"])
+        spec = (test.get("conditions") or {}).get("spack", "")
+        job = Job(folder / name, case, place, test["run_id"], session.began, spec)
+        has_kept = not _broken(job, KEPT_RESULT, [WRITE_KEEP])
+        said = job.folder / LAST
+        read = Path(said.read_text("utf-8").strip()).parent.name if said.is_file() else None
+        why = _broken(job, "result.json", [READ_EXISTING]) if read else ""
+        code = job.folder / READ_CODE
+        is_lost = bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST
+        night = name.split("/")[1]
+        yield ReadBack(case, session, night, has_kept, read, why, is_lost)
+
+
+def _broken(job: Job, name: str, operations: Sequence[str]) -> str:
+    """Why a result does not satisfy the law; empty if it does."""
+    try:
+        verified(job, name, job.case.check.repeats, operations=operations)
+    except InvalidResult as err:
+        return str(err)
+    return ""
 
 
 def _compare(

@@ -52,6 +52,12 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
     is_decidable = True
     for criterion in contract.criteria:
         partitions = {p.partition for p in site.filesystems if p.name == criterion.filesystem}
+        if criterion.kind == "survival":
+            lines.append(
+                f"{criterion.name}: {counted(round(criterion.committed), 'session')} with --death, "
+                "and one after each"
+            )
+            continue
         about = candidates(contract, criterion, partitions, cases)
         ends = {criterion.from_nodes, criterion.to_nodes} - {None}
         if not about or not ends <= set(about.values()):

@@ -78,6 +78,15 @@ def nightly_command(
             "May be repeated.",
         ),
     ] = None,
+    death: Annotated[
+        str,
+        typer.Option(
+            metavar="FILESYSTEM:client|server",
+            help="Put on record that a node with writers, or a server, is killed on purpose while "
+            "this runs, as an acceptance test may ask.",
+            show_default="none",
+        ),
+    ] = "",
     time_limit: Annotated[
         str, typer.Option(help="Time that the whole night may take, such as 90m or 6h.")
     ] = "20h",
@@ -128,6 +137,7 @@ def nightly_command(
                 verbose=verbose,
                 resume=resume,
                 away=away or [],
+                death=death,
                 options=options or [],
             )
             wanted.check()

@@ -59,6 +59,7 @@ class Wanted:
     options: Sequence[str] = ()  # of ReFrame's, besides ours
     resume: bool = False  # the last night, whose session was killed
     away: Sequence[str] = ()  # OSTs that are away on purpose, each FILESYSTEM:OST
+    death: str = ""  # what is killed on purpose, FILESYSTEM:client or FILESYSTEM:server
 
     def check(self) -> None:
         """UserError if these do not go together."""
@@ -68,8 +69,9 @@ class Wanted:
             raise UserError("--again runs what is due: leave out --name")
         if self.resume and (self.again or self.names):
             raise UserError("--resume ends the whole night: leave out --again and --name")
-        if self.away and self.sweep != ACCEPTANCE:
-            raise UserError("--away is for an acceptance test: add --sweep acceptance")
+        for option, value in (("--away", self.away), ("--death", self.death)):
+            if value and self.sweep != ACCEPTANCE:
+                raise UserError(f"{option} is for an acceptance test: add --sweep acceptance")
         if self.options and not self.options[0].startswith("-"):
             raise UserError(
                 f"{self.options[0]}: no option of iowatch: those of ReFrame follow `--`, such as "
@@ -83,6 +85,7 @@ class Wanted:
         """The command that runs again what is suspicious."""
         sweep = [] if self.sweep == NIGHTLY else ["--sweep", self.sweep]
         sweep += [word for ost in self.away for word in ("--away", ost)]
+        sweep += ["--death", self.death] if self.death else []
         options = ["--", *self.options] if self.options else []
         words = ["iowatch", "nightly", "--system", self.system, *sweep, "--again", *options]
         return shlex.join(words)
@@ -141,7 +144,10 @@ def run(wanted: Wanted) -> Night:
 
 
 def _require_osts(wanted: Wanted, site: Site) -> None:
-    """UserError if what is said to be away is no OST that the site's file knows."""
+    """UserError if what is said to be away, or to die, is nothing that the site's file knows."""
+    mortal = [f"{place.name}:{who}" for place in site.filesystems for who in ("client", "server")]
+    if wanted.death and wanted.death not in mortal:
+        raise UserError(f"--death {wanted.death}: there are {', '.join(dict.fromkeys(mortal))}")
     known = [f"{place.name}:{ost}" for place in site.filesystems for ost in place.targets.values()]
     if unknown := sorted({*wanted.away} - {*known}):
         there = f"there are {', '.join(dict.fromkeys(known))}" if known else "none is known"
@@ -441,6 +447,8 @@ def _mode(wanted: Wanted) -> list[str]:
         mode += ["--timestamp=resumed_%FT%H%M%S", "--setvar=resumes=1"]
     if wanted.away:
         mode += [f"--setvar=away={','.join(wanted.away)}"]
+    if wanted.death:
+        mode += [f"--setvar=death={wanted.death}"]
     return [*mode, *(["--setvar=record=1"] if wanted.record else []), *wanted.options]
 
 
