@@ -372,11 +372,17 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
                 self.end_not_measured(why)
         except UserError as err:
             raise PerformanceError(str(err)) from None
+        self.end_left_out(why)
+
+    def end_left_out(self, why):
+        """End the test of a case that nobody has ever known."""
         self.verdict, self.sentence = str(Kind.LEFT_OUT), f"{self.case}: {why}"
         self.skip(self.sentence)
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts."""
+        if isinstance(why, not_now.LeftOut):
+            self.end_left_out(why)
         if isinstance(why, not_now.NotMeasured):
             self.end_not_measured(why)
         if known := not_now.why_not_started(self):

@@ -34,6 +34,10 @@ class NotMeasured(Exception):
     why."""
 
 
+class LeftOut(NotMeasured):
+    """Nor could it be: what it needs has never been there."""
+
+
 def maintenance(filesystem, first, last):
     """What was announced for some of this time; empty if nothing was. BadReference."""
     announced = (entry for entry in past.maintenance() if entry.covers(filesystem, first, last))

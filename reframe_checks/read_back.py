@@ -15,7 +15,7 @@ from iowatch.result import InvalidResult, id_of_round, notes, read_result
 
 from . import past
 from .base import BenchioCheck, options_of_run, phase_limit
-from .not_now import NotMeasured
+from .not_now import LeftOut, NotMeasured
 from .parameters import swept
 
 RESULT = "result.json"  # of what was read
@@ -57,7 +57,7 @@ class ReadBack(BenchioCheck):
     """What the last night has kept is read, and checked, before new files are written in its place.
 
     A file that has changed, or is gone, is named with the night that it is from. The first night
-    has nothing to read: it is not measured.
+    has nothing to read: the case is left out.
     """
 
     descr = "Parallel read of a single shared file that an earlier night has written"
@@ -110,9 +110,11 @@ class ReadBack(BenchioCheck):
         return measured(result, self.case, said)
 
     def end_without_files(self, before, had_read):
-        """NotMeasured; InvalidResult if it is the second night in a row."""
+        """LeftOut on the first night of all, NotMeasured on another one; InvalidResult if it is the
+        second in a row."""
         if not before:
-            raise NotMeasured("nothing was kept before: the next night reads what this one has")
+            nothing = "nothing was kept before: the next night reads what this one has"
+            raise (NotMeasured if past.has_run(self.case) else LeftOut)(nothing)
         gone = f"what {before} kept below {self.filesystem.path} is gone"
         if had_read:
             raise NotMeasured(

@@ -141,10 +141,10 @@ def test_files_are_as_their_pattern_is(
         directory = new_directory()
         json = directory.parent / "result.json"
         done = mpirun(
-            pattern.ranks, "--backend", ",".join(pattern.backends), "--operation", "write,read",
-            "--global-size", "x".join(map(str, pattern.size)), "--pattern", pattern.words,
+            pattern.ranks, "--backend", ",".join(pattern.backends), "--pattern", pattern.words,
+            "--operation", "write-keep,read", "--global-size", "x".join(map(str, pattern.size)),
             "--warmup", 1, "--repeats", 1, "--run-id", RUN_ID, *pattern.options.split(),
-            "--dir", directory, "--json", json, "--keep", env={"OMPI_MCA_io": component},
+            "--dir", directory, "--json", json, env={"OMPI_MCA_io": component},
         )  # fmt: skip
         assert (done.code, done.errors) == (0, []), done.err
 

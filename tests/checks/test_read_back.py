@@ -53,7 +53,7 @@ def sentence(test, kind):
 def test_nights_read_what_the_last_one_has_kept(nights, site):
     first = nights(1, "mpiio", "hdf5")
     for backend in ("mpiio", "hdf5"):
-        said = sentence(first[backend], "not_measured")
+        said = sentence(first[backend], "left_out")
         assert said.endswith("nothing was kept before: the next night reads what this one has")
     names = {file.name for file in kept(site, HDF5)["01"].iterdir()}
     files = {f"{name}.round{n}.{end}" for name, end in (("mpiio", "dat"), ("hdf5", "h5"))
@@ -90,7 +90,7 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
 @pytest.mark.slow
 def test_what_is_gone(nights, site):
     """All of it once is not known to be a fault, and twice is; one file is at once."""
-    sentence(nights(1, "mpiio")["mpiio"], "not_measured")
+    sentence(nights(1, "mpiio")["mpiio"], "left_out")
     shutil.rmtree(kept(site)["01"].parent)
     said = sentence(nights(2, "mpiio")["mpiio"], "invalid")
     assert "what 2026-11-01T010000 kept below" in said
@@ -114,7 +114,7 @@ def test_what_is_gone(nights, site):
 
 @pytest.mark.slow
 def test_a_night_that_is_killed_as_it_writes(nights, site):
-    sentence(nights(1, "mpiio")["mpiio"], "not_measured")
+    sentence(nights(1, "mpiio")["mpiio"], "left_out")
     real = site.benchio
     site.benchio = site.folder / "killed"
     site.benchio.write_text(KILLED.format(benchio=real))

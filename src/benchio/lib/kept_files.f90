@@ -32,6 +32,7 @@ module benchio_kept_files
         character(:), allocatable :: run_id
         character(:), allocatable :: started            !! the run, date and time, UTC
         character(:), allocatable :: files              !! as given to --files
+        character(:), allocatable :: pattern            !! as given to --pattern
         character(8), allocatable :: backends(:)
         character(word_length), allocatable :: targets(:)   !! as given to --targets
         integer :: first_round = 0, rounds = 0          !! those that were kept
@@ -70,6 +71,7 @@ contains
             kept%run_id = choice%run_id
             kept%started = started
             kept%files = choice%files
+            kept%pattern = choice%settings%access%text()
             kept%backends = choice%backends
             kept%targets = choice%targets
             kept%first_round = choice%warmup + 1
@@ -132,6 +134,7 @@ contains
             //'run_id = '//quoted(kept%run_id)//lf &
             //'started = '//quoted(kept%started)//lf &
             //'files = '//quoted(kept%files)//lf &
+            //'pattern = '//quoted(kept%pattern)//lf &
             //'first_round = '//decimal(kept%first_round)//lf &
             //'rounds = '//decimal(kept%rounds)//lf &
             //'local_size = '//numbers(kept%local_size)//lf &
@@ -308,7 +311,7 @@ contains
         character(:), allocatable, intent(out) :: message
 
         character(line_length), allocatable :: lines(:)
-        character(word_length) :: run_id, started, files
+        character(word_length) :: run_id, started, files, pattern
         character(8), allocatable :: backends(:)
         character(word_length), allocatable :: targets(:)
         character(host_length), allocatable :: hosts(:)
@@ -317,8 +320,8 @@ contains
         integer(int64) :: local_size(3), global_size(3)
         integer :: backend_count, code, file_count, first_round, format, host_count, rounds
         integer :: last, target_count, writers
-        namelist /kept/ format, run_id, started, files, first_round, rounds, local_size, &
-            global_size, backend_count, target_count, file_count, host_count, writers
+        namelist /kept/ format, run_id, started, files, pattern, first_round, rounds, &
+            local_size, global_size, backend_count, target_count, file_count, host_count, writers
         namelist /lists/ backends, targets, hosts, extents, grid, file, host
 
         message = ''
@@ -352,9 +355,15 @@ contains
             message = 'it is not as benchio writes it'
             return
         end if
+        if (pattern /= 'blocks') then
+            message = 'its files are of --pattern '//trim(pattern)//', which only the run that ' &
+                //'writes them can read'
+            return
+        end if
         found%run_id = trim(run_id)
         found%started = trim(started)
         found%files = trim(files)
+        found%pattern = trim(pattern)
         found%first_round = first_round
         found%rounds = rounds
         found%local_size = local_size

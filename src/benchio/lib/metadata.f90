@@ -134,6 +134,7 @@ contains
             call count_operations(run, listed, record)
             record%witness%names = 2_int64*run%choice%items*run%plan%ranks
             record%witness%bytes = run%bytes
+            record%file_bytes = run%bytes
             record%witness%other_node_fraction = run%plan%other_node_fraction
             if (run%plan%rank == 0) run%records(1, round) = record
         end if

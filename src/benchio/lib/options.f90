@@ -373,8 +373,6 @@ contains
                     //'lie side by side along x'
             else if (choice%files == 'gather' .and. access%text() /= 'blocks') then
                 error = '--pattern excludes --files gather: its first rank moves whole planes'
-            else if (choice%keeps .and. access%text() /= 'blocks') then
-                error = '--pattern excludes --operation write-keep: any ranks are to read the array'
             end if
         end associate
     end subroutine check_pattern

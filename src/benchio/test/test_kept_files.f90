@@ -13,6 +13,7 @@ program test_kept_files
     ! Two files of three writers each, on three hosts of two ranks.
     kept%run_id = 'night'
     kept%started = '2026-11-22T01:00:00.000Z'
+    kept%pattern = 'blocks'
     kept%files = '2'
     kept%backends = [character(8) :: 'mpiio', 'hdf5']
     kept%targets = [character(64) ::]
@@ -48,6 +49,10 @@ program test_kept_files
     kept%targets = [character(64) :: '3', 'osd.1']
     call parse_record(record_text(kept), found, message)
     call expect(message == '' .and. all(found%targets == kept%targets), 'targets')
+
+    kept%pattern = 'strided'
+    call parse_record(record_text(kept), found, message)
+    call expect(index(message, 'of --pattern strided') > 0, 'only whole blocks are read by others')
 
     ! The same ranks on the same hosts: each reads what another host has written.
     call readers([1, 1, 2, 2, 3, 3], 0)

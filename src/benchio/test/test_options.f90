@@ -47,7 +47,6 @@ program test_options
     call refused('--operation metadata --files node', '"node"')
     call refused('--operation metadata --local-size 8', 'leave out --local-size')
     call refused('--chunk 8 --operation metadata', 'leave out --chunk')
-    call refused('--operation metadata --keep', 'leave out --keep')
     call refused('--items 0', '"0"')
     call refused('--items 10000000', '"10000000"')
     call transfer('8', 8_int64)
