@@ -21,7 +21,7 @@ demo: setup
 
 test: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
-	source env.sh && pytest -m "not slow" -n 2 --dist loadgroup
+	source env.sh && pytest -m "not slow" -n 2
 
 test-all: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure

@@ -17,7 +17,7 @@ class Kind(StrEnum):
     REGRESSION = "regression"  # worse than a reference, or lastingly below the baseline
     NO_BASELINE = "no_baseline"  # nothing to compare with
     NOT_MEASURED = "not_measured"  # for a reason that is no fault of what it would have measured
-    LEFT_OUT = "left_out"  # what it needs, such as its program, has never been there: nobody knows it
+    LEFT_OUT = "left_out"  # what it needs has never been there, such as its program
     SUSPECT = "suspect"  # low tonight, but that is no alarm (yet)
     TRANSIENT = "transient"  # an alarm that has gone
     IMPROVEMENT = "improvement"

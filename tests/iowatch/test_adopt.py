@@ -224,7 +224,7 @@ def test_written_site(facts, tmp_path):
         1,
         1,
     ]
-    assert len(epsrc.cases("nightly")) == 4 + 2 + 2 + 1  # the versions of libraries
+    assert len(epsrc.cases("nightly")) == 4 + 2 + 2 + 2 + 1  # names, the versions of libraries
     assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 2 + 1
     partition = system["partitions"][0]
     assert partition["access"] == ["--partition=standard", "--exclusive"]

@@ -5,12 +5,13 @@ program benchio
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
         MPI_Init, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM
+    use benchio_command_line, only: help_text, parse_command_line
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
     use benchio_node_state, only: look_at_node, node_state
-    use benchio_options, only: help_text, is_metadata, layout_requests, options, parse_command_line
+    use benchio_options, only: is_metadata, layout_requests, options
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, built_in, lacks, new_backend

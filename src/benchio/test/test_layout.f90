@@ -3,7 +3,8 @@ program test_layout
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_layout, only: file_of_ranks, file_share, partner_of_ranks, partner_on_node, &
         plan_share
-    use benchio_options, only: argument, options, parse_options
+    use benchio_command_line, only: argument, parse_options
+    use benchio_options, only: options
     use check, only: expect
     implicit none (type, external)
 

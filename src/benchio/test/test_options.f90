@@ -2,8 +2,8 @@
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_options, only: argument, help_text, is_metadata, layout_requests, options, &
-        parse_options, plan_array
+    use benchio_command_line, only: argument, help_text, parse_options
+    use benchio_options, only: is_metadata, layout_requests, options, plan_array
     use check, only: expect
     implicit none (type, external)
 
