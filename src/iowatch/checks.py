@@ -768,6 +768,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             ),
             application("GromacsTrajectory", "trajectory", "GROMACS", 64),
             application("Cp2kRestart", "restart and density", "CP2K", 64),
+            application("MeepState", "state of fields", "Meep", 96),
             Check(
                 "LibraryVersions",
                 "versions",

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from iowatch.checks import APPLICATIONS
+
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in_gromacs.sh")
 REFERENCES = """
 GromacsTrajectory: &floor
   small:.*: {total_max: [0.001, 0, null, MiB/s]}
 Cp2kRestart: *floor
+MeepState: *floor
 """
 METRICS = {
     *("total_max", "total_median", "total_mean", "total_min", "stable_max", "stable_median"),
@@ -21,6 +24,7 @@ with_gromacs = pytest.mark.skipif(not shutil.which("gmx_mpi"), reason="there is 
 with_cp2k = pytest.mark.skipif(
     not shutil.which("cp2k.psmp"), reason="there is no cp2k.psmp on PATH"
 )
+with_meep = pytest.mark.skipif(not shutil.which("meep"), reason="there is no meep on PATH")
 
 
 @pytest.fixture
@@ -39,12 +43,12 @@ def program(site, environ, command, script, benchio="injected"):
     file.write_text(f"#!/bin/bash\n{script}\n")
     file.chmod(0o755)
     getattr(site, benchio)[environ] = {"injected": "", "faults": "none"}[benchio]  # no fault in it
-    key = "gromacs" if command == "gmx_mpi" else "cp2k"
+    key = {"gmx_mpi": "gromacs", "cp2k.psmp": "cp2k", "meep": "meep"}[command]
     site.environs[environ] = {"extras": {key: str(file)}}
 
 
 def by_environ(site, repeats):
-    site.reframe("-r", "-S", f"GromacsTrajectory.repeats={repeats}", "-S", "Cp2kRestart.repeats=1")
+    site.reframe("-r", *(w for name in APPLICATIONS for w in ("-S", f"{name}.repeats={repeats}")))
     return {test["environ"]: test for test in site.report()}
 
 
@@ -194,6 +198,50 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
     assert {found[environ]["verdict"] for environ in ("hole", "anew")} == {"invalid"}
     assert "h2-ELECTRON_DENSITY-1_1.cube has " in found["hole"]["sentence"]
     assert "CP2K cannot read what it has written: CP2K " in found["anew"]["sentence"]
+
+
+@with_meep
+@pytest.mark.slow
+def test_meep_goes_on_from_what_it_has_written(application):
+    """Spoilt are: a block of the fields, the end of a file, and a file that is another's. A Meep
+    that is not parallel would be as many as there are tasks."""
+    application.sweep = {"MeepState": application.write}
+    ended = '[ "${1##*/} $OMPI_COMM_WORLD_RANK" != "light.ctl 0" ] ||'
+    alone = """[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unset $name; done"""
+    program(application, "real", "meep", 'exec meep "$@"')
+    program(application, "serial", "meep", f'{alone}\nexec meep "$@"')
+    for environ, spoil in (
+        ("hole", "dd if=/dev/zero of=fields-2.h5 bs=4k seek=3000 count=1 conv=notrunc"),
+        ("cut", "truncate -s 10M fields-3.h5"),
+        ("other", "cp fields-1.h5 fields-3.h5"),
+        ("gone", "rm fields-2.h5"),
+    ):
+        program(application, environ, "meep", f'meep "$@" || exit\n{ended} {spoil}')
+    found = by_environ(application, repeats=2)
+    test = found.pop("real")
+    assert test["verdict"] == "ok", test["sentence"]
+    assert set(test["metrics"]) == METRICS
+    mib = 3 * 12 * 62 * 62 * 62 * 8 / 2**20  # E, D, B and H, and a voxel around either half
+    said = test["conditions"]
+    assert said["confirmed"] == (
+        "in part, Meep goes on from 3 states, of 3, with the energy that there was"
+    )
+    assert said["Meep"].startswith("1.")
+    one = json.loads(Path(test["kept"], "application.1.json").read_text())
+    assert sum(file["bytes"] for file in one["files"]) / 2**20 == pytest.approx(mib, rel=0.1)
+    cannot = "Meep cannot read what it has written: Meep"
+    for environ, says in (
+        ("hole", f"{cannot} goes on with energy "),
+        ("cut", f"{cannot} cannot go on"),
+        ("other", f"{cannot} goes on with energy "),
+        ("gone", "Meep ended well and has not written fields-2.h5"),
+        ("serial", "Meep ended with 1: error: this Meep does not run as 2 processes of MPI"),
+    ):
+        test = found.pop(environ)
+        assert (test["verdict"], test["metrics"]) == ("invalid", {}), (environ, test["sentence"])
+        assert says in test["sentence"], test["sentence"]
+    assert found == {}
 
 
 CONTRACT = """

@@ -127,8 +127,9 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     assert tried.returncode == 0, tried.stdout
     scripts = [path.read_text() for path in (tmp_path / "run/stage/cluster").rglob("*.sh")]
     jobs = [text for text in scripts if "srun" in text and "--stripe-count -1" in text]
-    done = Counter(re.search(r"--operation (\w+)", text)[1] for text in jobs)
-    assert done == {"write": 16, "read": 8}, "reads from two nodes only"
+    done = Counter(re.search(r"--operation (\S+)", text)[1] for text in jobs)
+    reads = {"read": 8, "read-existing": 8}
+    assert done == {"write": 16, **reads}, "reads from two nodes only"
     slow_ost = [text for text in scripts if "TARGETS=0,2,3 " in text]
     assert len(slow_ost) == 2, "each by its number, and not the one that is inactive"
     for text in jobs:

@@ -12,7 +12,7 @@ packages=(
     ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common
     chromium # tests/pages opens the pages
     prometheus prometheus-node-exporter # tests/monitoring reads an export with them
-    gromacs gromacs-data cp2k cp2k-data # applications whose output is measured
+    gromacs gromacs-data cp2k cp2k-data meep-openmpi # applications whose output is measured
     openssh-client gpg # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
 )

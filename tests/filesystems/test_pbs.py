@@ -60,7 +60,8 @@ def derived(suite: Suite, lustre_shim: Path, size: int | None) -> dict[str, Any]
         extras.update(path=str(directory / "iowatch"), osts=list(range(OSTS)))
         for given in extras["sweeps"]["nightly"].values() if size else ():
             for values in given if isinstance(given, list) else [given]:
-                values["local_size"] = [size]
+                if "local_size" in values:
+                    values["local_size"] = [size]
     # What the modules would bring.
     del environment["modules"]
     environment["extras"] = {"benchio": str(suite.benchio)}

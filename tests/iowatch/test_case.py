@@ -52,6 +52,7 @@ EVERY = {
     "local:fs3/gnu/Cp2kRestart/stripe_count=-1/stripe_size=1/writers=4": case(
         "Cp2kRestart", "local:fs3/gnu", **STRIPES
     ),
+    "local:tmpfs/gnu/MeepState/writers=4": case("MeepState"),
     "local:tmpfs/gnu/LibraryVersions": case("LibraryVersions"),
     "local:tmpfs/gnu/Metadata/items=100/writers=4/files=process": case(
         "Metadata", items=100, files="process"

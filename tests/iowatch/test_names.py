@@ -243,6 +243,8 @@ rules:
   times_memory: 2
   machine: reserved
   may_exclude: []
+filesystems:
+  fs3: {path: /fs3, type: tmpfs, peak: 30000, peak_from: data sheet, servers_memory: 512}
 criteria:
   - {name: M1, kind: metadata, filesystem: fs3, phase: create, at_least: 10000}
   - {name: M2, kind: metadata, filesystem: fs3, phase: items, at_least: 10000}
