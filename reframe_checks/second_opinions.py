@@ -1,4 +1,4 @@
-"""Programs of others beside benchio: IOR's rates, and Darshan's count of the calls."""
+"""Programs of others beside benchio: rates of IOR and mdtest, and Darshan's count of calls."""
 
 import os
 from importlib.util import find_spec
@@ -12,11 +12,11 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import SanityError
 
-from iowatch import ior
+from iowatch import ior, mdtest
 from iowatch.darshan_log import ProfileError, judge, read_log, write_summary, writes_of
-from iowatch.metrics import Measured, ior_metrics
+from iowatch.metrics import Measured, ior_metrics, mdtest_metrics
 from iowatch.result import InvalidResult, conditions
-from iowatch.site import DARSHAN, IOR
+from iowatch.site import DARSHAN, IOR, MDTEST
 from iowatch.verdict import Kind, Verdict
 
 from .base import BenchioCheck, BenchioJob
@@ -25,6 +25,7 @@ from .parameters import swept
 from .programs import Found
 
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
+MDTEST_FILES = f'"$RUNDIR"/{mdtest.NAME}'
 DARSHAN_LOG, DARSHAN_SUMMARY = "benchio.darshan", "benchio.darshan.html"
 DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
 
@@ -33,6 +34,12 @@ class FoundIor(Found):
     descr = "Where IOR is"
     command = package = "ior"
     extra = IOR
+
+
+class FoundMdtest(Found):
+    descr = "Where mdtest is"
+    command, package = "mdtest", "ior"
+    extra = MDTEST
 
 
 class FoundDarshan(Found):
@@ -44,7 +51,27 @@ class FoundDarshan(Found):
     given = "libdarshan.so, or its module,"
 
 
-class IorCheck(BenchioCheck):
+class PeerCheck(BenchioCheck):
+    """benchio and another program in turn, in rounds that the job's shell counts as `round`."""
+
+    def peer_commands(self, program, name, options):
+        """Run a program as the job's tasks, and keep what it says."""
+        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
+        launcher = self.job.launcher.run_command(self.job)
+        return [
+            f"{launcher} {program.word} {' '.join(options)} > {name}.$round.out",
+            f"echo $? > {name}.$round.code",
+            f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
+        ]
+
+    def benchio_options(self, repeats, result):
+        return super().benchio_options(1, "result.$round.json")
+
+    def details(self, verdict):
+        return []
+
+
+class IorCheck(PeerCheck):
     """benchio and IOR in turn, with the same bytes: a contiguous block of each writer."""
 
     outputs = (*BenchioJob.outputs, "ior.*", "read.*")
@@ -67,36 +94,21 @@ class IorCheck(BenchioCheck):
         self.postrun_cmds = [
             "echo $? > exit_code",
             '[ "$(cat exit_code)" = 0 ] || exit 1',
-            *self.ior_commands("ior", ior.write_options(self.case, IOR_FILE, "ior.$round.json")),
         ]
+        options = ior.write_options(self.case, IOR_FILE, "ior.$round.json")
+        self.postrun_cmds += self.peer_commands(self.ior, "ior", options)
         if self.filesystem.osts is not None:
             listing = ior.listing_command(f"{IOR_FILE}*", self.filesystem)
             self.postrun_cmds += [f"{listing} > ior.$round.layout"]
         if self.case.operation == "read":
             spread, summary = self.writers_per_node, "read.$round.json"
             options = ior.read_options(self.case, spread, IOR_FILE, summary)
-            self.postrun_cmds += self.ior_commands("read", options)
+            self.postrun_cmds += self.peer_commands(self.ior, "read", options)
         self.postrun_cmds += [f"rm -f {IOR_FILE}*", "done"]
-
-    def ior_commands(self, name, options):
-        """Run IOR as the job's tasks, and keep what it says."""
-        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
-        launcher = self.job.launcher.run_command(self.job)
-        return [
-            f"{launcher} {self.ior.word} {' '.join(options)} > {name}.$round.out",
-            f"echo $? > {name}.$round.code",
-            f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
-        ]
-
-    def benchio_options(self, repeats, result):
-        return super().benchio_options(1, "result.$round.json")
 
     def verified(self):
         rounds, rates = ior.of_rounds(self.ended_job, self.nodes, self.repeats)
         return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
-
-    def details(self, verdict):
-        return []
 
 
 @rfm.simple_test
@@ -113,6 +125,43 @@ class IorPeerRead(IorCheck):
     """Both read what others wrote; IOR compares the data while its clock runs, benchio after."""
 
     descr = "Parallel read of benchio and of IOR"
+
+
+@rfm.simple_test
+@swept
+class MdtestPeer(PeerCheck):
+    """Both make as many files in directories alike, look at those of others and remove them."""
+
+    descr = "Operations on names of benchio and of mdtest"
+
+    outputs = (*BenchioJob.outputs, f"{mdtest.NAME}.*")
+
+    #: Small files of each writer; of benchio's as many directories besides.
+    items = parameter(type=int)
+
+    #: Whose directory they are in: that of all (shared), or of each process.
+    files = parameter(type=str)
+
+    mdtest = fixture(FoundMdtest, scope="environment")
+
+    def missing(self):
+        return self.mdtest.missing_for(self)
+
+    @run_before("run")
+    def set_rounds(self):
+        self.prerun_cmds += [f"for round in $(seq {self.repeats}); do"]
+        options = mdtest.options(self.case, self.writers_per_node, MDTEST_FILES)
+        self.postrun_cmds = [
+            "echo $? > exit_code",
+            '[ "$(cat exit_code)" = 0 ] || exit 1',
+            *self.peer_commands(self.mdtest, mdtest.NAME, options),
+            f"rm -rf {MDTEST_FILES}",
+            "done",
+        ]
+
+    def verified(self):
+        rounds, rates = mdtest.of_rounds(self.ended_job, self.writers_per_node, self.repeats)
+        return Measured(mdtest_metrics(rounds, rates), conditions(rounds[-1]))
 
 
 @rfm.simple_test

@@ -13,8 +13,10 @@ from iowatch.checks import (
     COMPRESSED,
     CONTROL,
     DEFAULT,
+    EASY,
     IO500,
     IO500_CALL,
+    MDTEST_RATES,
     PATTERN,
     RANK,
     TRANSFER,
@@ -171,7 +173,7 @@ class Case:
     @property
     def transfer(self) -> int:
         """Bytes that a process hands to the library in one call, at most."""
-        if io500 := self.get(IO500.name):
+        if (io500 := self.get(IO500.name)) and not self.items:
             return IO500_CALL[io500]
         most: int = self.get(TRANSFER.name)
         return most
@@ -209,6 +211,7 @@ class Case:
         """
         absent = {"ratio"} if self.backend == CONTROL else set()
         absent |= set() if self.get("flush") else {"flush_s"}
+        absent |= {MDTEST_RATES["read"]} if self.get(IO500.name) == EASY else set()
         absent |= {"ratio", "finish_fraction"} if self.is_compressed else {"stored_fraction"}
         return [name for name in self.check.metrics if name not in absent]
 

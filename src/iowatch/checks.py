@@ -57,6 +57,10 @@ METADATA = "metadata"  # benchio's operation on names
 NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
 #: The most operations a second in each of them.
 NAME_RATES: Mapping[str, str] = MappingProxyType({name: f"{name}_rate" for name in NAME_PHASES})
+#: The same of mdtest, in those that it has as well.
+MDTEST_RATES: Mapping[str, str] = MappingProxyType(
+    {name: f"mdtest_{name}_rate" for name in ("create", "stat", "read", "unlink")}
+)
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -88,6 +92,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "items_median": _OPERATIONS,
         **dict.fromkeys(NAME_RATES.values(), _OPERATIONS),
         **{f"{name}_s": _SECONDS for name in NAME_PHASES},
+        **dict.fromkeys(MDTEST_RATES.values(), _OPERATIONS),
+        "mdtest_ratio": _RATIO,
         "output_s": _SECONDS,
         DRIFT: _PART,
     }
@@ -106,6 +112,7 @@ _NAMES = (
     *NAME_RATES.values(),
     *(f"{name}_s" for name in ("sync", *NAME_PHASES)),
 )
+_MDTEST = (*MDTEST_RATES.values(), "mdtest_ratio")
 _APPLICATION = (*_TOTALS, *_STABLE, "output_s", "sync_s", "ratio")
 
 
@@ -459,6 +466,7 @@ IO500 = Way(  # of IOR, and of benchio beside it
     "io500", _io500, lambda text: None if text == "none" else text, lambda value: value or "none",
     None, ("posix",), lambda text: f"--transfer {IO500_CALL[text]}", "IO500's ior-{}",
 )  # fmt: skip
+IO500_NAMES = replace(IO500, words="IO500's mdtest-{}")  # of mdtest alone
 
 #: The layout that users get, who ask for none.
 DEFAULT = "default"
@@ -551,6 +559,11 @@ class Check:
     reads_existing: bool = False  # what an earlier night has kept; its job keeps files for the next
 
     @property
+    def has_mdtest(self) -> bool:
+        """Does mdtest take turns with benchio?"""
+        return "mdtest_ratio" in self.metrics
+
+    @property
     def operations(self) -> list[str]:
         """What benchio is to time of what a case is judged by."""
         if self.reads_existing:
@@ -572,6 +585,7 @@ class Check:
 
     def objection(self, values: Mapping[str, Any]) -> str:
         """Why no case can have these values; empty if one can."""
+        values = {**self.fixed, **values}
         for way in self.ways:
             value, backend = values[way.name], values["backend"]
             if value != way.default and backend not in way.backends:
@@ -624,6 +638,15 @@ def _no_ior(values: Mapping[str, Any]) -> str:
     )
 
 
+def _no_mdtest(values: Mapping[str, Any]) -> str:
+    """Why mdtest cannot do as IO500 does; empty if it can, or is not to."""
+    io500, files = values[IO500.name], values["files"]
+    wanted = {None: files, EASY: "process", HARD: "shared"}[io500]
+    if files == wanted:
+        return ""
+    return f"io500 {io500} with files {files}: it has files {wanted}"
+
+
 def _grid_of_ior(case: Case) -> list[str]:
     """That with which benchio's blocks lie in the file as IOR's do."""
     if case.files != "shared":
@@ -635,6 +658,18 @@ def _grid_of_ior(case: Case) -> list[str]:
 _SHARED_FILE_WRITE = Check("SharedFileWrite", "write shared", ways=WAYS, backends=SHARING)
 #: MPI-IO's in it takes turns with an application.
 BESIDE_APPLICATION = _SHARED_FILE_WRITE
+_METADATA = Check(
+    "Metadata",
+    "names {files}",
+    operation=METADATA,
+    parameters=(ITEMS, WRITERS, DIRECTORIES, MDT),
+    fixed={"backend": "posix"},
+    has_control=False,  # no library has a part in it
+    repeats=5,  # ten times as many calls as items in each
+    metrics=_NAMES,
+    bounds={"items_max": [1, 0, None, "1/s"]},
+    bounds_comment="Slower than this, it hangs; bless nights to have more found.",
+)
 _IOR_PEER = Check(
     "IorPeer",
     "write {files}, IOR",
@@ -746,17 +781,21 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
                 operation="read",
                 metrics=(*_TOTALS, *_IOR),
             ),
-            Check(
-                "Metadata",
-                "names {files}",
-                operation=METADATA,
-                parameters=(ITEMS, WRITERS, DIRECTORIES, MDT),
-                fixed={"backend": "posix"},
-                has_control=False,  # no library has a part in it
-                repeats=5,  # ten times as many calls as items in each
-                metrics=_NAMES,
-                bounds={"items_max": [1, 0, None, "1/s"]},
-                bounds_comment="Slower than this, it hangs; bless nights to have more found.",
+            _METADATA,
+            replace(
+                _METADATA,
+                name="MdtestPeer",
+                short="names {files}, mdtest",
+                parameters=(ITEMS, WRITERS, DIRECTORIES),
+                ways=(IO500_NAMES,),
+                is_impossible=_no_mdtest,
+                metrics=(*_NAMES, *_MDTEST),
+                bounds={
+                    "items_max": [1, 0, None, "1/s"],
+                    MDTEST_RATES["create"]: [1, 0, None, "1/s"],
+                },
+                bounds_comment="Only that both moved: they sync and verify at other times, so no "
+                "ratio holds on any machine.",
             ),
             Check(
                 "IoProfile",

@@ -105,13 +105,7 @@ def rate(folder: Path, name: str, case: Case, access: str, file: str) -> float:
     suffixes .json, .out and .code; `file` is what it wrote or read, in a directory that no other
     job has. InvalidResult says what differs or went wrong.
     """
-    output, code = folder / f"{name}.out", folder / f"{name}.code"
-    said = output.read_text(errors="replace") if output.exists() else ""
-    if complaints := [line for line in _COMPLAINT.findall(said) if _HARMLESS not in line]:
-        raise InvalidResult(f"IOR: {complaints[0]}")
-    status = code.read_text().strip() if code.exists() else "missing"
-    if status != "0":
-        raise InvalidResult(f"IOR: its exit status is {status}; see {output.name}")
+    output_of(folder, name, "IOR")
     try:
         data = json.loads((folder / f"{name}.json").read_text())
         test = data["tests"][0]
@@ -128,6 +122,19 @@ def rate(folder: Path, name: str, case: Case, access: str, file: str) -> float:
         raise InvalidResult(f"IOR: {name}.json is not readable JSON: {err}") from None
     except (KeyError, IndexError, TypeError) as err:
         raise InvalidResult(f"IOR: {name}.json is no summary that is known: {err!r}") from None
+
+
+def output_of(folder: Path, name: str, program: str) -> str:
+    """What IOR, or the mdtest that comes with it, has said on standard output, named as above;
+    InvalidResult if it has complained or failed."""
+    output, code = folder / f"{name}.out", folder / f"{name}.code"
+    said = output.read_text(errors="replace") if output.exists() else ""
+    if complaints := [line for line in _COMPLAINT.findall(said) if _HARMLESS not in line]:
+        raise InvalidResult(f"{program}: {complaints[0]}")
+    status = code.read_text().strip() if code.exists() else "missing"
+    if status != "0":
+        raise InvalidResult(f"{program}: its exit status is {status}; see {output.name}")
+    return said
 
 
 def _flat(results: list[Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,16 @@ from statistics import fmean, median
 
 from iowatch import raw_results
 from iowatch.case import Case
-from iowatch.checks import CONTROL, METADATA, NAME_PHASES, NAME_RATES, OST, rate_name, rate_unit
+from iowatch.checks import (
+    CONTROL,
+    MDTEST_RATES,
+    METADATA,
+    NAME_PHASES,
+    NAME_RATES,
+    OST,
+    rate_name,
+    rate_unit,
+)
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
 from iowatch.result import InvalidResult, Repetition, Result, Slowest, bytes_of, conditions
@@ -221,6 +230,27 @@ def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, flo
         "ior_max": max(ior),
         "ior_median": median(ior),
         "ior_ratio": max(rep.rate for rep in reps) / max(ior),
+    }
+
+
+def mdtest_metrics(
+    rounds: Sequence[Result], mdtest: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """The metrics of benchio beside mdtest: one repetition of benchio in each round, and mdtest's
+    rates in operations a second by phase.
+
+    `mdtest_ratio` is the best rate at which benchio creates files over that of mdtest, whose clock
+    runs until they are synced: so does benchio's here, and its directories are synced with them.
+    """
+    reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
+    best = {phase: max(rates[phase] for rates in mdtest) for phase in mdtest[0]}
+    created = max(
+        rep.operations["create"] / (rep.seconds["create"] + rep.seconds["sync"]) for rep in reps
+    )
+    return {
+        **_name_metrics(reps),
+        **{MDTEST_RATES[phase]: rate for phase, rate in best.items()},
+        "mdtest_ratio": created / best["create"],
     }
 
 

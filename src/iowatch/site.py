@@ -72,6 +72,8 @@ DARSHAN = "darshan"
 
 #: Likewise: the path of IOR.
 IOR = "ior"
+#: Likewise: the path of mdtest.
+MDTEST = "mdtest"
 
 #: Likewise: the path of an application, by its name in small letters.
 APPLICATION_PATHS = tuple(CHECKS[name].backends[0].lower() for name in APPLICATIONS)
@@ -495,7 +497,8 @@ def require_no_misspelt(
 ) -> None:
     """UserError if a key in the extras of an environment is almost one of those that it may have,
     naming the file among `sources` to mend."""
-    ours, mend = (BENCHIO, SPACK, DARSHAN, IOR, *APPLICATION_PATHS), _file_of(system, sources)
+    ours = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS)
+    mend = _file_of(system, sources)
     _require_no_misspelt(f"{system}: the extras of environment {environ!r}", extras, ours, mend)
 
 

@@ -15,6 +15,9 @@ PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: Processes on a node: what is computed is small, and few processes write it in any case.
 _OF_AN_APPLICATION = 4
 
+#: Files of each process, as in the sites' sweeps of Metadata.
+_ITEMS = 100
+
 #: Of a profile: white paper, 24 writers; of fewer, headers could not be told from data.
 _PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [32], "nodes": [1]}
 
@@ -29,7 +32,8 @@ def second_opinions(
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The checks IorPeer, IorPeerRead and IoProfile of the sweeps `nightly` and `acceptance`, and
     those of applications: few in a night; for an acceptance test each library that IOR has, with
-    one file and with one of each process, IO500's ior-easy and ior-hard, and all applications.
+    one file and with one of each process, IO500's ior-easy and ior-hard, all applications, and the
+    check MdtestPeer, also as IO500's mdtest-easy and mdtest-hard.
 
     `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its own rows; `shared`
     is the layout of one file, `own` that of one of each process. Without `reads` IOR reads nothing,
@@ -49,10 +53,17 @@ def second_opinions(
     profiles = [{**_PROFILE, **shared, **profile}]
     users = {"layout": [DEFAULT]} if shared else {}  # who ask for none
     application = [{**users, "nodes": [nodes], "writers_per_node": [_OF_AN_APPLICATION]}]
+    names = {"items": [_ITEMS], "nodes": [nodes]}
+    mdtest = [
+        {**names, "files": ["shared", "process"]},
+        {**names, "files": ["process"], "io500": [EASY]},
+        {**names, "files": ["shared"], "io500": [HARD]},
+    ]
     return {
         sweep: {
             "IorPeer": cases,
             **({"IorPeerRead": cases} if reads else {}),
+            **({"MdtestPeer": mdtest} if sweep == "acceptance" else {}),
             "IoProfile": profiles,
             **dict.fromkeys(applications, application),
         }

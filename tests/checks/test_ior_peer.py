@@ -212,6 +212,7 @@ CONTRACT = """
 system: small
 title: IOR
 confidence: 0.5
+filesystems: {memory: {path: /dev/shm, type: tmpfs}}
 rules:
   begins: 2020-01-01
   sessions: 2

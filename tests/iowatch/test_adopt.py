@@ -487,7 +487,7 @@ def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
 def test_reference_values_begin_with_what_holds_on_any_machine(checkout):
     """Without them SlowOst could name no OST."""
     references = ReferenceFile(site_new.write_references("a"))
-    own = {"SlowOst", "IorPeer", "IorPeerRead", "Metadata", "ReadBack"}
+    own = {"SlowOst", "IorPeer", "IorPeerRead", "Metadata", "ReadBack", "MdtestPeer"}
     own |= {"GromacsTrajectory", "Cp2kRestart", "MeepState"}
     assert {check.name for check in CHECKS.values() if check.bounds} == own
     parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("writers", 8))

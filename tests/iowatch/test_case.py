@@ -34,6 +34,9 @@ EVERY = {
     "local:fs3/gnu/SlowOst/stripe_size=1/local_size=64x64x64/writers=4": case(
         "SlowOst", "local:fs3/gnu", stripe_size=1
     ),
+    "local:tmpfs/gnu/MdtestPeer/items=100/writers=4/files=shared/io500=hard": case(
+        "MdtestPeer", items=100, files="shared", io500="hard"
+    ),
     "local:fs3/gnu/IorPeer/backend=hdf5/stripe_count=-1/stripe_size=1/local_size=64x64x64/writers=4"
     "/files=shared": case("IorPeer", "local:fs3/gnu", files="shared", **STRIPES),
     "local:tmpfs/gnu/IorPeerRead/backend=hdf5/local_size=64x64x64/writers=4/files=process": case(
@@ -204,6 +207,8 @@ def test_command_lines():
     assert options("IorPeer", files="shared").startswith("--backend hdf5 --operation write ")
     assert options("IorPeer", files="shared").endswith(" --grid 1x1x4")
     assert "--grid" not in options("IorPeerRead", files="process")
+    names = options("MdtestPeer", items=10, files="shared", io500="hard")
+    assert names == "--operation metadata --files shared --items 10"
     assert options("IoProfile").endswith(" --warmup 0"), "every write counts"
     (users,) = (one for text, one in EVERY.items() if "/hints=" in text)
     assert " ".join(users.check.command_line(users)) == (
@@ -232,7 +237,8 @@ def test_names_and_their_order():
     assert len(set(short_names(EVERY.values()).values())) == len(EVERY)
     assert [one.shape for one in EVERY.values()] == [
         "write shared", "read shared", "write process", "read 2", "write shared x2",
-        "each OST", "write shared, IOR", "read process, IOR", "write shared", "write 2",
+        "each OST", "names shared, mdtest", "write shared, IOR", "read process, IOR",
+            "write shared", "write 2",
         "read back", "profile shared", "trajectory", "restart and density",
         "versions", "names process", "names shared", "write shared", "write shared", "read 2",
     ]  # fmt: skip

@@ -203,6 +203,7 @@ NAMES = [
     *(f"{name}_rate" for name in ON_NAMES),
     *(f"{name}_s" for name in ("sync", *ON_NAMES)),
 ]
+MDTEST = [*(f"mdtest_{name}_rate" for name in ("create", "stat", "read", "unlink")), "mdtest_ratio"]
 
 
 def test_every_case_has_its_metrics(spoil):
@@ -220,6 +221,10 @@ def test_every_case_has_its_metrics(spoil):
         changed(CASE, "IorPeer", files="shared"): [*TOTALS, *STABLE, *IOR],
         changed(CASE, "IorPeerRead", files="shared"): [*TOTALS, *IOR],
         changed(CASE, "Metadata", items=10, files="shared"): NAMES,
+        (peer := changed(CASE, "MdtestPeer", items=10, files="shared")): [*NAMES, *MDTEST],
+        changed(peer, files="process", io500="easy"): [
+            name for name in [*NAMES, *MDTEST] if name != "mdtest_read_rate"
+        ],
         changed(CASE, "IoProfile"): [],
         changed(CASE, "LibraryVersions"): [],
         changed(CASE, "GromacsTrajectory"): [*TOTALS, *STABLE, "output_s", "sync_s", "ratio"],

@@ -482,6 +482,8 @@ def test_general_entries_are_there_for_every_check_and_backend(files):
                     expected = ior
                 elif name == "Metadata":
                     expected = {"items_max": floor}
+                elif name == "MdtestPeer":
+                    expected = {"items_max": floor, "mdtest_create_rate": floor}
                 elif check.application_mib or name == "ReadBack":
                     expected = {"total_max": floor}
                 else:

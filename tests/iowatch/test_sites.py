@@ -39,9 +39,9 @@ PUBLISHED = ROOT / "reference_values" / "published"
 
 #: Cases of the two sweeps; the versions of libraries are one in each partition.
 CASES = {
-    "archer": (69, 1848), "cirrus": (22, 418), "cosma5": (18, 94), "cosma6": (21, 598),
-    "rdf-dac": (33, 180), "jasmin": (17, 72), "c3hpc": (53, 219), "ulysses": (19, 154),
-    "archer2": (115, 1320), "slurm": (44, 224), "local": (59, 263), "cephfs": (28, 106),
+    "archer": (69, 1863), "cirrus": (22, 423), "cosma5": (18, 99), "cosma6": (21, 603),
+    "rdf-dac": (33, 195), "jasmin": (17, 77), "c3hpc": (53, 234), "ulysses": (19, 159),
+    "archer2": (115, 1345), "slurm": (44, 234), "local": (59, 273), "cephfs": (28, 111),
 }  # fmt: skip
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
@@ -255,7 +255,7 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
         known_to_benchio = {case.backend for case in cases if not case.check.application_mib}
         assert known_to_benchio - {""} == set(BACKENDS)
         # In an acceptance test the first session would have nothing to read back.
-        less = {"ReadBack"} if sweep == ACCEPTANCE else {*APPLICATIONS[1:]}
+        less = {"ReadBack"} if sweep == ACCEPTANCE else {*APPLICATIONS[1:], "MdtestPeer"}
         assert {case.check.name for case in cases} == set(CHECKS) - {"SlowOst"} - less
         # IOR would read from the cache of the only node.
         reads = {case.partition for case in cases if case.check.name == "IorPeerRead"}
@@ -263,12 +263,14 @@ def test_the_site_to_try_things_out_on_has_all_that_one_machine_can_measure():
 
 
 def test_every_site_has_second_opinions():
-    """An acceptance test has IOR with each of its libraries, and as IO500 runs it."""
+    """An acceptance test has IOR with each of its libraries, and IOR and mdtest as in IO500."""
     for system in CASES:
         for name, filesystem in filesystems(system).items():
             peers = {one for one in filesystem.cases(ACCEPTANCE) if one.check.name == "IorPeer"}
             assert {case.backend for case in peers} == set(CHECKS["IorPeer"].backends)
-            assert {case.get("io500") for case in peers} == {None, "easy", "hard"}, (system, name)
+            names = {c for c in filesystem.cases(ACCEPTANCE) if c.check.name == "MdtestPeer"}
+            for of in (peers, names):
+                assert {case.get("io500") for case in of} == {None, "easy", "hard"}, (system, name)
             for sweep in SWEEPS:
                 cases = [c for c in filesystem.cases(sweep) if c.check.name == "IoProfile"]
                 assert {case.backend for case in cases} == set(CHECKS["IoProfile"].backends)

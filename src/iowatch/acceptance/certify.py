@@ -63,7 +63,7 @@ def concerns(criterion: Criterion, partitions: Collection[str], case: Case) -> b
     if criterion.kind == "ior":
         is_kind = "ior_median" in check.metrics
     elif criterion.kind == METADATA:
-        is_kind = check.operation == METADATA
+        is_kind = check.operation == METADATA and not check.has_mdtest
     else:
         is_kind = check.has_control and check.needs_stripes == (criterion.kind == "slow_ost")
     return (

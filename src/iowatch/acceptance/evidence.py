@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, application, ior, raw_results
+from iowatch import __version__, application, ior, mdtest, raw_results
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
 from iowatch.checks import CHECKS, READ_EXISTING, WRITE_KEEP
@@ -25,6 +25,7 @@ from iowatch.history import read_metrics, sessions, tests_of
 from iowatch.metrics import (
     hung_osts,
     ior_metrics,
+    mdtest_metrics,
     metrics_of,
     ost_metrics,
     ost_rates,
@@ -550,7 +551,10 @@ def _exhibit(
     rates: list[float] = []  # of IOR
     rounds: Sequence[application.Round] = ()
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
-    if case.check.has_control or case.items:
+    if case.check.has_mdtest:
+        results, of_mdtest = mdtest.of_rounds(job, case.writers // test["nodes"], test["repeats"])
+        found = mdtest_metrics(results, of_mdtest)
+    elif case.check.has_control or case.items:
         each_ost = case.check.needs_stripes
         paths = sorted(folder.glob("result*.json"))
         if len(paths) != 1:

@@ -137,7 +137,7 @@ def ask(text: str, rounds: int) -> Asked:
     case = _find(text)
     check = case.check
     starts_often = check.needs_stripes or check.reads_existing
-    starts_often = starts_often or not (check.has_control or case.items)
+    starts_often = starts_often or check.has_mdtest or not (check.has_control or case.items)
     if starts_often or not check.metrics:
         raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
     site, now = read_site(case.system), datetime.now(UTC)

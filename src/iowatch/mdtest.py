@@ -1,0 +1,87 @@
+"""mdtest, which comes with IOR, beside benchio: its command line, and the law of its results.
+
+mdtest verifies no name and no content. That a call went wrong is in its exit status or in a
+warning, and what was asked for in the command line that it repeats.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+
+from iowatch.case import Case
+from iowatch.checks import EASY, HARD, IO500
+from iowatch.ior import output_of
+from iowatch.result import InvalidResult, Job, Result, verified
+
+NAME = "mdtest"  # of its directory, and of what it leaves
+
+_FILE = 20  # bytes, the mean of benchio's files
+_HARD_FILE = 3901  # by IO500's rules
+#: mdtest's names of benchio's phases.
+_PHASES = {
+    "create": "File creation",
+    "stat": "File stat",
+    "read": "File read",
+    "unlink": "File removal",
+}
+
+
+def of_rounds(
+    job: Job, writers_per_node: int, repeats: int
+) -> tuple[list[Result], list[dict[str, float]]]:
+    """What benchio and mdtest came to in each round of a job in which they took turns: the results,
+    and mdtest's operations a second by phase. InvalidResult says which of them breaks the law."""
+    rounds, found = [], []
+    for number in range(1, repeats + 1):
+        rounds.append(verified(job, f"result.{number}.json", 1))
+        asked = options(job.case, writers_per_node, f"{rounds[-1].run['directory']}/{NAME}")
+        said = output_of(job.folder, f"{NAME}.{number}", "mdtest")
+        found.append(rates(said, job.case, shlex.split(" ".join(asked))))
+    return rounds, found
+
+
+def options(case: Case, writers_per_node: int, directory: str) -> list[str]:
+    """The command line that makes as many files as benchio, which those of another node, if there
+    is one, then look at; synced in each phase."""
+    shift = writers_per_node if writers_per_node < case.writers else 1
+    io500 = case.get(IO500.name)
+    size = {EASY: 0, HARD: _HARD_FILE}.get(io500, _FILE)
+    return [
+        f"-F -C -T {'-E ' if size else ''}-r -Y -i 1",
+        f"-n {case.items} -N {shift if case.writers > 1 else 0}",
+        *(["-u"] if case.files == "process" else []),
+        *([f"-w {size} -e {size}"] if size else []),
+        f"-d {directory}",
+    ]
+
+
+def rates(said: str, case: Case, asked: list[str]) -> dict[str, float]:
+    """Operations a second in each phase, by benchio's name of it, of what mdtest has said on
+    standard output, if it did what `asked`, the words of its command line, says; InvalidResult."""
+    line = re.search(r"^Command line used: (.*)$", said, re.MULTILINE)
+    words = shlex.split(line[1])[1:] if line else []
+    tasks = re.search(r"^(\d+) tasks, (\d+) files$", said, re.MULTILINE)
+    rounds = re.search(r"^SUMMARY rate.*\(of (\d+) iterations\)", said, re.MULTILINE)
+    for name, found, wanted in (
+        ("command line", " ".join(words), " ".join(asked)),
+        ("tasks and files", tasks and tasks[0], f"{case.writers} tasks, "
+         f"{case.items * case.writers} files"),
+        ("iterations", rounds and rounds[1], "1"),
+    ):  # fmt: skip
+        if found != wanted:
+            raise InvalidResult(f"mdtest: {name}: {found!r}, where {wanted!r} was asked for")
+    values = {}
+    for phase, name in _PHASES.items():
+        if phase == "read" and "-E" not in asked:
+            continue
+        row = re.search(rf"^ *{name} *:? +(\S+)", said, re.MULTILINE)
+        try:
+            values[phase] = float(row[1]) if row else 0.0
+        except ValueError:
+            values[phase] = math.nan
+        if not (values[phase] > 0 and math.isfinite(values[phase])):
+            what = row[1] if row else "missing"
+            raise InvalidResult(f"mdtest: the rate of {name!r} is no number above 0: {what}")
+    return values

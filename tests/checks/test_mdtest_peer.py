@@ -1,0 +1,141 @@
+"""benchio beside mdtest: through ReFrame, with the real mdtest where there is one."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from iowatch.checks import MDTEST_RATES, NAME_RATES
+
+STAND_IN = Path(__file__).with_name("stand_in_mdtest.py")
+REFERENCES = """
+MdtestPeer:
+  small:.*: {items_max: [1, 0, null, 1/s], mdtest_create_rate: [1, 0, null, 1/s]}
+"""
+SHARED = {"items": [30], "files": ["shared"], "nodes": [1]}
+EASY = {**SHARED, "files": ["process"], "io500": ["easy"]}
+EVERY = [{**SHARED, "files": ["shared", "process"]}, EASY, {**SHARED, "io500": ["hard"]}]
+
+
+@pytest.fixture
+def peer(site):
+    """The site, where only MdtestPeer is asked for; without any mdtest of this machine."""
+    site.sweep = {"MdtestPeer": SHARED}
+    site.references = REFERENCES
+    without = [f for f in os.environ["PATH"].split(":") if not Path(f, "mdtest").exists()]
+    site.environment["PATH"] = ":".join([str(Path(sys.executable).parent), *without])
+    return site
+
+
+def stand_in(site, name, fault):
+    """An mdtest of this name."""
+    program = site.folder / "programs" / name / "mdtest"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "{fault}" "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def require_metrics(tests):
+    """Of EVERY, without a fault."""
+    cases = {test["case_id"].partition("/MdtestPeer/")[2]: test for test in tests}
+    size = "items=30/writers=2/files="
+    assert set(cases) == {
+        *(f"{size}shared", f"{size}process", f"{size}process/io500=easy"),
+        f"{size}shared/io500=hard",
+    }
+    for case, test in cases.items():
+        assert test["verdict"] == "ok", test["sentence"]
+        metrics = {name: entry[0] for name, entry in test["metrics"].items()}
+        of_mdtest = {*MDTEST_RATES.values()} - ({"mdtest_read_rate"} if "easy" in case else set())
+        assert {name for name in metrics if name.startswith("mdtest_")} - {"mdtest_ratio"} == (
+            of_mdtest
+        )
+        rates = (*of_mdtest, *NAME_RATES.values(), "items_max", "mdtest_ratio")
+        assert all(metrics[name] > 0 for name in rates), case
+        for kept in ("result.*.json", "mdtest.*.out", "mdtest.*.code"):
+            assert len(list(Path(test["kept"]).glob(kept))) == 2, (case, kept)
+
+
+# Environment -> what is wrong with its mdtest, what its sentence says.
+FAULTS = {
+    "unmade": ("no directory", "mdtest: WARNING: Unable to create test directory path"),
+    "fewer": ("a task less", "tasks and files: '1 tasks, 30 files', where '2 tasks, 60 files' was"),
+    "unsynced": ("no sync", "mdtest: command line: '-F -C -T -E -r -i 1 -n 30 -N 1 -w 20 -e 20"),
+    "hung": ("no rate", "the rate of 'File stat' is no number above 0: 0.000"),
+}
+
+
+def test_both_are_measured_in_turn_and_only_what_mdtest_was_asked_for_counts(peer):
+    peer.partitions = {
+        "memory": {"environs": ["peer"], "sweep": {"MdtestPeer": EVERY}},
+        "faults": {"environs": list(FAULTS)},
+        "without": {"environs": ["without"]},
+    }
+    for name, (fault, _) in {"peer": ("", ""), **FAULTS}.items():
+        peer.environs[name] = {"extras": {"mdtest": str(stand_in(peer, name, fault))}}
+    peer.injected = dict.fromkeys(["without", *peer.environs], "")
+    done = peer.reframe("-r", "-S", "repeats=2")
+    assert done.returncode == 1, done.stdout
+    assert "there is no mdtest on PATH or in Spack: `spack install ior`, add the " in done.stdout
+    tests = [test for test in peer.report() if test["result"] != "skip"]
+    require_metrics([test for test in tests if test["partition"] == "memory"])
+    found = {test["environ"]: test for test in tests if test["partition"] == "faults"}
+    assert set(found) == set(FAULTS)
+    for name, (_, says) in FAULTS.items():
+        assert found[name]["verdict"] == "invalid"
+        assert says in found[name]["sentence"], name
+    assert list(peer.scratch.iterdir()) == []
+
+
+CONTRACT = """
+system: small
+title: names
+confidence: 0.5
+filesystems: {memory: {path: /dev/shm, type: tmpfs}}
+rules:
+  begins: 2020-01-01
+  sessions: 2
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: reserved
+  may_exclude: []
+criteria:
+  - {name: A1, kind: metadata, filesystem: memory, phase: create, files: shared, at_least: 1}
+"""
+
+
+@pytest.mark.slow
+def test_mdtest_in_an_acceptance(peer):
+    """A criterion on names is about benchio's own job."""
+    peer.environs["peer"] = {"extras": {"mdtest": str(stand_in(peer, "peer", ""))}}
+    peer.injected["peer"] = ""
+    peer.sweep = {"MdtestPeer": SHARED, "Metadata": SHARED}
+    for _ in range(2):
+        done = peer.reframe("-r", "--mode=acceptance")
+        assert done.returncode == 0, done.stdout
+    (peer.folder / "contract.yaml").write_text(CONTRACT)
+    accept = ("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+    assert "pass: A1: " in (said := peer._run(*accept).stdout), said
+    dossier = peer.folder / "dossier.html"
+    assert "MdtestPeer" not in dossier.read_text()
+    # What mdtest said is held to its law again.
+    (output, _) = peer.kept.glob("*/*MdtestPeer*/mdtest.3.out")
+    output.write_text(output.read_text().replace("60 files", "59 files"))
+    assert "pass: A1: " in peer._run(*accept).stdout
+    assert "mdtest: tasks and files: " in dossier.read_text()
+
+
+@pytest.mark.skipif(shutil.which("mdtest") is None, reason="there is no mdtest on PATH")
+def test_the_real_mdtest(peer):
+    peer.environment.pop("PATH")
+    peer.sweep = {"MdtestPeer": EVERY}
+    peer.injected = {"real": ""}
+    done = peer.reframe("-r", "-S", "repeats=2")
+    assert done.returncode == 0, done.stdout
+    require_metrics(peer.report())
+    assert list(peer.scratch.iterdir()) == []
