@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import fixture
 
-from .application import Application
+from .applications import Application
 from .parameters import swept
 from .programs import Found
 

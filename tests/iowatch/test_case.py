@@ -239,7 +239,7 @@ def test_names_and_their_order():
         "write shared", "read shared", "write process", "read 2", "write shared x2",
         "each OST", "names shared, mdtest", "write shared, IOR", "read process, IOR",
             "write shared", "write 2",
-        "read back", "profile shared", "trajectory", "restart and density",
+        "read back", "profile shared", "trajectory", "restart and density", "state of fields",
         "versions", "names process", "names shared", "write shared", "write shared", "read 2",
     ]  # fmt: skip
     assert [one.way for one in EVERY.values()][-4:] == [
