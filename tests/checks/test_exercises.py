@@ -31,7 +31,7 @@ def test_exercises_run_as_they_are_written(tmp_path):
         assert "0 failure(s)" in done.stdout
         said.append(done.stdout)
     gathered, posix, ior, darshan = said
-    # The two fixtures besides: benchio is built in each.
+    # And benchio itself, which is built first.
     for output, cases in ((gathered, 4), (posix, 2)):
         assert f"Ran {cases + 1}/{cases + 1} test case(s)" in output
     results = sorted(prefix.glob("runs/*/*/result.json"))
