@@ -84,6 +84,11 @@ def has_run(case):
     )
 
 
+def is_on_record(case):
+    """Is anything on record of a case but from this night, even that it was left out? UserError."""
+    return any(run.case == case and run.night != KEPT_AS for run in _runs())
+
+
 def nights_of(case):
     """The nights of a case before this one, oldest first, and its runs of this one so far.
 

@@ -114,7 +114,7 @@ class ReadBack(BenchioCheck):
         second in a row."""
         if not before:
             nothing = "nothing was kept before: the next night reads what this one has"
-            raise (NotMeasured if past.has_run(self.case) else LeftOut)(nothing)
+            raise (NotMeasured if past.is_on_record(self.case) else LeftOut)(nothing)
         gone = f"what {before} kept below {self.filesystem.path} is gone"
         if had_read:
             raise NotMeasured(

@@ -113,6 +113,16 @@ def test_what_is_gone(nights, site):
 
 
 @pytest.mark.slow
+def test_only_the_first_night_of_all_is_left_out(nights, site):
+    """Else nobody would notice that nothing is ever kept."""
+    sentence(nights(1, "mpiio")["mpiio"], "left_out")
+    shutil.rmtree(site.scratch / f"kept.{os.getuid()}")
+    (runs,) = site.folder.rglob("runs")
+    shutil.rmtree(runs)
+    sentence(nights(2, "mpiio")["mpiio"], "not_measured")
+
+
+@pytest.mark.slow
 def test_a_night_that_is_killed_as_it_writes(nights, site):
     sentence(nights(1, "mpiio")["mpiio"], "left_out")
     real = site.benchio

@@ -413,7 +413,7 @@ def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
 
 
 def _left_out(runs: Iterable[Run]) -> Iterator[str]:
-    """A sentence on the cases whose program has never been there, for each reason."""
+    """A sentence on the cases that need what has never been there, for each reason."""
     found: dict[str, set[Case]] = {}
     for run in runs:
         if run.kind is Kind.LEFT_OUT:
