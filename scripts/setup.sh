@@ -112,7 +112,8 @@ find_python() {
 python_environment() {
     "$python" -m venv --clear .venv
     # compat puts src on Python's path; otherwise any folder named iowatch, as in tests, hides ours.
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    # Half of the time went into compiling modules of which few are ever imported.
+    .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
         -c tests/constraints.txt --config-settings editable_mode=compat -e '.[test,lint]'
 }
 
