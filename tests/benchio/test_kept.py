@@ -2,6 +2,7 @@
 has been done to it meanwhile is seen."""
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,27 @@ def test_a_run_that_fails_keeps_nothing(
     assert done.code == IO, done.err
     assert str(file) in done.errors[0]
     assert list(directory.iterdir()) == []
+
+
+def test_a_record_that_cannot_be_written(
+    mpirun: Callable[..., Run], shim: Path, new_directory: NewDirectory
+) -> None:
+    """Fails the run, even one that its time limit has ended: nothing was kept."""
+
+    def check(options: list[object]) -> None:
+        directory = new_directory()
+        record = run_directory(directory) / f"{RECORD}.*.tmp"
+        done = mpirun(
+            2, "--local-size", 8, "--operation", "write-keep", "--warmup", 0, *options,
+            "--run-id", RUN_ID, "--dir", directory,
+            **injected(shim, "write", record, ERRNO=errno.ENOSPC, THROUGH=0),
+        )  # fmt: skip
+        assert done.code == IO, done.err
+        assert f"{RECORD}: {os.strerror(errno.ENOSPC)}" in done.errors[0]
+        assert "MiB/s" not in done.out
+        assert list(directory.iterdir()) == []
+
+    each([["--repeats", 2], ["--repeats", 10_000, "--time-limit", 1]], check)
 
 
 def test_too_few_readers(mpirun: Callable[..., Run], directory: Path) -> None:

@@ -47,6 +47,30 @@ def test_file_instead_of_a_directory(attempt: Attempt, new_directory: NewDirecto
     each(EVERY_BACKEND, check)
 
 
+def test_path_that_leaves_no_room_for_names(
+    attempt: Attempt, mpirun: Callable[..., Run], new_directory: NewDirectory
+) -> None:
+    """Longer ones than Linux takes would be cut off, by benchio and by libraries."""
+
+    def long(length: int) -> Path:
+        path = str(new_directory())
+        while len(path) < length:
+            path += "/" + "x" * min(length - len(path) - 1, 200)
+        Path(path).mkdir(parents=True)
+        return Path(path)
+
+    failure = attempt(Way("posix"), long(3841))
+    assert (failure.code, failure.call) == (IO, "realpath")
+    assert failure.message == (
+        "the path has 3841 characters, and more than 3840 leave no room for the names of files"
+    )
+    assert list(failure.directory.iterdir()) == []
+    last = long(3840)
+    for options in (["--backend", ",".join(BACKENDS), "--local-size", 8], ["--operation", "metadata"]):
+        done = mpirun(2, *options, "--repeats", 1, "--dir", last)
+        assert done.code == 0, done.err
+
+
 def test_read_only_filesystem(attempt: Attempt, tmpfs: Callable[[str], Path]) -> None:
     """Before any backend has its turn."""
     failure = attempt(Way("posix"), tmpfs("ro"))

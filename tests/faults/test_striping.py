@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import BACKENDS, ROOT, RUN_ID, Run, each, run_directory
+from conftest import BACKENDS, ROOT, RUN_ID, Run, each, kept_file, run_directory
 
 RECORDED = ROOT / "tests/data/lustre"
 MIB = 2**20
@@ -321,6 +321,28 @@ def test_wrong_data_are_never_only_a_targets(ask: Ask) -> None:
     assert answer.done.code == 4, answer.done.err
     assert "/target.1/mpiio.dat" in answer.result["error"]["path"]
     assert answer.result["cases"] == []
+
+
+def test_data_of_another_target(
+    ask: Ask, mpirun: Callable[..., Run], new_directory: Callable[[], Path]
+) -> None:
+    """Of the same run, backend, file and round: no two files of a run are alike."""
+    before = new_directory()
+    done = mpirun(
+        2, "--local-size", 8, "--warmup", 0, "--repeats", 1, "--operation", "write-keep",
+        "--run-id", RUN_ID, "--dir", before,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    first = run_directory(before) / kept_file("mpiio", 1)
+    for target, code in ((0, 0), (1, 4)):
+        answer = ask(
+            "--targets", "0,1",
+            faults={
+                "FAULT": "command", "FAULT_COMMAND": f'cp {first} "$FAULT_PATH"',
+                "FAULT_RANK": "all", "FAULT_FILE": f"{{own}}/target.{target}/mpiio.dat",
+            },
+        )  # fmt: skip
+        assert answer.done.code == code, answer.done.err
 
 
 def test_a_target_that_hangs_is_named(ask: Ask) -> None:

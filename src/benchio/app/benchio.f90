@@ -120,7 +120,7 @@ contains
                 call guard%rest()
                 return
             end if
-            if (.not. run%error%failed()) run%error = kept_error
+            if (kept_error%failed()) run%error = kept_error
             call remove_kept(run, methods)
         end if
         call agree(run%error, comm)     ! every rank has removed its files

@@ -114,10 +114,6 @@ contains
             rest = rest(comma + 1:)
             name = word
             if (index(word, '=') > 0) name = word(:index(word, '='))
-            if (index(','//rest, ','//name) > 0) then
-                error = '--pattern names "'//name//'" twice'
-                return
-            end if
             select case (name)
             case ('blocks')
                 if (value /= word) error = '--pattern blocks takes no other word beside it'
@@ -140,6 +136,8 @@ contains
                     //'variables=N, deflate=LEVEL, quantize=DIGITS and nonblocking, not "' &
                     //word//'"'
             end select
+            if (error == '' .and. index(','//rest, ','//name) > 0) error = '--pattern names "' &
+                //name//'" twice'
         end do
         if (error == '' .and. pattern%is_strided .and. pattern%is_random) then
             error = '--pattern strided and random exclude each other: random is strided as well'

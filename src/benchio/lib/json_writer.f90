@@ -195,15 +195,18 @@ contains
         self%used = self%used + len(piece)
     end subroutine append
 
+    !> A name of a file may have any bytes: those that are not UTF-8 are U+FFFD, each.
     pure function quoted(value)
         character(*), intent(in) :: value
         character(:), allocatable :: quoted
 
         character(6) :: escape
-        integer :: i
+        integer :: bytes, i
 
         quoted = '"'
-        do i = 1, len(value)
+        i = 1
+        do while (i <= len(value))
+            bytes = utf8_bytes(value(i:))
             select case (value(i:i))
             case ('"', '\')
                 quoted = quoted//'\'//value(i:i)
@@ -211,10 +214,34 @@ contains
                 write (escape, '("\u",z4.4)') iachar(value(i:i))
                 quoted = quoted//escape
             case default
-                quoted = quoted//value(i:i)
+                if (bytes > 0) quoted = quoted//value(i:i + bytes - 1)
+                if (bytes == 0) quoted = quoted//'\uFFFD'
             end select
+            i = i + max(1, bytes)
         end do
         quoted = quoted//'"'
     end function quoted
+
+    !> Of the character that a text begins with; 0 if it begins with none of UTF-8.
+    pure integer function utf8_bytes(text) result(bytes)
+        character(*), intent(in) :: text
+
+        integer :: first, i, second
+
+        first = iachar(text(1:1))
+        bytes = 0
+        if (first < 128) bytes = 1
+        if (first >= 194 .and. first <= 244) bytes = 2 + merge(1, 0, first >= 224) &
+            + merge(1, 0, first >= 240)
+        if (bytes > len(text)) bytes = 0
+        if (bytes < 2) return
+        second = iachar(text(2:2))
+        ! Forms that are longer than need be, halves of pairs, and codes above the last.
+        if ((first == 224 .and. second < 160) .or. (first == 237 .and. second > 159) .or. &
+            (first == 240 .and. second < 144) .or. (first == 244 .and. second > 143)) bytes = 0
+        do i = 2, bytes
+            if (iachar(text(i:i)) < 128 .or. iachar(text(i:i)) > 191) bytes = 0
+        end do
+    end function utf8_bytes
 
 end module benchio_json_writer

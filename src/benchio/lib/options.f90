@@ -138,7 +138,10 @@ contains
             '--phase-barrier', '--targets', '--pattern']
         character(:), allocatable :: name
 
-        if (.not. is_metadata(choice)) return
+        if (.not. is_metadata(choice)) then
+            if (any(given == '--items')) error = '--items is for --operation metadata'
+            return
+        end if
         name = first_given(refused, given)
         if (name /= '') then
             error = '--operation metadata writes no array: leave out '//name

@@ -71,6 +71,8 @@ contains
                     end if
                     call set_aside(run, t)
                     if (run%error%failed()) return
+                    if (run%choice%settle > 0 .and. .not. (round == last_round .and. &
+                        position == size(run%seen))) call sleep_seconds(run%choice%settle)
                 end do
             end do
             run%completed = round
@@ -199,12 +201,10 @@ contains
 
         character(:), allocatable :: ignored
         type(stopwatch) :: times
-        logical :: is_last
 
-        is_last = round == run%choice%warmup + run%choice%repeats
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
-            call write_file(run, method, round, storage, writes, times)
+            call write_file(run, method, t, round, storage, writes, times)
         end if
         if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call check_size(run%plan, writes, &
@@ -214,7 +214,7 @@ contains
         end if
         if (.not. run%error%failed()) then
             call confirm_bytes(method, run%plan, writes, reads, &
-                key_of(run, method, round, reads%share), written%witness, run%error)
+                key_of(run, method, t, round, reads%share), written%witness, run%error)
         end if
         if (run%choice%reads_existing) then
             if (run%error%failed()) run%error%message = run%error%message//'; the file was ' &
@@ -231,11 +231,6 @@ contains
             if (run%error%failed()) return
         end if
         call gather_times(times, writes%share, run%plan%comm, written%times)
-        is_last = is_last .and. written%position == size(run%seen)
-        if (run%choice%settle > 0 .and. .not. is_last) then
-            call writes%watchdog%rest()
-            call sleep_seconds(run%choice%settle)
-        end if
     end subroutine use_files
 
     !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
@@ -306,24 +301,29 @@ contains
         end do
     end subroutine remove_kept
 
-    integer(int64) function key_of(run, method, round, share) result(key)
+    !> Of no other file of the run: those of one target are counted on from those before it.
+    integer(int64) function key_of(run, method, t, round, share) result(key)
         type(run_result), intent(in) :: run
         class(backend), intent(in) :: method
+        integer, intent(in) :: t                    !! number of the target
         integer, intent(in) :: round
         type(file_share), intent(in) :: share
 
+        integer :: file
+
+        file = (t - 1)*run%plan%files + share%file
         if (run%choice%reads_existing) then
-            key = pattern_key(run%kept%run_id, method%name, share%file, kept_round(run, round))
+            key = pattern_key(run%kept%run_id, method%name, file, kept_round(run, round))
         else
-            key = pattern_key(run%choice%run_id, method%name, share%file, round)
+            key = pattern_key(run%choice%run_id, method%name, file, round)
         end if
     end function key_of
 
     !> Collective: new data, written and forced to stable storage.
-    subroutine write_file(run, method, round, storage, task, times)
+    subroutine write_file(run, method, t, round, storage, task, times)
         type(run_result), intent(inout) :: run
         class(backend), intent(inout) :: method
-        integer, intent(in) :: round
+        integer, intent(in) :: t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: task
         type(stopwatch), intent(out) :: times
@@ -333,7 +333,7 @@ contains
         associate (block => task%share%block)
             field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
                 1:block%extent(3) + 2*block%halo) => storage
-            call fill(field, block, key_of(run, method, round, task%share), &
+            call fill(field, block, key_of(run, method, t, round, task%share), &
                 task%settings%access%kept_bits())
         end associate
         call timed_move(method, task, .true., field, times, run%error)
@@ -380,7 +380,7 @@ contains
             call timed_move(method, reads, .false., field, times, run%error)
             if (.not. run%error%failed()) then
                 wrong = difference_of(reads)
-                call wrong%add_block(field, block, key_of(run, method, round, reads%share))
+                call wrong%add_block(field, block, key_of(run, method, t, round, reads%share))
                 if (wrong%elements > 0) then
                     call run%error%set(exit_verification, 'verify', reads%path, &
                         wrong%line(block%elements(), block%global))

@@ -49,6 +49,10 @@ module benchio_run_directory
     !> Room for a library's headers beside the data.
     integer(int64), parameter :: header_bytes = 2_int64**20
 
+    !> Linux takes paths of 4095 characters. The rest is for the longest name of a run, of a target
+    !> and of a file, and for what a library appends.
+    integer, parameter :: longest_path = 3840
+
 contains
 
     !> Collective: the directory must exist and be of an allowed type on every rank's own node,
@@ -71,6 +75,10 @@ contains
         if (message /= '') then
             place%path = directory
             call error%set(exit_io, 'realpath', directory, message)
+        else if (len(place%path) > longest_path) then
+            call error%set(exit_io, 'realpath', place%path, 'the path has ' &
+                //decimal(len(place%path))//' characters, and more than ' &
+                //decimal(longest_path)//' leave no room for the names of files')
         end if
         call filesystem_facts(place%path, place%mounted, message)
         if (message /= '') call error%set(exit_io, 'statfs', directory, message)

@@ -40,10 +40,36 @@ program test_json_writer
         //'  ]'//lf &
         //'}'//lf, 'the text as written')
 
+    json = json_writer()
+    call json%add('na'//bytes([195, 175])//'ve '//bytes([226, 130, 172])//bytes([240, 159, 140, 138]))
+    call expect(json%text() == '"na'//bytes([195, 175])//'ve '//bytes([226, 130, 172]) &
+        //bytes([240, 159, 140, 138])//'"'//lf, 'what is UTF-8 stays')
+    json = json_writer()
+    ! Latin-1, too long a form, half of a pair, above the last code, and one that is cut off.
+    call json%add('lat'//bytes([233])//'n'//bytes([192, 175])//bytes([224, 159, 191]) &
+        //bytes([237, 160, 128])//bytes([244, 144, 128, 128])//bytes([226, 130]))
+    call expect(json%text() == '"lat\uFFFDn'//repeat('\uFFFD', 14)//'"'//lf, &
+        'and what is not is replaced: '//json%text())
+
+    json = json_writer()
     call json%open_array()
     do i = 1, 20000     ! past the first buffer
         call json%add('0123456789')
     end do
     call json%close_array()
     call expect(len(json%text()) > 20000*12, 'a long text is whole')
+
+contains
+
+    pure function bytes(codes) result(text)
+        integer, intent(in) :: codes(:)
+        character(size(codes)) :: text
+
+        integer :: i
+
+        do i = 1, size(codes)
+            text(i:i) = achar(codes(i))
+        end do
+    end function bytes
+
 end program test_json_writer
