@@ -15,13 +15,17 @@ import reframe.core.runtime as rt
 from iowatch.files import counted
 
 from . import past
-from .not_now import NotMeasured, ask, field, no_nodes, scontrol
+from .not_now import NotMeasured, answer, field, no_nodes, scontrol
 
 FOLDER = "allocations"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
 
 #: Slurm's variables that are of no single job.
 _OF_ALL = ("SLURM_CONF", "SLURM_MPI_TYPE")
+
+#: Number, state and time left of each job of this user. Of one by its number squeue would fail as
+#: well once that has ended.
+_QUEUE = "squeue -h -u \"$(id -un)\" -o '%A %T %L'"
 
 #: The folders of those that this session has used.
 _joined = set()
@@ -36,8 +40,16 @@ mkdir -p "$ALLOCATION" && touch "$ALLOCATION/in_use" || exit 1
     cut -d ';' -f 1 > "$ALLOCATION/job"
 export SLURM_JOB_ID=$(cat "$ALLOCATION/job")
 [ "$SLURM_JOB_ID" ] || exit 1
-until state=$(squeue -h -j $SLURM_JOB_ID -o %T) && [ "$state" = RUNNING ]; do
-    [ "$state" ] || {{ echo "allocation $SLURM_JOB_ID has ended" >&2; exit 1; }}
+# A squeue that fails, as while Slurm is busy or begins anew, says nothing of the allocation.
+while :; do
+    if queue=$({queue}); then
+        case $(awk -v job="$SLURM_JOB_ID" '$1 == job {{ print $2 }}' <<< "$queue") in
+        RUNNING) break ;;
+        '')
+            echo "the allocation, job $SLURM_JOB_ID, has ended" >&2
+            exit 1 ;;
+        esac
+    fi
     touch "$ALLOCATION/in_use"
     sleep 2
 done
@@ -62,9 +74,13 @@ def require_time(filesystem, seconds):
     that of a session which was killed, there will be another one."""
     if not (job := number_of(filesystem)):
         return
-    state, _, left = (ask("squeue", "-h", "-j", job, "-o", "%T %L") or [""])[0].partition(" ")
+    queue = answer("sh", "-c", _QUEUE)
+    if queue is None:  # its own script waits until it is known
+        return
+    jobs = {number: (state, left) for number, state, left in (line.split() for line in queue)}
+    state, left = jobs.get(job, ("", ""))
     why = ""
-    if not state or state == "COMPLETING":
+    if state in ("", "COMPLETING"):
         why = "had ended before its turn"
     elif state == "RUNNING" and _seconds(left) < seconds:
         minutes = counted(ceil(seconds / 60), "minute")
@@ -119,6 +135,7 @@ def join(test, nodes, per_node, seconds):
         *([shlex.join(["unset", *told])] if "SLURM_JOB_ID" in told else []),
         _JOIN.format(
             folder=shlex.quote(str(folder)),
+            queue=_QUEUE,
             options=shlex.join(options),
             minutes=ceil(seconds / 60) + 5,
             granted=Path(test.kept, GRANTED),

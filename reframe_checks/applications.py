@@ -3,13 +3,11 @@
 docs/applications.md says how to add one.
 """
 
-from reframe.core.builtins import run_before
-
 from iowatch import application
 from iowatch.ior import layout_commands, listing_command
 from iowatch.metrics import Measured
 
-from .base import BenchioCheck, BenchioJob
+from .rounds import InRounds
 
 # An application works in a folder that is new in each round, and in a shell of its own: the job
 # stays in its stage, which is kept. What is judged is one file of JSON; `plain` makes words that
@@ -59,6 +57,7 @@ measure() (
  "sync_s": $sync_s,
  "files": [$list],
  "missing": "$(plain <<< "$missing")",
+ "written": ${#files[@]},
  "reader": {"exit_code": $reader, "said": "$said"},
  "repeats_itself": $REPEATS_ITSELF}
 END
@@ -86,7 +85,7 @@ for file; do
 done"""
 
 
-class Application(BenchioCheck):
+class Application(InRounds):
     """What an application writes, as fast as it says itself, beside MPI-IO in the same rounds.
 
     The commands below are bash. In them, `"$PROGRAM"` is the application, `launch` starts a command
@@ -95,7 +94,7 @@ class Application(BenchioCheck):
     its fixture `found`, of :class:`reframe_checks.programs.Found`.
     """
 
-    outputs = (*BenchioJob.outputs, "application.*", "reader.*", "prepared")
+    outputs = (*InRounds.outputs, "application.*", "reader.*", "prepared")
 
     #: Makes the input, once in a job.
     to_prepare = ":"
@@ -122,7 +121,7 @@ class Application(BenchioCheck):
     #: Does it write the same bytes whenever it runs on as many tasks?
     repeats_itself = False
 
-    env_vars = {**BenchioCheck.env_vars, "OMP_NUM_THREADS": "1"}
+    env_vars = {**InRounds.env_vars, "OMP_NUM_THREADS": "1"}
 
     @property
     def benchio_case(self):
@@ -131,8 +130,7 @@ class Application(BenchioCheck):
     def missing(self):
         return self.found.missing_for(self)
 
-    @run_before("run")
-    def set_rounds(self):
+    def commands_before(self):
         cache = application.ELSEWHERE if self.nodes > 1 else application.CACHED
         read = _READ.replace("LAST", str(self.num_tasks - 1)).replace("CACHE", cache)
         listing = ":"
@@ -140,12 +138,11 @@ class Application(BenchioCheck):
             files = listing_command('"${files[@]}"', self.filesystem)
             listing = f'{files} > "$HERE/application.$round.layout"'
         measure = _MEASURE.replace("LISTING", listing).replace("FORMAT", application.FORMAT)
-        self.prerun_cmds += [
-            f"HERE=$PWD INPUT=$RUNDIR/input PROGRAM={self.found.program} TASKS={self.num_tasks}",
+        return [
+            f"INPUT=$RUNDIR/input PROGRAM={self.found.program} TASKS={self.num_tasks}",
             f"ID={self.run_id} LOG={self.log} REPEATS_ITSELF={str(self.repeats_itself).lower()}",
             f"WRITTEN='{self.written}'",
             f"SYNC='{_SYNC}' READ='{read}'",
-            f'launch() {{ {self.launch_command()} "$@"; }}',
             *(
                 f"{name}() {{\n{getattr(self, name)}\n}}"
                 for name in ("to_prepare", "to_run", "to_time", "to_tell_version", "to_confirm")
@@ -158,22 +155,10 @@ class Application(BenchioCheck):
             f'echo "the input of {self.case.backend} could not be made: $(tail -n 1 prepared)" >&2',
             "exit 1",
             "}",
-            f"for round in $(seq {self.repeats}); do",
-        ]
-        # The first failure ends the job: what follows would cost time and give no metric.
-        self.postrun_cmds = [
-            "echo $? > exit_code",
-            '[ "$(cat exit_code)" = 0 ] || exit 1',
-            "measure || exit 1",
-            "done",
         ]
 
-    def launch_command(self):
-        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
-        return self.job.launcher.run_command(self.job)
-
-    def benchio_options(self, repeats, result):
-        return super().benchio_options(1, "result.$round.json")
+    def commands_of_round(self):
+        return ["measure || exit 1"]
 
     def verified(self):
         results, rounds = application.of_rounds(self.ended_job, self.repeats)
@@ -181,6 +166,3 @@ class Application(BenchioCheck):
             application.metrics_of(results, rounds),
             application.conditions_of(self.case, results, rounds),
         )
-
-    def details(self, verdict):
-        return []

@@ -121,7 +121,9 @@ awk '$1 ~ /^(pw_to_cube|write_mo_set_to_restart|write_restart)$/ { s += $NF } EN
     # A density on all of its points adds up to the two electrons. What goes on has read both files,
     # and its energy is the one that there was.
     to_confirm = r"""
-for file in *.cube; do
+set -- *.cube
+[ $# = 3 ] || { echo "there are $# densities, of 3"; return 1; }
+for file; do
     awk -v file="$file" 'NR == 3 { atoms = $1 }
         NR > 3 && NR < 7 { points = (NR == 4 ? 1 : points) * $1
                            volume = (NR == 4 ? 1 : volume) * $(NR - 2) }

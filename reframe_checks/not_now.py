@@ -20,13 +20,15 @@ SLURM = ("slurm", "squeue")
 
 #: The file that a job leaves among its raw results when benchio is about to start.
 STARTED = "benchio_started"
-#: The file that is there before the job is submitted.
-RECORD = "job.json"
 
 #: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
 #: rank that has long left MPI_Finalize for a crash: open-mpi/ompi#7833. It then names process 0,
 #: as it does of no rank that really fails.
 LOST_RANK = "with PID 0 on"
+ONLY_THE_LAUNCHER = (
+    "what was written was verified, but mpirun of Open MPI 4 then took the end of a rank for a "
+    "crash (open-mpi/ompi#7833)"
+)
 
 
 class NotMeasured(Exception):
@@ -92,13 +94,18 @@ def scontrol(what):
 
 def ask(*command):
     """The lines that a command prints; none if it fails."""
+    return answer(*command) or []
+
+
+def answer(*command):
+    """The lines that a command prints; None if it fails, or does not answer in time."""
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=ASK_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
-        return []
+        return None
     return done.stdout.splitlines()
 
 
@@ -154,7 +161,4 @@ def why_not_started(test):
 def require_end(code, said):
     """NotMeasured if only the launcher failed, after benchio had ended well."""
     if code == "1" and LOST_RANK in said and "benchio: error:" not in said:
-        raise NotMeasured(
-            "what was written was verified, but mpirun of Open MPI 4 then took the end of a rank "
-            "for a crash (open-mpi/ompi#7833)"
-        )
+        raise NotMeasured(ONLY_THE_LAUNCHER)

@@ -19,10 +19,11 @@ from iowatch.result import InvalidResult, conditions
 from iowatch.site import DARSHAN, IOR, MDTEST
 from iowatch.verdict import Kind, Verdict
 
-from .base import BenchioCheck, BenchioJob
+from .base import BenchioJob
 from .not_now import NotMeasured
 from .parameters import swept
 from .programs import Found
+from .rounds import InRounds
 
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
 MDTEST_FILES = f'"$RUNDIR"/{mdtest.NAME}'
@@ -51,30 +52,19 @@ class FoundDarshan(Found):
     given = "libdarshan.so, or its module,"
 
 
-class PeerCheck(BenchioCheck):
-    """benchio and another program in turn, in rounds that the job's shell counts as `round`."""
-
-    def peer_commands(self, program, name, options):
-        """Run a program as the job's tasks, and keep what it says."""
-        self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
-        launcher = self.job.launcher.run_command(self.job)
-        return [
-            f"{launcher} {program.word} {' '.join(options)} > {name}.$round.out",
-            f"echo $? > {name}.$round.code",
-            f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
-        ]
-
-    def benchio_options(self, repeats, result):
-        return super().benchio_options(1, "result.$round.json")
-
-    def details(self, verdict):
-        return []
+def _commands(program, name, options):
+    """Run a program as the job's tasks, and keep what it says."""
+    return [
+        f"launch {program.word} {' '.join(options)} > {name}.$round.out",
+        f"echo $? > {name}.$round.code",
+        f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
+    ]
 
 
-class IorCheck(PeerCheck):
+class IorCheck(InRounds):
     """benchio and IOR in turn, with the same bytes: a contiguous block of each writer."""
 
-    outputs = (*BenchioJob.outputs, "ior.*", "read.*")
+    outputs = (*InRounds.outputs, "ior.*", "read.*")
 
     #: Who has a file: all of them (shared), or each process.
     files = parameter(type=str)
@@ -84,27 +74,20 @@ class IorCheck(PeerCheck):
     def missing(self):
         return self.ior.missing_for(self)
 
-    @run_before("run")
-    def set_rounds(self):
-        self.prerun_cmds += [
-            *ior.layout_commands(self.case, self.filesystem),
-            f"for round in $(seq {self.repeats}); do",
-        ]
-        # The first failure ends the job: what follows would cost time and give no metric.
-        self.postrun_cmds = [
-            "echo $? > exit_code",
-            '[ "$(cat exit_code)" = 0 ] || exit 1',
-        ]
+    def commands_before(self):
+        return ior.layout_commands(self.case, self.filesystem)
+
+    def commands_of_round(self):
         options = ior.write_options(self.case, IOR_FILE, "ior.$round.json")
-        self.postrun_cmds += self.peer_commands(self.ior, "ior", options)
+        commands = _commands(self.ior, "ior", options)
         if self.filesystem.osts is not None:
             listing = ior.listing_command(f"{IOR_FILE}*", self.filesystem)
-            self.postrun_cmds += [f"{listing} > ior.$round.layout"]
+            commands += [f"{listing} > ior.$round.layout"]
         if self.case.operation == "read":
             spread, summary = self.writers_per_node, "read.$round.json"
             options = ior.read_options(self.case, spread, IOR_FILE, summary)
-            self.postrun_cmds += self.peer_commands(self.ior, "read", options)
-        self.postrun_cmds += [f"rm -f {IOR_FILE}*", "done"]
+            commands += _commands(self.ior, "read", options)
+        return [*commands, f"rm -f {IOR_FILE}*"]
 
     def verified(self):
         rounds, rates = ior.of_rounds(self.ended_job, self.nodes, self.repeats)
@@ -129,12 +112,12 @@ class IorPeerRead(IorCheck):
 
 @rfm.simple_test
 @swept
-class MdtestPeer(PeerCheck):
+class MdtestPeer(InRounds):
     """Both make as many files in directories alike, look at those of others and remove them."""
 
     descr = "Operations on names of benchio and of mdtest"
 
-    outputs = (*BenchioJob.outputs, f"{mdtest.NAME}.*")
+    outputs = (*InRounds.outputs, f"{mdtest.NAME}.*")
 
     #: Small files of each writer; of benchio's as many directories besides.
     items = parameter(type=int)
@@ -147,17 +130,9 @@ class MdtestPeer(PeerCheck):
     def missing(self):
         return self.mdtest.missing_for(self)
 
-    @run_before("run")
-    def set_rounds(self):
-        self.prerun_cmds += [f"for round in $(seq {self.repeats}); do"]
+    def commands_of_round(self):
         options = mdtest.options(self.case, self.writers_per_node, MDTEST_FILES)
-        self.postrun_cmds = [
-            "echo $? > exit_code",
-            '[ "$(cat exit_code)" = 0 ] || exit 1',
-            *self.peer_commands(self.mdtest, mdtest.NAME, options),
-            f"rm -rf {MDTEST_FILES}",
-            "done",
-        ]
+        return [*_commands(self.mdtest, mdtest.NAME, options), f"rm -rf {MDTEST_FILES}"]
 
     def verified(self):
         rounds, rates = mdtest.of_rounds(self.ended_job, self.writers_per_node, self.repeats)

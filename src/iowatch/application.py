@@ -142,7 +142,7 @@ def _round(job: Job, number: int) -> Round:
         files = [Output(f["name"], f["bytes"], f["digest"], f["how"]) for f in data["files"]]
         if lacking := data["missing"]:
             raise InvalidResult(f"{who} ended well and has not written {lacking}; {said}")
-        _require_files(who, files)
+        _require_files(who, files, data["written"], said)
         if data["sync_s"] is None:
             raise InvalidResult(f"what {who} has written could not be synced; {said}")
         if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
@@ -184,9 +184,17 @@ def _require_own(data: Mapping[str, Any], name: str, run_id: str) -> None:
         )
 
 
-def _require_files(who: str, files: Sequence[Output]) -> None:
-    if not files:
+def _require_files(who: str, files: Sequence[Output], written: int, said: str) -> None:
+    if not written:
         raise InvalidResult(f"{who} ended well and has written nothing")
+    names = [file.name for file in files]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidResult(f"{twice[0]} of {who} was read twice, and not alike; {said}")
+    if len(names) != written:
+        raise InvalidResult(
+            f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be "
+            f"read again; {said}"
+        )
     for file in files:
         if type(file.bytes) is not int or file.bytes <= 0:
             raise InvalidResult(f"{who} ended well, and its {file.name} is empty")

@@ -29,6 +29,10 @@ def load_yaml(text: str) -> Any:
     """What the text says; BadYaml."""
     try:
         return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as err:
+        said = ", ".join(filter(None, [err.context, err.problem]))
+        line = f"line {err.problem_mark.line + 1}: " if err.problem_mark else ""
+        raise BadYaml(f"{line}{' '.join(said.split())}") from None
     except Exception as err:  # of many kinds: `until: 2026-02-30` is a ValueError
         raise BadYaml(" ".join(str(err).split())) from None
 

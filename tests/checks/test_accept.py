@@ -278,6 +278,14 @@ def lost_folder(path):
     shutil.rmtree(path.parent)
 
 
+def other_nodes(file):
+    """As if the site's file were changed when all had run."""
+    facts = file.parents[3] / "site.json"
+    data = json.loads(facts.read_text())
+    data["cases"] = {c: n + ("backend=mpiio/" in c) for c, n in data["cases"].items()}
+    facts.write_text(json.dumps(data))
+
+
 SPOILED = {
     changed_witness: r"there is 1 repetition of mpiio of which the witness confirmed more or less",
     doubled_rates: r"total_max of its results is \S+, and \S+ is on record: changed, or",
@@ -285,6 +293,7 @@ SPOILED = {
     of_another_place: r"its files were in /dev/shm/fast, and memory is at /dev/shm/iowatch-test\.",
     failed_at_the_end: r"benchio reported success but failed",
     Path.unlink: r"0 result files, where 1 was written",
+    other_nodes: r"it ran on 1 node, and on 2 by the site's file",
     lost_folder: r"its raw results are no longer there",
 }
 
@@ -328,6 +337,12 @@ def test_mistake_is_one_line_and_writes_nothing(accepted):
         ("--sign", "no.key", *PAGE): "--sign no.key: it cannot sign: ",
         ("--db", "nowhere.db"): "nowhere.db: there is no such results database",
         ("--plan", "--verify"): "--plan and --verify exclude each other",
+        ("--contract", "contract.yaml"): "--contract goes with --verify: leave it out",
+        ("--signers", "known"): "--signers goes with --verify: leave it out",
+        ("--verify", "--exclusions", "excluded.yaml"): "--exclusions does not go with --verify: a ",
+        ("--verify", "--db", "other.db"): "--db does not go with --verify: a bundle is judged by",
+        ("--verify", "--bundle", "b.tar"): "--bundle does not go with --verify: a bundle is judged",
+        ("--plan", "--sign", "key"): "--sign does not go with --plan: nothing is judged",
     }
     for options, sentence in said.items():
         code, printed, page = accept(accepted, CONTRACT, *options)

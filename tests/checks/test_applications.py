@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from conftest import LOST_RANK
 
 from iowatch.checks import APPLICATIONS
 
@@ -76,8 +77,18 @@ def test_only_what_an_application_can_read_again_counts(application):
     application.environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
     application.environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
     application.faults["gone"] = "none"
+    # mpirun of Open MPI 4 alone fails, of GROMACS or of benchio, and all rounds are verified.
+    says = f"[ $1 != mdrun ] || {{ echo '{LOST_RANK}' >&2; exit 1; }}"
+    program(application, "lost", "gmx_mpi", f'{STAND_IN} "$@" || exit\n{says}', "faults")
+    program(application, "late", "gmx_mpi", f'exec {STAND_IN} "$@"', "faults")
+    application.faults["late"] = "ends late"
+    application.environs["late"]["env_vars"] = [["STAND_IN_SAYS", f"'{LOST_RANK}'"]]
     found = by_environ(application, repeats=2)
     assert found["none"]["verdict"] == "ok", found["none"]["sentence"]
+    for name in ("lost", "late"):
+        assert found[name]["verdict"] == "not_measured", found[name]["sentence"]
+        assert "was verified, but mpirun of Open MPI 4 then" in found[name]["sentence"]
+        assert Path(found[name]["kept"], "application.2.json").exists()
     assert list(application.scratch.iterdir()) == []
     for fault, says in FAULTS.items():
         test = found[fault.replace(" ", "-")]
@@ -179,7 +190,8 @@ def test_gromacs_on_a_full_disk(application, tmpfs):
 @with_cp2k
 @pytest.mark.slow
 def test_cp2k_goes_on_from_what_it_has_written(application):
-    """Spoilt are: a block of a density, and the wave function, without which it begins anew."""
+    """Spoilt are: a block of a density, the wave function, without which it begins anew, and a
+    density that is not there."""
     application.sweep = {"Cp2kRestart": application.write}
     first = '[ "${2##*/} $OMPI_COMM_WORLD_RANK" != "h2.inp 0" ] ||'
     hole = "dd if=/dev/zero of=h2-ELECTRON_DENSITY-1_1.cube bs=4k seek=9 count=1 conv=notrunc"
@@ -187,6 +199,7 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
         ("real", "true"),
         ("hole", hole),
         ("anew", "head -c 228 /dev/zero > h2-RESTART.wfn"),
+        ("fewer", "rm h2-ELECTRON_DENSITY-1_2.cube"),
     ):
         program(application, environ, "cp2k.psmp", f'cp2k.psmp "$@" || exit\n{first} {spoil}')
     found = by_environ(application, repeats=1)
@@ -195,7 +208,8 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
     assert set(test["metrics"]) == METRICS
     said = test["conditions"]["confirmed"]
     assert said == "in part, 3 densities of 2 electrons each, and CP2K goes on from step 2"
-    assert {found[environ]["verdict"] for environ in ("hole", "anew")} == {"invalid"}
+    assert {found[environ]["verdict"] for environ in ("hole", "anew", "fewer")} == {"invalid"}
+    assert "there are 2 densities, of 3" in found["fewer"]["sentence"]
     assert "h2-ELECTRON_DENSITY-1_1.cube has " in found["hole"]["sentence"]
     assert "CP2K cannot read what it has written: CP2K " in found["anew"]["sentence"]
 

@@ -45,6 +45,7 @@ def left(number):
         "sync_s": 1.0,
         "files": [file, {**file, "name": "v.trr", "bytes": 10 * MIB}],
         "missing": "",
+        "written": 2,
         "reader": {"exit_code": 0, "said": "gmx check finds 51 frames"},
         "repeats_itself": True,
     }
@@ -126,7 +127,13 @@ SPOILT = [
     ),
     (changed(exit_code=139), "GROMACS ended with 139: it does not say why; see"),
     (changed(missing="x.trr"), "GROMACS ended well and has not written x.trr; see"),
-    (changed(files=[]), "GROMACS ended well and has written nothing"),
+    (changed(files=[], written=0), "GROMACS ended well and has written nothing"),
+    (
+        lambda data: {**data, "files": data["files"][:1]},
+        "of the 2 files that GROMACS has written, 1 could be read again; see application.2.out",
+    ),
+    # Two tasks that both take themselves for the last read other bytes of one file.
+    (first_file(name="v.trr"), "v.trr of GROMACS was read twice, and not alike"),
     (first_file(bytes=0), "GROMACS ended well, and its x.trr is empty"),
     (first_file(digest=""), "x.trr of GROMACS could not be read again"),
     (changed(sync_s=None), "what GROMACS has written could not be synced; see"),

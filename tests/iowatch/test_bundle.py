@@ -4,10 +4,12 @@ import io
 import shutil
 import subprocess
 import tarfile
+import tempfile
 
 import pytest
 from agreed import key_pair
 
+from iowatch.acceptance.accept import _folder, verify
 from iowatch.acceptance.bundle import SEAL, pack, sign, signers, unpack, write_manifest
 from iowatch.files import UserError
 
@@ -141,7 +143,29 @@ def test_a_file_that_was_added_removed_or_renamed_is_named(bundle):
         archive(bundle, *wrong)
         assert "something in the archive besides its files" in refusal(bundle)
     bundle.unlink()
-    assert refusal(bundle) == f"{bundle}: there is no such bundle"
+    assert refusal(bundle) == f"{bundle}: cannot be read: No such file or directory"
+    bundle.mkdir()
+    assert refusal(bundle) == f"{bundle}: cannot be read: Is a directory"
+
+
+def test_a_full_disk_accuses_nobody(bundle, tmpfs, monkeypatch):
+    full = tmpfs("size=4k")
+    (full / "file").write_bytes(b"1")
+    (full / "evidence").mkdir()
+    with pytest.raises(UserError) as caught:
+        unpack(bundle, full / "evidence")
+    assert str(caught.value) == (
+        f"{bundle}: cannot be taken apart: no room is left on the disk of {full}/evidence: make "
+        "some, or name another folder as TMPDIR"
+    )
+    monkeypatch.setattr(tempfile, "tempdir", str(full))
+    with pytest.raises(UserError, match="cannot be taken apart: no room is left on the disk of"):
+        verify(bundle, None, None, [], [], print)
+    with (
+        pytest.raises(UserError, match=f"^{full}: cannot be used: No space left on device$"),
+        _folder() as folder,
+    ):
+        (folder / "a").write_text("1\n" * 5000)
 
 
 def test_only_a_signature_of_this_manifest_by_a_known_key_is_one(bundle, folder, key, tmp_path):

@@ -40,7 +40,7 @@ from iowatch.night.gate import (
     problems_of,
 )
 from iowatch.references import ExpectedFailure, Reference
-from iowatch.run import Promise
+from iowatch.run import Promise, day_of
 
 OTHER = changed(HDF5, backend="mpiio")
 VERSIONS = case("LibraryVersions")
@@ -228,6 +228,8 @@ def test_case_that_nobody_guards_is_a_problem():
     assert said(*three, amber_nights={"fs3": 4}) == []
     assert said(*two, amber_nights={"fs3": 2})
     assert said(*three, ran(hour=5)) == []
+    again = [unmeasured(ago=1, hour=h, night=f"{day_of(night_id(1))}T0{h}0000") for h in (2, 3)]
+    assert said(*two, *again) == [], "all nights of a day are as one"
 
 
 def test_what_was_left_out_is_a_note_and_no_past():
@@ -257,6 +259,8 @@ def test_ost_that_nobody_guards_is_a_problem():
 
     two = [without("3", ago=1), without("3", "12")]
     assert said(*two) == []
+    night = f"{day_of(night_id(1))}T050000"
+    assert said(*two, without("3", ago=1, hour=5, night=night)) == [], "of the same day"
     three = [without("12", "3", ago=2), *two]
     assert said(*three) == [
         f"nobody guards 1 OST, not measured on 3 nights in a row: OST 3 of {OSTS}: find out why, "

@@ -139,7 +139,7 @@ def test_file_that_cannot_be_used_is_named(written, tmp_path):
         "": "it is empty: write it as reference_values/README.md says",
         "- a": "it has no sections",
         "a: 1\na: 2": "line 2: key 'a' stands in line 1",
-        "[": "while parsing",
+        "[": "line 1: while parsing",
         "\udcff": "cannot be read: 'utf-8' codec",
         "SharedFileWrit: {}": "section SharedFileWrit is of no check, so it would bound nothing",
         "SharedFileWrite: [1]": "section SharedFileWrite has no case ids",

@@ -146,7 +146,9 @@ def _folder() -> Iterator[Path]:
             folder.mkdir()
             yield folder
     except OSError as err:
-        raise UserError(f"{err.filename}: cannot be used: {err.strerror}") from None
+        # Of a file that is written, no name is known.
+        where = err.filename or tempfile.gettempdir()
+        raise UserError(f"{where}: cannot be used: {err.strerror}") from None
 
 
 def _seal(folder: Path, signers: Sequence[str]) -> Seal:

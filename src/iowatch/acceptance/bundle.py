@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from iowatch.files import UserError, one_line
+from iowatch.files import UserError, no_room, one_line
 
 MANIFEST, SEAL, SIGNATURES = "manifest", "seal", "signatures"
 NAMESPACE = "iowatch"  # of ssh-keygen: a signature for something else is none for this
@@ -81,7 +81,11 @@ def _archive(folder: Path, path: Path) -> None:
 def unpack(path: Path, folder: Path) -> None:
     """Take an archive apart into an empty folder; UserError if it is not as `pack` made it."""
     try:
-        with tarfile.open(path, "r:") as archive:
+        source = path.open("rb")
+    except OSError as err:
+        raise UserError(f"{path}: cannot be read: {err.strerror}") from None
+    try:
+        with source, tarfile.open(fileobj=source, mode="r:") as archive:
             for member in archive:
                 # Nothing of an archive decides where a file goes, or what it is, but its name.
                 is_file = member.type == tarfile.REGTYPE and not member.pax_headers
@@ -96,9 +100,12 @@ def unpack(path: Path, folder: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=folder.parent) as again:
             _archive(folder, Path(again.name))
             is_same = filecmp.cmp(path, again.name, shallow=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such bundle") from None
     except (OSError, tarfile.TarError, ValueError, EOFError, AssertionError) as err:
+        if full := no_room(folder):  # nobody has changed anything
+            raise UserError(
+                f"{path}: cannot be taken apart: {full}: make some, or name another folder as "
+                "TMPDIR"
+            ) from None
         raise _changed(path, f"it cannot be taken apart: {err}") from None
     _require(path, folder, SEAL, [MANIFEST, *_names(folder, SIGNATURES)])
     _require(path, folder, MANIFEST, list(digests(folder)))

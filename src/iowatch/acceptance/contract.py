@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from iowatch.checks import BACKENDS, CONTROL, EASY, HARD, METADATA, NAME_PHASES
+from iowatch.checks import BACKENDS, CONTROL, EASY, FILES, HARD, METADATA, NAME_PHASES
 from iowatch.files import UserError, counted
 from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
@@ -34,6 +34,12 @@ _CRITERION = {"name", "kind", "filesystem"}
 _OPTIONAL = {
     *("backend", "operation", "files", "nodes", "from_nodes", "to_nodes", "instances"),
     *("away", "at_least", "at_most", "phase", "io500"),
+}
+#: Of those, what would be read and have no effect, by kind.
+_FOREIGN = {
+    METADATA: {"backend", "operation", "instances"},
+    "scaling": {"nodes"},
+    "survival": {"backend", "operation", "files", "nodes", "instances"},
 }
 #: What a criterion on names may be about: one phase, or items that go through all of them.
 PHASES = (*NAME_PHASES, "items")
@@ -143,6 +149,8 @@ def read(path: Path) -> Contract:
             f"{path}: system is {data['system']!r}: give the whole system, and a filesystem in "
             "each criterion"
         )
+    if not isinstance(data["title"], str) or not data["title"]:
+        raise UserError(f"{path}: title is {data['title']!r}, not a text")
     confidence = data.get("confidence", 0.95)
     if not _is_number(confidence) or not 0.5 <= confidence < 1:
         raise UserError(f"{path}: confidence is {confidence!r}, not between 0.5 and 1")
@@ -203,7 +211,7 @@ def _load(path: Path) -> Any:
     except FileNotFoundError:
         raise UserError(f"{path}: cannot be read: there is no such file") from None
     except BadYaml as err:
-        raise UserError(f"{path}: {str(err).removeprefix('cannot be read: ')}") from None
+        raise UserError(f"{path}: {err}") from None
 
 
 def _require_keys(
@@ -296,14 +304,21 @@ def _criterion(where: str, entry: Any) -> Criterion:
         raise UserError(
             f"{where}: backend is {entry['backend']!r}: there are {', '.join(BACKENDS)}"
         )
+    if foreign := sorted(_FOREIGN.get(entry["kind"], set()) & set(entry)):
+        raise UserError(f"{where}: {foreign[0]} has no meaning for {entry['kind']}: leave it out")
     if (entry["kind"] == METADATA) != ("phase" in entry):
         raise UserError(f"{where}: phase belongs to metadata, and metadata needs it")
     if "phase" in entry:
         if entry["phase"] not in PHASES:
             raise UserError(f"{where}: phase is {entry['phase']!r}: there are {', '.join(PHASES)}")
-        if foreign := sorted({"backend", "operation", "instances"} & set(entry)):
-            raise UserError(f"{where}: {foreign[0]} has no meaning for metadata: leave it out")
         entry = {**entry, "backend": "posix", "operation": METADATA}
+    elif entry.get("operation", "write") not in ("write", "read"):
+        raise UserError(f"{where}: operation is {entry['operation']!r}: there are write and read")
+    if str(files := entry.get("files", "shared")) != "shared":
+        try:
+            FILES.read(files)
+        except ValueError as err:
+            raise UserError(f"{where}: files {err}, or shared") from None
     for name in ("nodes", "from_nodes", "to_nodes", "instances", "away"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
             raise UserError(f"{where}: {name} is {entry[name]!r}, not a positive whole number")

@@ -20,7 +20,7 @@ from iowatch import __version__, application, ior, mdtest, raw_results
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
 from iowatch.checks import CHECKS, READ_EXISTING, WRITE_KEEP
-from iowatch.files import UserError, brief
+from iowatch.files import UserError, brief, counted
 from iowatch.history import read_metrics, sessions, tests_of
 from iowatch.metrics import (
     hung_osts,
@@ -192,7 +192,8 @@ def gather(
                     _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
         _write(folder / SITE, _facts(site, list(_lost(site, agreed.rules, claimed))))
     except OSError as err:
-        raise UserError(f"{err.filename}: cannot be gathered as evidence: {err.strerror}") from None
+        where = err.filename or folder  # of a file that is written, no name is known
+        raise UserError(f"{where}: cannot be gathered as evidence: {err.strerror}") from None
 
 
 def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
@@ -500,6 +501,11 @@ def _take(
             continue
         evidence.cases.setdefault(case, test["nodes"])
         try:
+            if (promised := evidence.cases[case]) != test["nodes"]:
+                raise InvalidResult(
+                    f"it ran on {counted(test['nodes'], 'node')}, and on {promised} by the site's "
+                    "file"
+                )
             place = filesystems.get((case.system, case.partition))
             if place is None:
                 raise InvalidResult("the site's configuration no longer has its partition")

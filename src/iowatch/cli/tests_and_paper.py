@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +35,22 @@ def needs_extra(extra: str) -> Iterator[None]:
         raise UserError(
             f"{err.name} is missing: pip install {err.name}, or iowatch with its extra {extra!r}"
         ) from None
+
+
+def _require_fitting(mode: str, given: Mapping[str, object]) -> None:
+    """UserError if an option would be read and have no effect."""
+    only, never = {"--contract", "--signers"}, set[str]()
+    why = ""
+    if mode == "--verify":
+        only, never = set(), {"--exclusions", "--db", "--bundle"}
+        why = "a bundle is judged by what is in it alone"
+    elif mode == "--plan":
+        never, why = {"--exclusions", "--bundle", "--sign", "--output"}, "nothing is judged"
+    for option, value in given.items():
+        if value and option in only:
+            raise UserError(f"{option} goes with --verify: leave it out")
+        if value and option in never:
+            raise UserError(f"{option} does not go with {mode}: {why}: leave it out")
 
 
 @app.command("accept", rich_help_panel=TESTS_AND_PAPER)
@@ -91,8 +107,11 @@ def accept_command(
         ),
     ] = None,
     bundle: Annotated[
-        Path, typer.Option(help="File to write the evidence to, one archive.")
-    ] = Path("evidence.tar"),
+        Path | None,
+        typer.Option(
+            help="File to write the evidence to, one archive.", show_default="evidence.tar"
+        ),
+    ] = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -119,6 +138,19 @@ def accept_command(
     with one_line_errors():
         if plan and verify:
             raise UserError("--plan and --verify exclude each other: leave one of them out")
+        _require_fitting(
+            "--verify" if verify else "--plan" if plan else "",
+            {
+                "--contract": contract,
+                "--signers": signers,
+                "--exclusions": exclusions,
+                "--db": db,
+                "--bundle": bundle,
+                "--sign": key,
+                "--output": output,
+            },
+        )
+        bundle = bundle or Path("evidence.tar")
         if plan:
             raise typer.Exit(0 if accept.plan(file, db or [], print) else 1)
         if wrong := [path for path in outputs if path.suffix not in dossier.FORMATS]:

@@ -7,7 +7,7 @@ the case's blessed baseline as it was in force then, else its good nights so far
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -130,13 +130,14 @@ class CaseNight:
 
     @cached_property
     def unguarded(self) -> int:
-        """Nights in a row, this one included, on which it was not measured."""
-        return sum(1 for _ in takewhile(lambda runs: deciding(runs).is_amber, self._newest_first))
+        """Nights in a row, this one included, on which it was not measured: all of one day, as
+        somebody has begun them by hand, count as one."""
+        return self._days_of(lambda runs: deciding(runs).is_amber)
 
     @cached_property
     def unguarded_osts(self) -> dict[str, int]:
         """The same of each OST that its last measured run had to leave out, by number."""
-        runs = (run for runs in self._newest_first for run in reversed(runs) if run.is_measured)
+        runs = (run for _, its in self._newest_first for run in reversed(its) if run.is_measured)
         last = next(runs, None)
         return {ost: self._nights_without(ost) for ost in (last.lost_osts if last else ())}
 
@@ -144,12 +145,17 @@ class CaseNight:
         def is_lost(runs: Sequence[Run]) -> bool:
             return not any(run.is_measured and ost not in run.lost_osts for run in runs)
 
-        return sum(1 for _ in takewhile(is_lost, self._newest_first))
+        return self._days_of(is_lost)
+
+    def _days_of(self, are: Callable[[Sequence[Run]], bool]) -> int:
+        """On how many days the nights were that are so, from this one back."""
+        nights = takewhile(lambda night: are(night[1]), self._newest_first)
+        return len({day_of(night) for night, _ in nights})
 
     @property
-    def _newest_first(self) -> list[Sequence[Run]]:
-        """The runs of this night and of all before."""
-        return [self.runs, *(self.earlier[night] for night in sorted(self.earlier, reverse=True))]
+    def _newest_first(self) -> list[tuple[str, Sequence[Run]]]:
+        """This night and all before, with their runs."""
+        return [(self.night, self.runs), *sorted(self.earlier.items(), reverse=True)]
 
     @property
     def label(self) -> str:

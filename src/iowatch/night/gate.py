@@ -364,8 +364,9 @@ def _unguarded(cases: Iterable[CaseNight], limits: Mapping[str, int]) -> Iterato
                 found.setdefault((nights, "OST"), []).append(f"OST {ost} of {row.case}")
     for (nights, what), names in sorted(found.items(), reverse=True):
         yield (
-            f"nobody guards {counted(len(names), what)}, not measured on {nights} nights in a "
-            f"row: {shown(names)}: find out why, or raise `amber_nights` in the site's file"
+            f"nobody guards {counted(len(names), what)}, not measured on "
+            f"{counted(nights, 'night')} in a row: {shown(names)}: find out why, or raise "
+            "`amber_nights` in the site's file"
         )
 
 

@@ -1,0 +1,70 @@
+"""One allocation for all cases of a filesystem, with a stand-in for Slurm whose squeue often fails;
+a real Slurm is in tests/filesystems."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+#: They keep what is asked of them in `asked`, beside them.
+SLURM = {
+    "sbatch": "echo 77",
+    "scancel": "touch ended",
+    # Every other answer is that of a controller which begins anew, unless this one is steady.
+    "squeue": """\
+case "$*" in *%T*) ;; *) exit ;; esac
+if [ ! "$STEADY" ] && [ ! -e asked.once ]; then
+    touch asked.once
+    echo "slurm_load_jobs error: Unable to contact slurm controller" >&2
+    exit 1
+fi
+rm -f asked.once
+[ -e ended ] || echo "77 RUNNING $LEFT\"""",
+    "srun": """\
+while [[ "$1" = --* ]]; do
+    case "$1" in --ntasks=*) tasks=${1#*=} ;; esac
+    shift
+done
+cd - >/dev/null
+exec mpirun -np "$tasks" "$@\"""",
+}
+
+
+@pytest.fixture
+def cluster(site):
+    folder = site.folder / "slurm"
+    folder.mkdir()
+    for name, does in SLURM.items():
+        (folder / name).write_text(f'#!/bin/bash\ncd {folder}\necho "{name} $*" >> asked\n{does}\n')
+        (folder / name).chmod(0o755)
+    places = [folder, Path(sys.executable).parent, os.environ["PATH"]]
+    site.environment = {"PATH": ":".join(map(str, places)), "LEFT": "1:00:00"}
+    site.extras["allocation"] = "2:00:00"
+    site.partition = {"launcher": "srun", "max_jobs": 1}
+    site.faults = {"gnu": "none"}
+    site.write["local_size"] = [8, 16]
+    return site
+
+
+def test_squeue_that_fails_for_a_moment_ends_no_allocation(cluster):
+    done = cluster.reframe("-r", "-n", "SharedFileWrite")
+    assert done.returncode == 0, done.stdout
+    assert {test["verdict"] for test in cluster.report()} == {"ok"}
+    asked = (cluster.folder / "slurm/asked").read_text().splitlines()
+    assert [line.split()[0] for line in asked].count("sbatch") == 1
+    assert [line for line in asked if "scancel" in line] == ["scancel 77"], "when all had run"
+
+
+def test_allocation_that_has_no_time_left_or_has_ended(cluster):
+    """Time is asked for once the first case has run."""
+    cluster.environment |= {"LEFT": "1:00", "STEADY": "yes"}
+    done = cluster.reframe("-r", "-n", "SharedFileWrite")
+    first, second = cluster.report()
+    assert (first["verdict"], second["verdict"]) == ("ok", "not_measured"), done.stdout
+    assert "job 77, had 1:00 left at its turn, and it may take 2 minutes" in second["sentence"]
+
+    (cluster.folder / "slurm/ended").touch()
+    done = cluster.reframe("-r", "-n", "SharedFileWrite")
+    assert done.returncode == 1, done.stdout
+    assert "the allocation, job 77, has ended" in done.stdout, done.stdout
