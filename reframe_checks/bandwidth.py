@@ -3,7 +3,6 @@ and how fast names are."""
 
 from pathlib import Path
 
-import reframe as rfm
 from reframe.core.builtins import parameter, run_before
 
 from iowatch.checks import OST_RATIO
@@ -15,7 +14,6 @@ from .base import BenchioCheck
 from .parameters import int_or_none, swept
 
 
-@rfm.simple_test
 @swept
 class SharedFileWrite(BenchioCheck):
     """All writers write their blocks of one 3D array into one file; then it is synced."""
@@ -23,7 +21,6 @@ class SharedFileWrite(BenchioCheck):
     descr = "Parallel write of a single shared file"
 
 
-@rfm.simple_test
 @swept
 class SharedFileRead(BenchioCheck):
     """All writers read blocks that others wrote, from a file that was synced and not cached."""
@@ -31,7 +28,6 @@ class SharedFileRead(BenchioCheck):
     descr = "Parallel read of a single shared file"
 
 
-@rfm.simple_test
 @swept
 class FilePerProcess(BenchioCheck):
     """Each writer has a file of its own; or each node, or each of N groups of writers."""
@@ -42,7 +38,6 @@ class FilePerProcess(BenchioCheck):
     files = parameter(type=str)
 
 
-@rfm.simple_test
 @swept
 class FilePerProcessRead(BenchioCheck):
     """Each writer reads a file that another has written; or each node, or each of N groups."""
@@ -53,7 +48,6 @@ class FilePerProcessRead(BenchioCheck):
     files = parameter(type=str)
 
 
-@rfm.simple_test
 @swept
 class SystemLoad(BenchioCheck):
     """Independent benchmarks share the filesystem; their aggregate is judged."""
@@ -64,7 +58,6 @@ class SystemLoad(BenchioCheck):
     instances = parameter(type=int)
 
 
-@rfm.simple_test
 @swept
 class Metadata(BenchioCheck):
     """Directories and small files are made, found by others, listed, renamed and removed."""
@@ -81,7 +74,6 @@ class Metadata(BenchioCheck):
     mdt = parameter(type=int_or_none)
 
 
-@rfm.simple_test
 @swept
 class SlowOst(BenchioCheck):
     """One benchio goes through all OSTs in each round, so that all meet the same contention.

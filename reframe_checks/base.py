@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from math import prod
 from pathlib import Path
 
-import reframe as rfm
 import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
@@ -40,7 +39,7 @@ from iowatch.result import (
     verified,
 )
 from iowatch.run import NOTE
-from iowatch.site import ACCEPTANCE, JOB_TMPDIR, NIGHTLY, SWEEPS
+from iowatch.site import ACCEPTANCE, JOB_TMPDIR
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
 from . import allocation, left_behind, meanwhile, not_now, past, run_directory
@@ -48,6 +47,7 @@ from .benchio import BuiltBenchio
 from .parameters import (
     FILESYSTEMS,
     SYSTEM,
+    OfSession,
     asking,
     full_size,
     layout_or_none,
@@ -134,7 +134,7 @@ def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
     ]
 
 
-class CaseCheck(rfm.RunOnlyRegressionTest):
+class CaseCheck(OfSession):
     """A check of one case: its job leaves raw results, and its verdict ends the test."""
 
     valid_prog_environs = ["*"]
@@ -142,28 +142,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest):
 
     benchio = fixture(BuiltBenchio, scope="environment")
 
-    #: The site's list of cases to measure.
-    #:
-    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
-    sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
-
-    #: Take up the jobs of this night that a session which was killed has left.
-    #:
-    #: :default: ``False``; ``iowatch nightly --resume`` sets it
-    resumes = variable(typ.Bool, value=False)
-
     #: How many cases that sweep of the whole system has: a session that ran them all is a night.
     promised = variable(int, value=0, loggable=True)
-
-    #: The OSTs that are away on purpose, such as ``fs3:7,fs3:9``, as an acceptance test may ask.
-    #:
-    #: :default: none; ``iowatch nightly --away`` sets it
-    away = variable(str, value="", loggable=True)
-
-    #: What is killed on purpose while the session runs, such as ``fs3:client``.
-    #:
-    #: :default: nothing; ``iowatch nightly --death`` sets it
-    death = variable(str, value="", loggable=True)
 
     #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
     case_id = variable(str, value="", loggable=True)
@@ -546,11 +526,6 @@ class BenchioCheck(BenchioJob):
 
     Of an acceptance test it is only verified: the contract judges, and neither may be in its way.
     """
-
-    #: Accept a case without reference values: a new site's first nights.
-    #:
-    #: :default: ``False``
-    record = variable(typ.Bool, value=False)
 
     #: The site's bounds on the case; set before the job runs.
     references = None

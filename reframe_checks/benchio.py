@@ -8,7 +8,6 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-import reframe as rfm
 import reframe.core.runtime as rt
 import reframe.utility.typecheck as typ
 import yaml
@@ -20,6 +19,8 @@ from iowatch.adopt.spack import read_lock
 from iowatch.files import UserError, no_room
 from iowatch.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
 from iowatch.site import BENCHIO, SPACK, require_for_jobs
+
+from .parameters import OfSession
 
 BUILD = ROOT / "build" / "benchio"
 SPACK_REPO = ROOT / "spack-repo"
@@ -37,7 +38,7 @@ SILENT_S = 5
 IN_SHELL = '"$program"'
 
 
-class BuiltBenchio(rfm.RunOnlyRegressionTest):
+class BuiltBenchio(OfSession):
     """benchio: a site's own; built by Spack; brought up to date in this checkout; or on PATH."""
 
     descr = "benchio is built and runs"

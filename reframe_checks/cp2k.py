@@ -1,6 +1,5 @@
 """CP2K: what its restart files and densities of a hydrogen molecule cost."""
 
-import reframe as rfm
 from reframe.core.builtins import fixture
 
 from .applications import Application
@@ -97,7 +96,6 @@ def _input(file, guess, steps, more=""):
     return f"cat > {file} << 'END OF INPUT'\n{text}\nEND OF INPUT"
 
 
-@rfm.simple_test
 @swept
 class Cp2kRestart(Application):
     """CP2K writes the density of each step by MPI-IO, all processes into one file of 9 MiB, and

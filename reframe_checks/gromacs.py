@@ -1,6 +1,5 @@
 """GROMACS: the trajectory of a box of water."""
 
-import reframe as rfm
 from reframe.core.builtins import fixture
 
 from .applications import Application
@@ -14,7 +13,6 @@ class FoundGromacs(Found):
     package = extra = "gromacs"
 
 
-@rfm.simple_test
 @swept
 class GromacsTrajectory(Application):
     """Rank 0 gathers the positions and velocities of 21087 atoms, and writes 51 frames of them: 25

@@ -1,6 +1,5 @@
 """Meep: the state of a simulation of light, which it goes on from."""
 
-import reframe as rfm
 from reframe.core.builtins import fixture
 
 from .applications import Application
@@ -52,7 +51,6 @@ _INPUT = """\
   (if (or goes-on? (= n states)) (tell)))"""
 
 
-@rfm.simple_test
 @swept
 class MeepState(Application):
     """Meep writes all of its fields three times, by parallel HDF5 and all processes into one file

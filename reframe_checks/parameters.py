@@ -1,9 +1,13 @@
-"""The system, its filesystems, and the parameters of the checks, which the site's sweeps give."""
+"""The system, its filesystems, what a session is told, and the parameters of the checks, which the
+site's sweeps give."""
 
-from functools import cache
+from functools import cache, partial
 
+import reframe as rfm
 import reframe.core.runtime as rt
-from reframe.core.builtins import parameter
+import reframe.utility.typecheck as typ
+from reframe.core.builtins import parameter, variable
+from reframe.core.decorators import _register_test
 from reframe.core.meta import make_test
 
 from iowatch.checks import (
@@ -16,7 +20,15 @@ from iowatch.checks import (
     parse_size,
 )
 from iowatch.files import UserError
-from iowatch.site import Setting, cases, is_ours, read_filesystem, require_no_misspelt
+from iowatch.site import (
+    NIGHTLY,
+    SWEEPS,
+    Setting,
+    cases,
+    is_ours,
+    read_filesystem,
+    require_no_misspelt,
+)
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -56,49 +68,88 @@ def promised(sweep):
     return len(cases(FILESYSTEMS.values(), sweep)) if is_whole else 0
 
 
-_WAYS = {way.name: way for check in CHECKS.values() for way in check.ways}
+class OfSession(rfm.RunOnlyRegressionTest):
+    """A test with the variables that a session sets for all of its tests: ReFrame would warn of
+    each one that has not got them, and of each fixture."""
+
+    #: The site's list of cases to measure.
+    #:
+    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
+    sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
+
+    #: Take up the jobs of this night that a session which was killed has left.
+    #:
+    #: :default: ``False``; ``iowatch nightly --resume`` sets it
+    resumes = variable(typ.Bool, value=False)
+
+    #: Accept a case without reference values: a new site's first nights.
+    #:
+    #: :default: ``False``
+    record = variable(typ.Bool, value=False)
+
+    #: The OSTs that are away on purpose, such as ``fs3:7,fs3:9``, as an acceptance test may ask.
+    #:
+    #: :default: none; ``iowatch nightly --away`` sets it
+    away = variable(str, value="", loggable=True)
+
+    #: What is killed on purpose while the session runs, such as ``fs3:client``.
+    #:
+    #: :default: nothing; ``iowatch nightly --death`` sets it
+    death = variable(str, value="", loggable=True)
+
+
+_WAYS = "ways"  # the parameter of a test that has all of its check's
 
 
 @cache
-def offered(check, name):
-    """All values that any sweep of this system gives to a parameter of a check."""
-    values = {
-        _value(setting, name)
+def _settings(check):
+    """All that any sweep of this system asks of a check."""
+    return {
+        setting
         for filesystem in FILESYSTEMS.values()
         for sweep in filesystem.sweeps
         for setting in filesystem.settings(sweep, CHECKS[check])
     }
-    if way := _WAYS.get(name):
-        return tuple(sorted(map(way.format, values)))
-    write = format_size if name == LOCAL_SIZE.name else lambda value: value
-    return tuple(
-        None if value is None else write(value)
-        for value in sorted(values, key=lambda value: (value is not None, value))
-    )
+
+
+@cache
+def offered(check, name):
+    """All values that they give to a parameter of a test."""
+    values = {_value(setting, name) for setting in _settings(check)}
+    return tuple(sorted(values, key=lambda value: (value is not None, value)))
 
 
 def _value(setting, name):
-    """Of a parameter of a test, which has one for all that a case says of its layout: as many, most
-    of their combinations would be none."""
-    return format_layout(setting.get) if name == LAYOUT.name else setting.get(name)
+    """Of a parameter of a test, which has one for all that a case says of its layout, and one for
+    all of its ways: as many, most of their combinations would be none."""
+    if name == LAYOUT.name:
+        return format_layout(setting.get)
+    if name == _WAYS:
+        return setting.check.format_ways(setting.get)
+    value = setting.get(name)
+    return format_size(value) if value and name == LOCAL_SIZE.name else value
 
 
 def swept(cls):
-    """Give the parameters of a check the values that the sweeps of this system name for it.
+    """Register a check with ReFrame: a test for each setting that a sweep of this system names.
 
-    ReFrame's own parameters have one list of values for all classes that inherit them, and all
-    checks together would make thousands of tests that belong nowhere. A check that no sweep names
-    has the value None everywhere, and no system that is valid. A way of writing is a parameter only
-    where a sweep names another than benchio's own: else it would make the names of tests longer.
+    ReFrame itself would register all combinations of their values, of which most belong nowhere.
     """
+    check = CHECKS[cls.__name__]
+    types = {name: undefined.type for name, undefined in cls.raw_params.items()}
+    if check.ways:
+        types[_WAYS] = partial(ways_or_none, check)
     values = {
-        name: parameter(offered(cls.__name__, name) or [None], type=undefined.type)
-        for name, undefined in cls.raw_params.items()
+        name: parameter(offered(check.name, name) or [None], type=read)
+        for name, read in types.items()
     }
-    for way in CHECKS[cls.__name__].ways:
-        if set(texts := offered(cls.__name__, way.name)) - {way.format(way.default)}:
-            values[way.name] = parameter(texts, type=_reader(way))
-    return make_test(cls.__name__, (cls,), values, module=cls.__module__)
+    test = make_test(cls.__name__, (cls,), values, module=cls.__module__)
+    named = {tuple(_value(one, name) for name in test.raw_params) for one in _settings(check.name)}
+    # No fixture has variants, so those of a test are the combinations of its parameters.
+    for number, combination in enumerate(test.param_space):
+        if combination in named:
+            _register_test(test, variant_num=number)
+    return test
 
 
 def asking(test):
@@ -107,12 +158,10 @@ def asking(test):
     Values from -P go wherever the other parameters do, a layout only to where there are any.
     """
     cls = type(test)
-    if not offered(cls.__name__, "nodes"):
-        return []
     # ReFrame adds parameters of its own, such as for --repeat.
     ours = frozenset(name for name in cls.raw_params if offered(cls.__name__, name))
     given = frozenset(p for p in ours if cls.raw_params[p].values != offered(cls.__name__, p))
-    setting = _without(given, test.setting, ours)
+    setting = _without(given, {name: getattr(test, name) for name in ours})
     return [
         partition
         for partition in FILESYSTEMS
@@ -123,33 +172,33 @@ def asking(test):
 @cache
 def _asked(partition, sweep, check, given, ours):
     settings = FILESYSTEMS[partition].settings(sweep, CHECKS[check])
-    return {_without(given, setting, ours) for setting in settings}
+    return {_without(given, {name: _value(setting, name) for name in ours}) for setting in settings}
 
 
-def _without(given, setting, ours):
-    """A setting without the values of the parameters `given`, but with whether it has a layout."""
-    values = ((name, _value(setting, name)) for name in sorted(ours))
-    return tuple(
+def _without(given, values):
+    """Values of parameters without those of `given`, but with whether there is a layout."""
+    return frozenset(
         (name, name == LAYOUT.name and value is None if name in given else value)
-        for name, value in values
+        for name, value in values.items()
     )
 
 
 def setting_of(test):
     """The setting that the parameters of a test make."""
+    check = CHECKS[type(test).__name__]
     values = {name: getattr(test, name) for name in type(test).raw_params}
     if values.get(LOCAL_SIZE.name) is not None:
         values[LOCAL_SIZE.name] = parse_size(values[LOCAL_SIZE.name])
     if (layout := values.pop(LAYOUT.name, None)) is not None:
         values |= parse_layout(layout)
-    for name in values.keys() & _WAYS.keys():
-        values[name] = _WAYS[name].read(_WAYS[name].parse(values[name]))
-    return Setting.of(CHECKS[type(test).__name__], values)
+    if (ways := values.pop(_WAYS, None)) is not None:
+        values |= check.parse_ways(ways)
+    return Setting.of(check, values)
 
 
-def _reader(way):
-    """For `-P`: a value of a way, in the one form that a case id has it in."""
-    return lambda text: way.format(way.read(way.parse(text)))
+def ways_or_none(check, text):
+    """For `-P`: ways in the one form that a case id has them in; `none` means benchio's own."""
+    return None if text == "none" else check.format_ways(check.parse_ways(text).get)
 
 
 def layout_or_none(text):

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-import reframe as rfm
 from reframe.core.builtins import run_after, sanity_function, variable
 
+from .parameters import OfSession
 
-class Found(rfm.RunOnlyRegressionTest):
+
+class Found(OfSession):
     """Where a program is: where the environment's extras say, on PATH with the environment's
     modules loaded, or where Spack has installed it.
 

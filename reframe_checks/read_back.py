@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import reframe as rfm
 import reframe.core.runtime as rt
 from reframe.core.builtins import run_before
 
@@ -51,7 +50,6 @@ echo $? > exit_code
 find "$KEEP" -mindepth 1 -maxdepth 1 -mtime +{days} -exec rm -rf {{}} +"""
 
 
-@rfm.simple_test
 @swept
 class ReadBack(BenchioCheck):
     """What the last night has kept is read, and checked, before new files are written in its place.

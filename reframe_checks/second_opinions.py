@@ -3,7 +3,6 @@
 import os
 from importlib.util import find_spec
 
-import reframe as rfm
 from reframe.core.builtins import (
     fixture,
     parameter,
@@ -94,7 +93,6 @@ class IorCheck(InRounds):
         return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
 
 
-@rfm.simple_test
 @swept
 class IorPeer(IorCheck):
     """Both write."""
@@ -102,7 +100,6 @@ class IorPeer(IorCheck):
     descr = "Parallel write of benchio and of IOR"
 
 
-@rfm.simple_test
 @swept
 class IorPeerRead(IorCheck):
     """Both read what others wrote; IOR compares the data while its clock runs, benchio after."""
@@ -110,7 +107,6 @@ class IorPeerRead(IorCheck):
     descr = "Parallel read of benchio and of IOR"
 
 
-@rfm.simple_test
 @swept
 class MdtestPeer(InRounds):
     """Both make as many files in directories alike, look at those of others and remove them."""
@@ -139,7 +135,6 @@ class MdtestPeer(InRounds):
         return Measured(mdtest_metrics(rounds, rates), conditions(rounds[-1]))
 
 
-@rfm.simple_test
 @swept
 class IoProfile(BenchioJob):
     """benchio under Darshan, which counts the calls of MPI-IO; there is no bandwidth in it."""

@@ -597,6 +597,23 @@ class Check:
             return why
         return self.is_impossible(values)
 
+    def format_ways(self, value: Callable[[str], Any]) -> str | None:
+        """All ways other than benchio's own in a word, as they end a case id, such as
+        `flush=yes/chunk=8x8x8`; None: there are none. `value` gives that of a parameter."""
+        values = ((way, value(way.name)) for way in self.ways)
+        words = [f"{way.name}={way.format(own)}" for way, own in values if own != way.default]
+        return "/".join(words) or None
+
+    def parse_ways(self, text: str) -> dict[str, Any]:
+        """The inverse, with benchio's own of the others; ValueError."""
+        known = {way.name: way for way in self.ways}
+        values = {name: way.default for name, way in known.items()}
+        for name, _, value in (word.partition("=") for word in text.split("/")):
+            if name not in known:
+                raise ValueError(f"{self.name} has no way {name!r}: it has {', '.join(known)}")
+            values[name] = known[name].read(known[name].parse(value))
+        return values
+
     def command_line(self, case: Case) -> list[str]:
         """benchio's options for a case of this check, but for its layout, which is the site's."""
         if self.operation == METADATA:

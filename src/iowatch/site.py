@@ -525,6 +525,11 @@ def _directory(value: Any) -> str:
         raise ValueError(f"is not an absolute path: {value!r}")
     if found := _UNFIT.search(value):
         raise ValueError(f"has {found[0]!r} in it, which no job can use: {value!r}")
+    if ":" in value:
+        raise ValueError(
+            f"has ':' in it, and MPI-IO may take what stands before it for the type of a "
+            f"filesystem: {value!r}"
+        )
     return value
 
 

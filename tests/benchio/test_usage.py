@@ -133,6 +133,20 @@ def test_dry_run_keeps_the_old_result(mpirun: Callable[..., Run], tmp_path: Path
         assert json.read_text() == "yesterday's"
 
 
+def test_colon_in_the_path_is_refused_where_mpi_io_opens_files(
+    mpirun: Callable[..., Run], tmp_path: Path
+) -> None:
+    files = tmp_path / "ufs:data"
+    files.mkdir()
+    for backend, code in (("mpiio", 3), ("posix,hdf5", 3), ("posix", 0)):
+        done = mpirun(1, "--local-size", 4, "--repeats", 1, "--backend", backend, "--dir", files)
+        assert done.code == code, done.err
+        assert len(done.errors) == (code > 0), done.err
+        if code:
+            assert f'{files}: MPI-IO may take what stands before ":" for ' in done.errors[0]
+        assert list(files.iterdir()) == []
+
+
 def test_odd_names_survive_in_the_result(
     mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
 ) -> None:

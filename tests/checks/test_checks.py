@@ -95,15 +95,37 @@ def test_parameters_can_be_set_on_the_command_line(site):
     assert "local_size=32x32x32" in test, "a value that no sweep has"
     striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "layout=4x1")
     assert "Found 0 check(s)" in striped.stdout, "where nothing is striped"
-    assert "collective" not in test, "no sweep has another than benchio's own"
+    assert "%ways=None" in test, "benchio's own"
 
     site.write.update(collective=[True, False], hints=[None, {"a": 1}], backend=["hdf5"])
-    options = ["-P", "hints=b=2:a=1", "-P", "collective=no", "-P", "local_size=8"]
+    options = ["-P", "ways=hints=b=2:a=1/collective=no", "-P", "local_size=8"]
     done = site.reframe("-l", "-n", "SharedFileWrite", *options)
     assert "Found 1 check(s)" in done.stdout, done.stdout
     (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
-    assert "%collective=no" in test
-    assert "%hints=a=1:b=2" in test, "in its one form"
+    assert "%ways=collective=no/hints=a=1:b=2" in test, "in their one form"
+    done = site.reframe("-l", "-P", "ways=colective=no")
+    assert done.returncode == 1
+    said = "SharedFileWrite has no way 'colective': it has collective, "
+    assert said in done.stdout
+
+
+def test_reframe_makes_no_test_that_no_sweep_names(site):
+    """Of all combinations of its values there would be 16."""
+    of = {"nodes": [1]}
+    site.sweep["SharedFileWrite"] = [
+        {**of, "backend": ["mpiio", "hdf5"], "local_size": [8]},
+        {**of, "backend": ["hdf5"], "local_size": [16], "chunk": [8], "flush": [True, False]},
+    ]
+    done = site.reframe("-l", "-n", "SharedFileWrite", "--skip-system-check")
+    tests = re.findall(
+        r"backend=(\S+) local_size=(\d+)x.* ways=(\S+)", done.stdout.replace("%", "")
+    )
+    assert sorted(tests) == [
+        ("hdf5", "16", "chunk=8x8x8"),
+        ("hdf5", "16", "flush=yes/chunk=8x8x8"),
+        ("hdf5", "8", "None"),
+        ("mpiio", "8", "None"),
+    ], done.stdout
 
 
 REGRESSION_ONLY = """

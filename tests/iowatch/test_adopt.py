@@ -224,8 +224,17 @@ def test_written_site(facts, tmp_path):
         1,
         1,
     ]
-    assert len(epsrc.cases("nightly")) == 4 + 2 + 2 + 2 + 1  # names, the versions of libraries
-    assert len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 2 + 1
+    # Names, the versions of libraries; IOR, profiles and applications.
+    assert len(epsrc.cases("nightly")) == 4 + 2 + 2 + 2 + 1 + 2 + 3 + 1
+    assert (
+        len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 2 + 1 + 2 * 9 + 4 + 3 + 3
+    )
+    assert stripes(epsrc, "acceptance", "IorPeer") == {(None,) * 4}
+    one, each = (None, -1, 4, None), DEFAULT
+    found = {(s.get("files"), *layout(s)) for s in fs2.settings("acceptance", CHECKS["IorPeer"])}
+    assert found == {("shared", *one), ("process", *each)}
+    assert stripes(fs2, "nightly", "IoProfile") == {one}
+    assert stripes(fs2, "nightly", "GromacsTrajectory") == {DEFAULT}
     partition = system["partitions"][0]
     assert partition["access"] == ["--partition=standard", "--exclusive"]
     assert (partition["scheduler"], partition["launcher"]) == ("slurm", "srun")
@@ -243,10 +252,14 @@ def words(text):
 DEFAULT = ("default", None, None, None)
 
 
+def layout(setting):
+    """Layout, stripe count, stripe size and pool."""
+    return tuple(map(setting.get, ("layout", "stripe_count", "stripe_size", "pool")))
+
+
 def stripes(fs, sweep, check):
-    """Layout, stripe count, stripe size and pool of what a sweep measures."""
-    named = ("layout", "stripe_count", "stripe_size", "pool")
-    return {tuple(map(s.get, named)) for s in fs.settings(sweep, CHECKS[check])}
+    """Those of what a sweep measures."""
+    return {layout(s) for s in fs.settings(sweep, CHECKS[check])}
 
 
 def test_written_site_of_every_lustre(facts, tmp_path):
@@ -267,6 +280,7 @@ def test_written_site_of_every_lustre(facts, tmp_path):
     _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
     found = stripes(fs2, "nightly", "SharedFileWrite")
     assert found == {DEFAULT, (None, 1, 4, "fast"), (None, -1, 4, "fast")}, "no pools are mixed"
+    assert stripes(fs2, "nightly", "IorPeer") == {(None, -1, 4, "fast")}
 
 
 def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(facts, tmp_path):
@@ -365,6 +379,8 @@ def test_sizes_are_those_for_which_there_is_room(facts, tmp_path, monkeypatch):
         ):
             sizes = {s.get("local_size") for s in epsrc.settings(sweep, CHECKS[check])}
             assert sizes == {(edge,) * 3 for edge in edges}, (free, check)
+        peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
+        assert bool(peers) == (nightly == [128]), "IO500's ior-easy would not fit"
     answer(tmp_path, "lfs", {**LUSTRE, "quota": "quota-after1"})
     monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(10**15))
     comments = words(site_new.render(facts()))
@@ -388,6 +404,12 @@ def test_written_site_of_other_schedulers(facts, commands, tmp_path, monkeypatch
     assert {part["scheduler"] for part in system["partitions"]} == {scheduler}
     access = [part.get("access") for part in system["partitions"]]
     assert access == [None if scheduler == "local" else []] * 3
+    profile = [fs.settings("nightly", CHECKS["IoProfile"])[0] for fs in read(system)]
+    assert {one.nodes * one.writers_per_node for one in profile} == {12}, (
+        "not 6, as there are cores"
+    )
+    assert {one.nodes for one in profile} == {1 if scheduler == "local" else 2}
+    assert not any(fs.settings("acceptance", CHECKS["IorPeerRead"]) for fs in read(system))
     for fs in read(system):
         assert {
             setting.nodes for setting in fs.settings("acceptance", CHECKS["SharedFileWrite"])

@@ -126,7 +126,7 @@ def test_every_check_has_a_class_and_every_class_is_a_check():
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
                 decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
-                if "rfm.simple_test" in decorators:
+                if {"rfm.simple_test", "swept"} & {*decorators}:
                     classes[node.name] = "swept" in decorators
     assert not classes.pop("EnvironmentsInTurn")  # no check: only `iowatch blame` runs it
     # What runs everywhere has no parameters that a sweep could give it.

@@ -88,7 +88,7 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
         ({key: value}, rf"^archer:fs3: '{key}' .* mend it in archer.py$")
         for key, values in {
             "filesystem": ["", 5],
-            "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", 7],
+            "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", "/fs3/io:watch", 7],
             "type": [[], 5, ["ext4", "ext4"]],
             "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
             "osts": [48, "48", [], [0, 0], [-1], [True], ["0"]],
@@ -385,6 +385,23 @@ def test_setting_of_a_case_and_back():
     )
     assert [setting.get(name) for name in values] == list(values.values())
     assert setting.get("files") == "shared"
+
+
+def test_ways_in_a_word_and_back():
+    check = CHECKS["SharedFileWrite"]
+    values = {"hints": {"b": "2", "a": 1}, "collective": False, "pattern": "steps=2:variables=4"}
+    known = {way.name: way for way in check.ways}
+    values = {name: known[name].read(value) for name, value in values.items()}
+    usual = {way.name: way.default for way in check.ways}
+    text = "collective=no/hints=a=1:b=2/pattern=steps=2:variables=4"
+    assert check.format_ways((usual | values).get) == text
+    assert check.parse_ways(text) == usual | values
+    assert check.format_ways(usual.get) is None
+    assert check.format_ways(check.parse_ways("transfer=1GiB").get) is None, "benchio's own"
+    with pytest.raises(ValueError, match="SharedFileRead has no way 'flush': it has collective"):
+        CHECKS["SharedFileRead"].parse_ways("flush=yes")
+    with pytest.raises(ValueError, match="is neither yes nor no: ''"):
+        check.parse_ways("flush")
 
 
 W = "SharedFileWrite"

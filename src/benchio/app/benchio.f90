@@ -77,6 +77,12 @@ program benchio
     call guard%watch('look at the directory')
     call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
         choice%mdt_index, comm, run%place, run%error)
+    if (any(choice%backends /= 'posix') .and. index(run%place%path, ':') > 0) then
+        call run%error%set(exit_io, '--dir', run%place%path, 'MPI-IO may take what stands before ' &
+            //'":" for the type of a filesystem: name a directory without it, or write by ' &
+            //'--backend posix alone')
+    end if
+    call agree(run%error, comm)
     if (.not. (run%error%failed() .or. choice%reads_existing)) then
         room = run%bytes
         if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &

@@ -50,6 +50,10 @@ USUAL_SIZES = {
     "ost": [128],
 }
 SMALLER_EDGES = (16, 32, 64, 128, 256)
+#: Of a cube of 2 MiB: IO500's ior-easy writes multiples of that.
+LEAST_OF_IOR = 64
+#: Of a profile, second_opinions of iowatch.sweeps: of fewer, headers could not be told from data.
+LEAST_WRITERS = 12
 ACCOUNT = {"pbs": "-A NAME", "torque": "-A NAME", "lsf": "-P NAME"}  # else Slurm's --account
 
 
@@ -149,6 +153,7 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "instances": [count for count in (1, 2, 4) if jobs.nodes.cores % count == 0],
         "sizes": sizes,
         "smaller": sizes != USUAL_SIZES,
+        "has_peers": sizes["nightly"][0] >= LEAST_OF_IOR,
         "tightest": tightest,
         "largest": decimal(8 * many * max(sizes["files"]) ** 3),
         "filesystems": filesystems,
@@ -192,7 +197,7 @@ def render(facts: dict[str, Any]) -> str:
         keep_trailing_newline=True,
     )
     env.filters |= {"literal": literal, "comment": comment, "numbers": numbers}
-    env.filters |= {"entry": entry, "setting": setting}
+    env.filters |= {"entry": entry, "setting": setting, "peers": peers}
     return env.get_template("site.py.j2").render(facts)
 
 
@@ -219,9 +224,24 @@ def entry(items: Iterable[str], key: str, indent: int) -> str:
 
 
 def setting(values: Mapping[str, list[Any]], base: str, indent: int) -> str:
-    """A mapping of a sweep's parameters, likewise, that adds these to another."""
+    """A mapping of a sweep's parameters, likewise, that adds these to another, if one is named."""
     given = [entry(map(literal_of, value), key, 0).rstrip(",\n") for key, value in values.items()]
-    return _in_lines("{", [f"**{base}", *given], "},", indent)
+    return _in_lines("{", [f"**{base}", *given] if base else given, "},", indent)
+
+
+def peers(fs: Filesystem, size: int, nodes: int, jobs: machine.Jobs) -> str:
+    """An entry of a mapping, by the name of a filesystem: `second_opinions` of iowatch.sweeps."""
+    words = [str(size), str(nodes)]
+    if fs.striped and fs.striped.osts:
+        layouts = (fs.striped.layout(count) for count in (-1, 1))
+        words += [setting(layout, "", 8).strip().rstrip(",") for layout in layouts]
+    if nodes == 1 and fs.type != "tmpfs":
+        words.append("reads=False")
+    if jobs.nodes.cores < LEAST_WRITERS and jobs.scheduler == "local":
+        words.append(f'profile={{"writers_per_node": [{LEAST_WRITERS}]}}')
+    elif jobs.nodes.cores < LEAST_WRITERS:
+        words.append(f'profile={{"nodes": [{math.ceil(LEAST_WRITERS / jobs.nodes.cores)}]}}')
+    return _in_lines(f"{literal(fs.name)}: second_opinions(", words, "),", 4)
 
 
 def literal_of(value: str | int) -> str:
@@ -231,7 +251,7 @@ def literal_of(value: str | int) -> str:
 def _in_lines(start: str, items: list[str], end: str, indent: int) -> str:
     margin = " " * indent
     line = f"{margin}{start}{', '.join(items)}{end}\n"
-    if len(line) <= 101:  # with its end
+    if len(line) <= 101 and line.count("\n") == 1:  # with its end
         return line
     lines = "".join(f"{margin}    {item},\n" for item in items)
     return f"{margin}{start}\n{lines}{margin}{end}\n"

@@ -157,6 +157,10 @@ class Striped:
             ),
         ]
 
+    def layout(self, count: int) -> Mapping[str, list[Any]]:
+        """The first of these settings with this stripe count, or else what users get."""
+        return [*self.settings([count]), DEFAULT][1]
+
 
 # Lustre
 
