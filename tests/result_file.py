@@ -88,6 +88,7 @@ def make_case(backend, size, repeats, factor):
         "collective": {"requested": True, "echoed": None, "observed": None},
         "collective_metadata": {"requested": True, "echoed": None, "observed": None},
         "layout": {"requested": None, "echoed": None, "observed": None},
+        "subfiles": None,
         "cache": None,
         "repetitions": [make_repetition(number, size, factor) for number in range(1, repeats + 2)],
     }

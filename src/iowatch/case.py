@@ -19,6 +19,7 @@ from iowatch.checks import (
     MDTEST_RATES,
     PATTERN,
     RANK,
+    SUBFILED,
     TRANSFER,
     WAYS,
     Check,
@@ -201,6 +202,11 @@ class Case:
     def is_compressed(self) -> bool:
         """Does its library store fewer bytes than are written?"""
         return COMPRESSED in pattern_words(self.get(PATTERN.name))
+
+    @property
+    def subfiles(self) -> int:
+        """That HDF5 is to make of a file; 0: none."""
+        return pattern_words(self.get(PATTERN.name)).get(SUBFILED, 0)
 
     @property
     def metrics(self) -> list[str]:

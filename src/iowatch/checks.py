@@ -293,6 +293,7 @@ _PATTERN: Mapping[str, range | None] = MappingProxyType(
         "deflate": range(1, 10),  # the level
         "quantize": range(3, 16),  # significant decimal digits
         "nonblocking": None,
+        "subfiling": range(1, 513),  # subfiles of HDF5's
     }
 )
 
@@ -308,7 +309,8 @@ def pattern_words(pattern: str | None) -> dict[str, int]:
         if word not in _PATTERN or word in found or not is_right:
             raise ValueError(
                 "is neither blocks nor a pattern of strided or random, steps=N, variables=N, "
-                f"deflate=1..9, quantize=3..15 and nonblocking, joined by ':': {pattern!r}"
+                "deflate=1..9, quantize=3..15, nonblocking and subfiling=1..512, joined by ':': "
+                f"{pattern!r}"
             )
         found[word] = int(number) if most else 0
     return {word: found[word] for word in _PATTERN if word in found}
@@ -323,6 +325,8 @@ def _pattern(value: Any) -> str | None:
         raise ValueError("is strided and random, and random is strided as well: name one of them")
     if "quantize" in words and "deflate" not in words:
         raise ValueError("quantizes without deflate=LEVEL: what is rounded takes as much room")
+    if SUBFILED in words and {"steps", COMPRESSED} & words.keys():
+        raise ValueError("has subfiling with steps or deflate: HDF5 reads no chunks from subfiles")
     return ":".join(f"{word}={number}" if number else word for word, number in words.items())
 
 
@@ -334,6 +338,10 @@ def _pattern_objection(values: Mapping[str, Any]) -> str:
     for word, backends in _PATTERN_BACKENDS.items():
         if word in words and backend not in backends:
             return f"pattern {pattern} with {backend}: {word} is of {' and '.join(backends)} alone"
+    if SUBFILED in words and values.get(CHUNK.name):
+        return f"pattern {pattern} with chunks: HDF5 reads none from subfiles collectively"
+    if SUBFILED in words and (values.get("files") != "shared" or values.get("instances")):
+        return f"pattern {pattern} with other than one shared file, of which it makes several"
     if words and values.get("files") == "gather":
         return f"pattern {pattern} with files gather, whose first process moves whole planes"
     if values["local_size"][2] % layers:
@@ -350,7 +358,7 @@ def _pattern_objection(values: Mapping[str, Any]) -> str:
 
 
 _PATTERN_BACKENDS = {"deflate": ("hdf5", "netcdf"), "quantize": ("netcdf",),
-                     "nonblocking": ("pnetcdf",)}  # fmt: skip
+                     "nonblocking": ("pnetcdf",), "subfiling": ("hdf5",)}  # fmt: skip
 
 
 def _files(value: Any) -> str:
@@ -522,6 +530,8 @@ GENERAL_BOUNDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 #: The same of cases that compress: less has to be stored than was written, or it was for nothing.
 COMPRESSED = "deflate"
+#: Of cases whose file is several, which HDF5 has made of it.
+SUBFILED = "subfiling"
 COMPRESSED_BOUNDS = MappingProxyType({**_RATE_BOUND, "stored_fraction": [0, None, 0.9, "1"]})
 
 

@@ -105,6 +105,7 @@ class Measurement:
     hints: dict[str, str]  # of MPI-IO: those whose effect was seen, else as the file repeats them
     requested: dict[Way, Any]  # collective, collective_metadata, hints: as the run was told
     layout: dict[str, Any]  # requested, observed; sizes in bytes
+    subfiles: int  # that HDF5 has made of a file; 0: it is one
     repetitions: list[Repetition]
     target: str = ""  # what benchio calls the OST that it wrote to by itself; empty: to no one
     error: str = ""  # why that could not be measured, or no more than these repetitions
@@ -208,6 +209,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
             HINTS: sorted(case["hints"]["requested"].items()),
         },
         case["layout"],
+        case["subfiles"]["observed"]["count"] if case["subfiles"] else 0,
         [_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]],
         case["target"]["name"] if case["target"] else "",
         _in_words(case["target"]["error"]) if case["target"] and case["target"]["error"] else "",
@@ -559,6 +561,8 @@ def _ways(measurement: Measurement, case: Case) -> list[_Law]:
     if case.get(CHUNK.name) and backend in CHUNK.backends:
         in_one_run = sum(rep.witness.is_raw for rep in reps)
         laws += [(f"repetitions of {backend} without chunks", in_one_run, [0])]
+    subfiles = case.subfiles if backend == "hdf5" else 0
+    laws += [(f"subfiles of {backend}", measurement.subfiles, [subfiles])]
     if case.is_compressed:
         too_large = sum(rep.file_bytes >= bytes_of(case) for rep in reps)
         laws += [(f"repetitions of {backend} whose files are not compressed", too_large, [0])]

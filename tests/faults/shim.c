@@ -403,6 +403,10 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     return part < 0 ? part : done(NEXT(pwrite)(fd, data, (size_t)part, offset), (ssize_t)bytes);
 }
 
+/* HDF5's threads call it so for the subfiles. */
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
+    __attribute__((alias("pwrite")));
+
 ssize_t writev(int fd, const struct iovec *vectors, int count)
 {
     struct iovec shorter[VECTORS];

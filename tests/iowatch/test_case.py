@@ -145,6 +145,8 @@ NO_CASES = {
     f"{WRITE}/pattern=steps=2:steps=4": ": a value of it is neither blocks nor a pattern of",
     f"{WRITE}/pattern=strided=2": ": a value of it is neither blocks nor a pattern of",
     f"{WRITE}/pattern=strided:random": ": a value of it is strided and random, and random is",
+    f"{WRITE}/pattern=subfiling=513": ": a value of it is neither blocks nor a pattern of",
+    f"{WRITE}/pattern=steps=2:subfiling=2": ": a value of it has subfiling with steps or deflate: ",
     f"{WRITE}/pattern=quantize=3": ": a value of it quantizes without deflate=LEVEL: what is",
     f"{WRITE}/flush=yes/collective=no": f": its form is {WRITE}/collective=no/flush=yes$",
     f"{LOAD.replace('SystemLoad', 'SharedFileRead').replace('/instances=2', '')}/flush=yes": (

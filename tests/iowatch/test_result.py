@@ -277,6 +277,30 @@ def test_compressed_files_have_no_control_and_are_smaller(spoil):
         attempt(1)
 
 
+def test_subfiles_are_as_many_as_were_asked_for(spoil):
+    """Of HDF5's file, and not of its control's."""
+
+    def attempt(of_control, of_hdf5):
+        def cut(result):
+            result["run"]["pattern"] = "subfiling=4"
+            for one, count in zip(result["cases"], (of_control, of_hdf5), strict=True):
+                observed = {"count": count, "stripe_size": 2**25, "writers": 1}
+                one["subfiles"] = count and {"requested": 4, "observed": observed}
+
+        require(spoil(cut), changed(CASE, pattern="subfiling=4"), 10, filesystem("tmpfs"))
+
+    attempt(None, 4)
+    assert_refused(
+        InvalidResult,
+        attempt,
+        [
+            ((None, 3), "^subfiles of hdf5: 3, where 4 was asked for"),
+            ((None, None), "^subfiles of hdf5: 0, where 4 was asked for"),
+            ((4, 4), "^there are 4 subfiles of mpiio, and there should be none$"),
+        ],
+    )
+
+
 def test_result_is_that_of_the_job(spoil):
     """By the id that the job gave; the clock of another machine may be a little late."""
     began = datetime.fromisoformat("2026-01-31T01:02:03.004Z")

@@ -464,6 +464,18 @@ WRONG_VALUES = [
         "pattern deflate=4:quantize=3 with hdf5: quantize is of netcdf alone$",
     ),
     (
+        (W, {"backend": ["netcdf"], "pattern": ["subfiling=2"]}),
+        "pattern subfiling=2 with netcdf: subfiling is of hdf5 alone$",
+    ),
+    (
+        (W, {"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]}),
+        "pattern subfiling=2 with chunks: HDF5 reads none from subfiles collectively$",
+    ),
+    (
+        ("FilePerProcess", {"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]}),
+        "pattern subfiling=2 with other than one shared file, of which it makes several$",
+    ),
+    (
         (W, {"backend": ["hdf5"], "pattern": ["nonblocking"]}),
         "pattern nonblocking with hdf5: nonblocking is of pnetcdf alone$",
     ),

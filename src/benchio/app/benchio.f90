@@ -4,7 +4,7 @@ program benchio
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
-        MPI_Init, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM
+        MPI_Init, MPI_Init_thread, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_THREAD_MULTIPLE
     use benchio_command_line, only: help_text, parse_command_line
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
@@ -34,6 +34,7 @@ program benchio
     type(watchdog) :: guard
     integer(int64) :: room      ! for all files of a backend, bytes
     integer :: rank
+    integer :: threads          ! what MPI says of them
     type(failure) :: kept_error
     logical :: may_be_open = .false.    ! a file that a round could not finish
 
@@ -48,12 +49,13 @@ program benchio
     end if
 
     call catch_interrupts()
-    call MPI_Init()
+    call start_mpi()
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
 
     if (message /= '') call refuse(exit_usage, message)
     call choose_backends()
+    call check_subfiling()
     guard = new_watchdog(choice%phase_limit, rank)
     call guard%guard('', choice%directory, '')
     if (choice%reads_existing) then
@@ -107,6 +109,38 @@ program benchio
     call leave(run%error%status, '')
 
 contains
+
+    !> HDF5 makes subfiles in threads of its own. Where none are to be made, MPI need not bear with
+    !> threads, which costs it locks.
+    subroutine start_mpi()
+        if (choice%settings%access%subfiles > 0) then
+            call MPI_Init_thread(MPI_THREAD_MULTIPLE, threads)
+        else
+            call MPI_Init()
+        end if
+    end subroutine start_mpi
+
+    !> Collective: whether HDF5 can make subfiles under this MPI, and would make those that are
+    !> asked for. Its own variables for the size of a stripe and the ranks on a node that write
+    !> only change what is observed.
+    subroutine check_subfiling()
+        character(*), parameter :: refused(3) = [character(37) :: &
+            'H5FD_SUBFILING_SUBFILE_PREFIX', 'H5FD_SUBFILING_CONFIG_FILE_PREFIX', &
+            'H5FD_SUBFILING_IOC_SELECTION_CRITERIA']
+        integer :: i, length
+
+        if (choice%settings%access%subfiles == 0) return
+        if (threads < MPI_THREAD_MULTIPLE) call refuse(exit_not_built_in, '--pattern subfiling ' &
+            //'needs an MPI with MPI_THREAD_MULTIPLE, for HDF5 uses threads')
+        do i = 1, size(refused)
+            call get_environment_variable(trim(refused(i)), length=length)
+            if (length > 0) call run%error%set(exit_usage, 'getenv', trim(refused(i)), &
+                'this variable is set, and HDF5 would put subfiles elsewhere than in the run''s ' &
+                //'directory, or have other ranks write them in each round: unset it')
+        end do
+        call agree(run%error, comm)
+        if (run%error%failed()) call refuse(exit_usage, run%error%line())
+    end subroutine check_subfiling
 
     !> Collective: all rounds, in a directory of their own.
     subroutine measure()

@@ -21,6 +21,7 @@ module benchio_access
         integer :: deflate = 0              !! level, 1 to 9; 0: not compressed
         integer :: quantize = 0             !! significant decimal digits that are kept; 0: all
         logical :: is_nonblocking = .false. !! the transfers of a step are posted, then waited for
+        integer :: subfiles = 0             !! that HDF5 makes of a file; 0: none
     contains
         procedure :: layers
         procedure :: has_rows
@@ -35,6 +36,9 @@ module benchio_access
     integer, parameter :: least_digits = 3, most_digits = 15
 
     integer, parameter :: most_layers = 10000
+
+    !> Of a file: a process may mostly have 1024 files open, and to sync them it opens all.
+    integer, parameter :: most_subfiles = 512
 
 contains
 
@@ -94,6 +98,7 @@ contains
         if (self%deflate > 0) text = text//',deflate='//decimal(self%deflate)
         if (self%quantize > 0) text = text//',quantize='//decimal(self%quantize)
         if (self%is_nonblocking) text = text//',nonblocking'
+        if (self%subfiles > 0) text = text//',subfiling='//decimal(self%subfiles)
         if (text == '') text = ',blocks'
         text = text(2:)
     end function pattern_text
@@ -131,10 +136,12 @@ contains
                 call parse_count(word, 1, 9, pattern%deflate, error)
             case ('quantize=')
                 call parse_count(word, least_digits, most_digits, pattern%quantize, error)
+            case ('subfiling=')
+                call parse_count(word, 1, most_subfiles, pattern%subfiles, error)
             case default
                 error = '--pattern takes blocks, or a list of strided or random, steps=N, ' &
-                    //'variables=N, deflate=LEVEL, quantize=DIGITS and nonblocking, not "' &
-                    //word//'"'
+                    //'variables=N, deflate=LEVEL, quantize=DIGITS, nonblocking and ' &
+                    //'subfiling=N, not "'//word//'"'
             end select
             if (error == '' .and. index(','//rest, ','//name) > 0) error = '--pattern names "' &
                 //name//'" twice'
@@ -169,7 +176,8 @@ contains
     !> Why these backends cannot write so; empty if they can.
     !>
     !> What is compressed or rounded are other bytes than others write, and a ratio of the two would
-    !> say nothing. Of nonblocking transfers the bytes are the same: others then do them at once.
+    !> say nothing. Of nonblocking transfers and in subfiles the bytes are the same: others then
+    !> transfer at once, and write one file.
     pure function access_objection(pattern, backends, is_collective) result(text)
         type(access_pattern), intent(in) :: pattern
         character(*), intent(in) :: backends(:)
@@ -186,6 +194,8 @@ contains
         else if (pattern%is_nonblocking .and. all(backends /= 'pnetcdf')) then
             text = '--pattern nonblocking needs the backend pnetcdf: no other library has ' &
                 //'nonblocking transfers here'
+        else if (pattern%subfiles > 0 .and. all(backends /= 'hdf5')) then
+            text = '--pattern subfiling needs the backend hdf5: no other library makes subfiles here'
         else if (is_collective) then
             return
         else if (pattern%deflate > 0) then

@@ -69,7 +69,7 @@ module benchio_command_line
             //'bytes, or such as 64KiB, 4MiB, 1GiB', '1GiB'), &
         option('--pattern', 'LIST', 'how the elements are moved: strided or random (rows of all ' &
             //'writers take turns in the file), steps=N, variables=N (that x, y, z are dealt out ' &
-            //'to), deflate=LEVEL, quantize=DIGITS, nonblocking', 'blocks'), &
+            //'to), deflate=LEVEL, quantize=DIGITS, nonblocking, subfiling=N', 'blocks'), &
         option('--collective', 'yes|no', 'transfer the data collectively', 'yes'), &
         option('--flush', '', 'call the library''s own flush before the close, timed as a phase ' &
             //'of its own'), &

@@ -83,12 +83,15 @@ contains
             call h5fopen_f(self%path, h5f_acc_rdonly_f, self%file, code, access_prp=access)
             call check_hdf5(error, code, 'H5Fopen', self%path)
         end if
-        call h5pclose_f(access, ignored)
-        if (error%failed()) return
-        call h5fget_access_plist_f(self%file, access, code)
-        call check_hdf5(error, code, 'H5Fget_access_plist', self%path)
+        ! HDF5 1.17 has no word on an open file with subfiles, but on what is to be opened.
+        if (self%settings%access%subfiles == 0 .and. .not. error%failed()) then
+            call h5pclose_f(access, ignored)
+            call h5fget_access_plist_f(self%file, access, code)
+            call check_hdf5(error, code, 'H5Fget_access_plist', self%path)
+        end if
         self%echoed_collective_metadata = echoed_collective_metadata(access)
         call h5pclose_f(access, ignored)
+        if (error%failed()) return
         allocate (self%datasets(self%settings%access%variables), source=none)
         if (writes .or. error%failed()) return
         do i = 1, size(self%datasets)

@@ -9,6 +9,10 @@ module benchio_hdf5_properties
     use hdf5, only: h5pget_all_coll_metadata_ops_f, h5pget_coll_metadata_write_f, &
         h5pset_all_coll_metadata_ops_f, h5pset_coll_metadata_write_f
 #endif
+#ifdef BENCHIO_HDF5_SUBFILING
+    use hdf5, only: h5fd_subfiling_config_t, h5pclose_f, h5pget_fapl_subfiling_f, &
+        h5pset_fapl_subfiling_f, h5pset_mpi_params_f
+#endif
     use mpi_f08, only: MPI_Comm, MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
     use benchio_failure, only: failure
     use benchio_hdf5_error, only: c_hid_t, check_hdf5
@@ -18,6 +22,13 @@ module benchio_hdf5_properties
 
     public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_transfer, &
         new_access, new_transfer
+
+    !> Whether the library was built to cut files into subfiles.
+#ifdef BENCHIO_HDF5_SUBFILING
+    logical, parameter, public :: can_subfile = .true.
+#else
+    logical, parameter, public :: can_subfile = .false.
+#endif
 
     interface
         integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
@@ -67,8 +78,12 @@ contains
         call h5pcreate_f(h5p_file_access_f, access, code)
         call check_hdf5(error, code, 'H5Pcreate', path)
         info = info_of(settings)
-        call h5pset_fapl_mpio_f(access, comm%mpi_val, info%mpi_val, code)
-        call check_hdf5(error, code, 'H5Pset_fapl_mpio', path)
+        if (settings%access%subfiles > 0) then
+            call set_subfiling(access, comm, info, settings%access%subfiles, path, error)
+        else
+            call h5pset_fapl_mpio_f(access, comm%mpi_val, info%mpi_val, code)
+            call check_hdf5(error, code, 'H5Pset_fapl_mpio', path)
+        end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
 #ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
         call h5pset_coll_metadata_write_f(access, settings%collective_metadata, code)
@@ -82,6 +97,36 @@ contains
             settings%latest_format), h5f_libver_latest_f, code)
         call check_hdf5(error, code, 'H5Pset_libver_bounds', path)
     end subroutine new_access
+
+    !> So many subfiles, and else what HDF5 does if it is not told: one rank of every node writes
+    !> them for all.
+    subroutine set_subfiling(access, comm, info, subfiles, path, error)
+        integer(hid_t), intent(in) :: access
+        type(MPI_Comm), intent(in) :: comm
+        type(MPI_Info), intent(in) :: info
+        integer, intent(in) :: subfiles
+        character(*), intent(in) :: path
+        type(failure), intent(inout) :: error
+
+#ifdef BENCHIO_HDF5_SUBFILING
+        type(h5fd_subfiling_config_t) :: config
+        integer :: code, ignored
+
+        call h5pset_mpi_params_f(access, comm%mpi_val, info%mpi_val, code)
+        call check_hdf5(error, code, 'H5Pset_mpi_params', path)
+        call h5pget_fapl_subfiling_f(access, config, code)
+        call check_hdf5(error, code, 'H5Pget_fapl_subfiling', path)
+        if (error%failed()) return
+        config%shared_cfg%stripe_count = int(subfiles, c_int32_t)
+        call h5pset_fapl_subfiling_f(access, code, config)
+        call check_hdf5(error, code, 'H5Pset_fapl_subfiling', path)
+        call h5pclose_f(config%ioc_fapl_id, ignored)
+#else
+        associate (refused_before => error, unused => access, as_unused => comm, unset => info, &
+            no_file => path, no_number => subfiles)
+        end associate
+#endif
+    end subroutine set_subfiling
 
     !> Whether HDF5 says that it reads and writes metadata collectively, for the access properties
     !> of an open file or of one to be opened.

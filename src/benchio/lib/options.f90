@@ -102,6 +102,17 @@ contains
                     //'lie side by side along x'
             else if (choice%files == 'gather' .and. access%text() /= 'blocks') then
                 error = '--pattern excludes --files gather: its first rank moves whole planes'
+            else if (access%subfiles > 0 .and. (choice%files /= 'shared' &
+                .or. choice%instances > 1)) then
+                error = '--pattern subfiling takes --files shared and one instance: it makes ' &
+                    //'several files of one'
+            else if (access%subfiles > 0 .and. (access%steps > 1 .or. access%deflate > 0 &
+                .or. any(choice%settings%chunk > 0))) then
+                error = '--pattern subfiling excludes steps, deflate and --chunk: HDF5 reads no ' &
+                    //'chunks from subfiles collectively'
+            else if (access%subfiles > 0 .and. choice%keeps) then
+                error = '--pattern subfiling excludes --operation write-keep: subfiles are not ' &
+                    //'kept'
             end if
         end associate
     end subroutine check_pattern

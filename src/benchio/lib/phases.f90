@@ -12,17 +12,18 @@ module benchio_phases
     use benchio_backend, only: backend
     use benchio_clock, only: now
     use benchio_failure, only: agree, exit_io, failure
+    use benchio_file_parts, only: file_parts
     use benchio_gather, only: move_gathered
     use benchio_layout, only: file_share
-    use benchio_posix, only: names_error, probe_end, probe_write, remove_file
-    use benchio_raw_file, only: raw_file
+    use benchio_posix, only: names_error, probe_end, probe_write, remove_file, remove_subfiled
     use benchio_settings, only: io_settings
     use benchio_text, only: decimal
     use benchio_watchdog, only: watchdog
     implicit none (type, external)
     private
 
-    public :: gather_times, look_closer, meet, timed_move, timed_sync, timed_unlink
+    public :: gather_times, look_closer, meet, remove_task_file, timed_move, timed_sync
+    public :: timed_unlink
 
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
         phase_read = 4, phase_flush = 5, phase_close = 6, phase_sync = 7, phase_unlink = 8, &
@@ -52,6 +53,7 @@ module benchio_phases
     !> What is to be done with which file, by this rank.
     type, public :: file_task
         character(:), allocatable :: path
+        type(file_parts) :: parts                   !! that the file is, once it is written
         logical :: writes = .false.                 !! it, or reads what was written
         type(file_share) :: share
         type(io_settings) :: settings
@@ -232,15 +234,14 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
-        type(raw_file) :: file
         logical :: syncs
 
         syncs = task%share%is_node_leader .and. .not. task%share%is_gathered
         if (task%share%is_gathered) syncs = task%share%opens    ! only its node has written
         call task%watchdog%watch('open to sync')
         if (syncs) then
-            call file%open(task%path, message, writes=.true.)
-            if (message /= '') call error%set(exit_io, 'open', task%path, message)
+            call task%parts%open(message, writes=.true.)
+            if (message /= '') call error%set(exit_io, 'open', task%parts%path, message)
         end if
         call meet(task%watchdog, task%comm, error)
         if (error%failed()) return
@@ -248,11 +249,11 @@ contains
         call times%set(task%comm)
         call times%begin(phase_sync, task)
         if (syncs) then
-            call file%sync(message)
-            if (message /= '') call error%set(exit_io, 'fsync', task%path, message)
+            call task%parts%sync(message)
+            if (message /= '') call error%set(exit_io, 'fsync', task%parts%path, message)
         end if
         call times%finish(phase_sync, syncs, task, task%comm, error)
-        if (syncs) call file%close(message)
+        if (syncs) call task%parts%close()
     end subroutine timed_sync
 
     !> Collective: the first rank of each file removes it.
@@ -268,11 +269,23 @@ contains
         call times%set(task%comm)
         call times%begin(phase_unlink, task)
         if (unlinks) then
-            call remove_file(task%path, message)
+            call remove_task_file(task, message)
             if (message /= '') call error%set(exit_io, 'unlink', task%path, message)
         end if
         call times%finish(phase_unlink, unlinks, task, task%comm, error)
     end subroutine timed_unlink
+
+    !> Removes a file, with its subfiles; those that were begun as well.
+    subroutine remove_task_file(task, message)
+        type(file_task), intent(in) :: task
+        character(:), allocatable, intent(out) :: message
+
+        if (task%settings%access%subfiles > 0) then
+            call remove_subfiled(task%path, message)
+        else
+            call remove_file(task%path, message)
+        end if
+    end subroutine remove_task_file
 
     !> Collective: on rank 0 the times of all ranks in brief.
     subroutine gather_times(times, share, comm, all)

@@ -103,6 +103,60 @@ int benchio_remove(const char *path)
     return unlink(path) == 0 ? 0 : errno;
 }
 
+/* HDF5 names subfiles, and their list, by the path and the inode of the file that they are of. */
+#define SUBFILE_MARK ".subfile_"
+
+int benchio_subfile_list(const char *path, char *list, int32_t size)
+{
+    struct stat st;
+
+    list[0] = '\0';
+    if (stat(path, &st) != 0)
+        return errno;
+    if (snprintf(list, (size_t)size, "%s" SUBFILE_MARK "%ju.config", path, (uintmax_t)st.st_ino)
+        >= size)
+        return ENAMETOOLONG;
+    return 0;
+}
+
+/* Removes all that has a name of a subfile of the file at path, and then that file. 0, or the errno
+ * of the first that stays. */
+int benchio_remove_subfiled(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    char folder[PATH_MAX];
+    const size_t length = strlen(name);
+    struct dirent *entry;
+    int error = 0, is_done = 0;
+    DIR *directory;
+
+    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+             slash == NULL ? "." : path);
+    directory = opendir(folder);
+    if (directory == NULL)
+        error = errno;
+    /* What is removed while names are read may hide others from some filesystems. */
+    while (error == 0 && !is_done) {
+        is_done = 1;
+        rewinddir(directory);
+        while (error == 0 && (entry = readdir(directory)) != NULL) {
+            if (strncmp(entry->d_name, name, length) != 0)
+                continue;
+            if (strncmp(entry->d_name + length, SUBFILE_MARK, strlen(SUBFILE_MARK)) != 0)
+                continue;
+            if (unlinkat(dirfd(directory), entry->d_name, 0) == 0)
+                is_done = 0;
+            else if (errno != ENOENT)
+                error = errno;
+        }
+    }
+    if (directory != NULL)
+        closedir(directory);
+    if (unlink(path) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
 /* A new directory for this user alone. */
 int benchio_make_directory(const char *path)
 {

@@ -13,7 +13,8 @@ module benchio_posix
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
     public :: make_directory, make_private, names_error, peak_rss, probe_end, probe_file
     public :: probe_write, random_digits, real_path, remove_directory, remove_file
-    public :: set_attribute, sleep_seconds, text_of, utc_now, write_file
+    public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, text_of, utc_now
+    public :: write_file
 
     integer, parameter :: text_size = 4096
 
@@ -72,6 +73,19 @@ module benchio_posix
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*)
         end function c_remove
+
+        integer(c_int) function c_remove_subfiled(path) bind(C, name='benchio_remove_subfiled')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function c_remove_subfiled
+
+        integer(c_int) function c_subfile_list(path, list, size) &
+            bind(C, name='benchio_subfile_list')
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            character(kind=c_char), intent(out) :: list(*)
+            integer(c_int32_t), value :: size
+        end function c_subfile_list
 
         integer(c_int) function c_make_directory(path) bind(C, name='benchio_make_directory')
             import :: c_char, c_int
@@ -255,6 +269,25 @@ contains
 
         error = text_of(c_remove(path//c_null_char))
     end subroutine remove_file
+
+    !> Removes what HDF5 has made of a file, and that too.
+    subroutine remove_subfiled(path, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_remove_subfiled(path//c_null_char))
+    end subroutine remove_subfiled
+
+    !> The path of HDF5's list of the subfiles of a file.
+    subroutine subfile_list(path, list, error)
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: list, error
+
+        character(kind=c_char) :: buffer(text_size)
+
+        error = text_of(c_subfile_list(path//c_null_char, buffer, size(buffer, kind=c_int32_t)))
+        list = fortran_text(buffer)
+    end subroutine subfile_list
 
     !> Makes a directory for this user alone; it must not exist.
     subroutine make_directory(path, error)

@@ -5,7 +5,7 @@
 module benchio_raw_file
     use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, &
         c_loc, c_null_char, c_ptr
-    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use benchio_decomposition, only: element_bytes
     use benchio_posix, only: fortran_text, text_of
     use benchio_text, only: decimal
@@ -21,6 +21,7 @@ module benchio_raw_file
         integer(c_int), private :: descriptor = nothing_open
     contains
         procedure :: open
+        procedure :: is_open
         procedure :: read
         procedure :: move_box
         procedure :: sync
@@ -134,6 +135,12 @@ contains
         self%is_direct = text == '' .and. is_direct == 1
     end subroutine open
 
+    pure logical function is_open(self)
+        class(raw_file), intent(in) :: self
+
+        is_open = self%descriptor /= nothing_open
+    end function is_open
+
     pure integer(c_int32_t) function given(wish)
         logical, intent(in), optional :: wish
 
@@ -141,22 +148,25 @@ contains
         if (present(wish)) given = merge(1_c_int32_t, 0_c_int32_t, wish)
     end function given
 
-    !> Reads values from any place of the file. Where the filesystem refuses to read past the page
-    !> cache after all, it goes through it, and the file is not is_direct any more.
-    subroutine read(self, offset, values, text)
+    !> Reads a part of values from any place of the file. Where the filesystem refuses to read past
+    !> the page cache after all, it goes through it, and the file is not is_direct any more.
+    subroutine read(self, offset, values, first, bytes, text)
         class(raw_file), intent(inout) :: self
         integer(int64), intent(in) :: offset        !! in bytes
         real(real64), intent(inout), contiguous, target :: values(:)
+        integer(int64), intent(in) :: first, bytes  !! of the values: from 0, and how many
         character(:), allocatable, intent(out) :: text
 
+        integer(int8), pointer :: memory(:)
         integer(c_int64_t) :: end
         integer(c_int32_t) :: direct
 
         text = ''
-        if (size(values) == 0) return
+        if (bytes == 0) return
+        call c_f_pointer(c_loc(values), memory, [element_bytes*size(values, kind=int64)])
         direct = given(self%is_direct)
-        text = raw_text(c_read(self%descriptor, direct, c_loc(values), offset, &
-            element_bytes*size(values, kind=int64), end), end, 0_int64)
+        text = raw_text(c_read(self%descriptor, direct, c_loc(memory(first + 1)), offset, bytes, &
+            end), end, 0_int64)
         self%is_direct = direct == 1
     end subroutine read
 

@@ -9,7 +9,7 @@ module benchio_registry
     use benchio_text, only: one_line
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: hdf5_backend, start_hdf5
-    use benchio_hdf5_properties, only: can_compress, hdf5_version
+    use benchio_hdf5_properties, only: can_compress, can_subfile, hdf5_version
 #endif
 #ifdef BENCHIO_NETCDF
     use benchio_netcdf_backend, only: can_quantize, netcdf_backend, netcdf_version
@@ -20,7 +20,7 @@ module benchio_registry
     implicit none (type, external)
     private
 
-    public :: built_in, lacks, library_version, new_backend
+    public :: built_in, lacks, library_features, library_version, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
@@ -87,7 +87,10 @@ contains
 
         text = ''
 #ifdef BENCHIO_HDF5
-        if (name == 'hdf5' .and. access%deflate > 0) then
+        if (name == 'hdf5' .and. access%subfiles > 0 .and. .not. can_subfile) then
+            text = 'HDF5 '//hdf5_version()//' was built without subfiling: benchio needs one of ' &
+                //'1.14 or later with HDF5_ENABLE_SUBFILING_VFD (Spack: hdf5+subfiling)'
+        else if (name == 'hdf5' .and. access%deflate > 0) then
             if (.not. can_compress()) text = 'HDF5 '//hdf5_version() &
                 //' does not compress in parallel: 1.10.2 and later do'
         end if
@@ -101,6 +104,20 @@ contains
         associate (unused => name, as_unused => access)
         end associate
     end function lacks
+
+    !> What a build of a backend's library may have or lack, in words; empty if there is no such.
+    function library_features(name) result(text)
+        character(*), intent(in) :: name
+        character(:), allocatable :: text
+
+        text = ''
+#ifdef BENCHIO_HDF5
+        if (name == 'hdf5') text = trim(merge(', with subfiling   ', ', without subfiling', &
+            can_subfile))
+#endif
+        associate (unused => name)
+        end associate
+    end function library_features
 
     !> What a backend's library says of its version at run time; empty if not built in.
     function library_version(name) result(text)

@@ -43,6 +43,9 @@ module benchio_result
         character(:), allocatable :: collective         !! in writing
         character(:), allocatable :: collective_read
         type(file_layout) :: layout
+        integer :: subfiles = 0                     !! that hold the bytes of a file; 0: it is one
+        integer :: subfile_writers = 0              !! ranks that wrote them for all
+        integer(int64) :: subfile_stripe = 0        !! bytes that follow each other in one
         real(real64) :: page_cache_fraction = 0     !! of a read, the largest; < 0: not known
     end type observation
 

@@ -24,7 +24,7 @@ module benchio_result_json
     character(*), parameter :: telling(*) = [character(21) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
         'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_sharedfp', 'OMPI_MCA_common_ompio', &
         'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
-        'MPICH_', 'I_MPI_', 'HDF5_', 'NETCDF_', 'PNETCDF_', 'LD_PRELOAD', 'DARSHAN_']
+        'MPICH_', 'I_MPI_', 'HDF5_', 'H5FD_', 'NETCDF_', 'PNETCDF_', 'LD_PRELOAD', 'DARSHAN_']
 
 contains
 
@@ -368,8 +368,31 @@ contains
             end if
             call add_layout(json, seen%layout)
             call json%close_object()
+            call add_subfiles(json, run, backend, target)
         end associate
     end subroutine add_settings
+
+    !> Subfiles of HDF5's, and ranks that wrote them for all; null of other files.
+    subroutine add_subfiles(json, run, backend, target)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: backend, target
+
+        associate (seen => run%seen(backend, target))
+            if (seen%subfiles == 0) then
+                call json%null('subfiles')
+                return
+            end if
+            call json%open_object('subfiles')
+            call json%add(run%choice%settings%access%subfiles, 'requested')
+            call json%open_object('observed')
+            call json%add(seen%subfiles, 'count')
+            call json%add(seen%subfile_stripe, 'stripe_size')
+            call json%add(seen%subfile_writers, 'writers')
+            call json%close_object()
+            call json%close_object()
+        end associate
+    end subroutine add_subfiles
 
     subroutine add_hints(json, hints, key)
         type(json_writer), intent(inout) :: json

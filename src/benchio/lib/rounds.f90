@@ -9,11 +9,12 @@ module benchio_rounds
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
         failure
     use benchio_file_layout, only: check_layout
+    use benchio_file_parts, only: find_subfiles, name_one_file
     use benchio_layout, only: file_share
     use benchio_metadata, only: run_metadata
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
-    use benchio_phases, only: file_task, gather_times, meet, phase_total, phases, stopwatch, &
-        timed_move, timed_sync, timed_unlink
+    use benchio_phases, only: file_task, gather_times, meet, phase_total, phases, &
+        remove_task_file, stopwatch, timed_move, timed_sync, timed_unlink
     use benchio_options, only: is_metadata
     use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
     use benchio_registry, only: backend_item
@@ -205,6 +206,7 @@ contains
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
             call write_file(run, method, t, round, storage, writes, times)
+            if (writes%parts%subfiles > 0) reads%parts = writes%parts   ! there is no other file
         end if
         if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call check_size(run%plan, writes, &
@@ -223,7 +225,7 @@ contains
         end if
         if (run%error%failed()) then
             ! A create that failed may have made none.
-            if (writes%share%position == 0) call remove_file(writes%path, ignored)
+            if (writes%share%position == 0) call remove_task_file(writes, ignored)
             return
         end if
         if (kept_round(run, round) == 0) then
@@ -250,6 +252,8 @@ contains
         task%writes = writes
         task%share = share
         task%settings = run%choice%settings
+        if (method%name /= 'hdf5') task%settings%access%subfiles = 0
+        call name_one_file(task%path, task%parts)
         task%comm = run%plan%comm
         task%together = share%ranks
         if (run%choice%phase_barrier) task%together = run%plan%comm
@@ -263,7 +267,8 @@ contains
             directories = run%place%directories()
         end if
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
-        call task%watchdog%guard(made, run%place%targets(t)%path, directories)
+        call task%watchdog%guard(made, run%place%targets(t)%path, directories, &
+            task%settings%access%subfiles > 0)
     end function new_task
 
     !> The round of the run that has written the files which are kept; 0 if they are not.
@@ -338,8 +343,21 @@ contains
         end associate
         call timed_move(method, task, .true., field, times, run%error)
         call wait_for_others(task, run%error)
+        if (.not. run%error%failed()) call find_parts(task, run%error)
         if (.not. run%error%failed()) call timed_sync(task, times, run%error)
     end subroutine write_file
+
+    !> Collective: what HDF5 has made of the file, if it was to make subfiles.
+    subroutine find_parts(task, error)
+        type(file_task), intent(inout) :: task
+        type(failure), intent(inout) :: error
+
+        if (task%settings%access%subfiles == 0) return
+        call task%watchdog%watch('look for the subfiles')
+        call find_subfiles(task%path, task%settings%access%subfiles, task%share%ranks, &
+            task%parts, error)
+        call meet(task%watchdog, task%comm, error)
+    end subroutine find_parts
 
     !> Collective: the ranks of other files may still be at work, and hang.
     subroutine wait_for_others(task, error)
@@ -407,23 +425,31 @@ contains
         integer, intent(in) :: i, t, round
         type(file_task), intent(inout) :: task
 
-        character(:), allocatable :: ignored
+        character(:), allocatable :: ignored, path
         integer(int64) :: bytes
+        integer :: number
         logical :: looks
 
         associate (seen => run%seen(i, t), target => run%place%targets(t))
             seen%hints = method%echoed_hints
             seen%collective_metadata = method%echoed_collective_metadata
             seen%collective = method%observed_collective
+            seen%subfiles = task%parts%subfiles
+            seen%subfile_writers = task%parts%writers
+            seen%subfile_stripe = task%parts%stripe_size
             looks = round == 1 .or. target%name /= ''
             if (.not. looks) return
             call task%watchdog%watch('look at the layout')
             looks = task%share%position == 0 .and. (target%request%is_set() &
                 .or. run%plan%rank == 0)
             if (looks) then
-                call file_size(task%path, bytes, ignored)
-                call check_layout(run%place%keeper, task%path, bytes, target%request, seen%layout, &
-                    run%error)
+                ! The first part is seen last, and stays.
+                do number = merge(max(1, task%parts%subfiles), 1, target%request%is_set()), 1, -1
+                    path = task%parts%path_of(number)
+                    call file_size(path, bytes, ignored)
+                    call check_layout(run%place%keeper, path, bytes, target%request, seen%layout, &
+                        run%error)
+                end do
             end if
         end associate
         call meet(task%watchdog, run%plan%comm, run%error)

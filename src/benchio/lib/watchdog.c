@@ -15,6 +15,7 @@
 
 void benchio_end_program(void);
 int benchio_probe_write(const char *path);
+int benchio_remove_subfiled(const char *path);
 void benchio_strerror(int error, char *text, int32_t size);
 
 enum { stack_bytes = 256 * 1024, unknown = -1 };
@@ -25,6 +26,7 @@ static struct {
     int has_clock, is_armed, is_over;
     struct timespec limit, sleeps_until;
     char file[PATH_MAX], probe[PATH_MAX], message[PATH_MAX + 256];
+    int has_subfiles; /* of HDF5's, the file */
     char *directories; /* each ended by NUL, the last by two */
     int probes, status;
     unsigned delay;
@@ -74,7 +76,9 @@ static void *probe(void *unused)
 static void *remove_file(void *unused)
 {
     (void)unused;
-    if (watched.file[0] != '\0')
+    if (watched.file[0] != '\0' && watched.has_subfiles)
+        benchio_remove_subfiled(watched.file);
+    else if (watched.file[0] != '\0')
         unlink(watched.file);
     return NULL;
 }
@@ -162,15 +166,18 @@ static void start_clock(void)
     watched.has_clock = start(keep_watch) == 0;
 }
 
-/* What a hang would leave: a file, unless its name is empty, and directories; and where a small
- * write can be tried. They are not to change while a limit runs. */
-void benchio_guard(const char *file, const char *probe, const char *directories)
+/* What a hang would leave: a file, unless its name is empty, with its subfiles if it is to have
+ * some, and directories; and where a small write can be tried. They are not to change while a limit
+ * runs. */
+void benchio_guard(const char *file, int32_t has_subfiles, const char *probe,
+                   const char *directories)
 {
     const char *end = directories;
 
     while (*end != '\0')
         end += strlen(end) + 1;
     snprintf(watched.file, sizeof watched.file, "%s", file);
+    watched.has_subfiles = has_subfiles;
     snprintf(watched.probe, sizeof watched.probe, "%s", probe);
     free(watched.directories);
     watched.directories = malloc((size_t)(end - directories) + 1);

@@ -37,9 +37,10 @@ module benchio_watchdog
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
 
     interface
-        subroutine c_guard(file, probe, directories) bind(C, name='benchio_guard')
-            import :: c_char
+        subroutine c_guard(file, has_subfiles, probe, directories) bind(C, name='benchio_guard')
+            import :: c_char, c_int32_t
             character(kind=c_char), intent(in) :: file(*), probe(*), directories(*)
+            integer(c_int32_t), value :: has_subfiles
         end subroutine c_guard
 
         subroutine c_watch(seconds, delay, message, probes, status) bind(C, name='benchio_watch')
@@ -64,15 +65,20 @@ contains
     end function new_watchdog
 
     !> From now on these are what a hang leaves. No watchdog may be watching.
-    subroutine guard(self, path, place, directories)
+    subroutine guard(self, path, place, directories, has_subfiles)
         class(watchdog), intent(inout) :: self
         character(*), intent(in) :: path        !! of the file this rank makes; empty: none
         character(*), intent(in) :: place       !! the directory of the files, to be named
         character(*), intent(in) :: directories !! all to be removed, each ended by NUL
+        logical, intent(in), optional :: has_subfiles   !! of HDF5's, which go with the file
+
+        integer(c_int32_t) :: subfiled
 
         self%path = path
         self%place = place
-        call c_guard(path//c_null_char, place//'/probe.'//decimal(self%rank)//c_null_char, &
+        subfiled = 0
+        if (present(has_subfiles)) subfiled = merge(1_c_int32_t, 0_c_int32_t, has_subfiles)
+        call c_guard(path//c_null_char, subfiled, place//'/probe.'//decimal(self%rank)//c_null_char, &
             directories//c_null_char)
     end subroutine guard
 

@@ -13,11 +13,10 @@ module benchio_witness
     use benchio_backend, only: backend, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
+    use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share, layout
     use benchio_pattern, only: differences, poison
     use benchio_phases, only: file_task, look_closer, meet
-    use benchio_posix, only: file_size
-    use benchio_raw_file, only: raw_file
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -93,11 +92,11 @@ contains
         file_bytes = 0
         if (task%share%position == 0) then
             data_bytes = task%share%block%global_bytes()
-            call file_size(task%path, bytes, message)
+            call task%parts%bytes(bytes, message)
             is_short = bytes < data_bytes .and. task%settings%access%deflate == 0
             if (message == '' .and. is_short) message = 'file has '//decimal(bytes) &
                 //' bytes, '//decimal(data_bytes)//' bytes of data were written'
-            if (message /= '') call error%set(exit_io, 'stat', task%path, message)
+            if (message /= '') call error%set(exit_io, 'stat', task%parts%path, message)
             call look_closer(task, error)
             file_bytes = bytes
         end if
@@ -116,24 +115,23 @@ contains
 
         ! Dropping writes what is dirty first, and may hang as a write may.
         call written%watchdog%watch('posix_fadvise')
-        if (written%share%is_node_leader) call drop(written%path)
-        if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%path)
+        if (written%share%is_node_leader) call drop(written%parts)
+        if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%parts)
         call meet(written%watchdog, plan%comm, error)
 
     contains
 
-        subroutine drop(path)
-            character(*), intent(in) :: path
+        subroutine drop(closed)
+            type(file_parts), intent(in) :: closed
 
-            character(:), allocatable :: ignored, message
-            type(raw_file) :: file
+            character(:), allocatable :: message
+            type(file_parts) :: file
 
-            call file%open(path, message)
-            if (message == '') then
-                call file%drop_pages(message)
-                call file%close(ignored)
-            end if
-            if (message /= '') call error%set(exit_io, 'posix_fadvise', path, message)
+            file = closed
+            call file%open(message)
+            if (message == '') call file%drop_pages(message)
+            if (message /= '') call error%set(exit_io, 'posix_fadvise', file%path, message)
+            call file%close()
         end subroutine drop
 
     end subroutine drop_pages
@@ -177,8 +175,8 @@ contains
         type(failure), intent(inout) :: error
 
         real(real64), allocatable :: values(:)
-        character(:), allocatable :: message, ignored
-        type(raw_file) :: file
+        character(:), allocatable :: message
+        type(file_parts) :: file
         type(differences) :: wrong
         integer(int64) :: at, elements, first, here, last, offset
 
@@ -186,18 +184,18 @@ contains
         in_memory = 0
         confirmed = 0
         call slice_of(task%share, first, last)
-        call file%open(task%path, message, direct=.true.)
-        if (message /= '') then
-            call error%set(exit_io, 'open', task%path, message)
-        else
-            at = first
-            do while (at < last)
-                call find_run(place, task%share, at, last - at, offset, elements)
-                here = file%resident_bytes(offset, element_bytes*elements)
-                in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
-                at = at + elements
-            end do
-        end if
+        file = task%parts
+        at = first
+        do while (at < last)
+            call find_run(place, task%share, at, last - at, offset, elements)
+            call file%resident_bytes(offset, element_bytes*elements, here, message)
+            if (message /= '') then
+                call error%set(exit_io, 'open', file%path, message)
+                exit
+            end if
+            in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
+            at = at + elements
+        end do
         ! Or one rank's reading ahead would be another's page cache.
         call MPI_Barrier(plan%comm)
         if (error%failed()) return
@@ -214,10 +212,10 @@ contains
             call wrong%add_run(values(:elements), at, key)
             at = at + elements
         end do
-        is_direct = file%is_direct      ! a filesystem may refuse only when it is read
+        is_direct = file%is_direct()    ! a filesystem may refuse only when it is read
         if (is_direct) in_memory = 0
-        call file%close(ignored)
-        if (message /= '') call error%set(exit_io, 'pread', task%path, message)
+        if (message /= '') call error%set(exit_io, 'pread', file%path, message)
+        call file%close()
         call judge(task, wrong, last - first, confirmed, error)
     end subroutine read_slice
 
@@ -340,15 +338,15 @@ contains
         type(file_task), intent(in) :: task
 
         character(:), allocatable :: message
-        type(raw_file) :: file
+        type(file_parts) :: file
         integer(int64) :: first, last
 
         call slice_of(task%share, first, last)
-        pages_in_memory = -1
-        call file%open(task%path, message)
-        if (message /= '') return
-        pages_in_memory = file%resident_bytes(element_bytes*first, element_bytes*(last - first))
-        call file%close(message)
+        file = task%parts
+        call file%resident_bytes(element_bytes*first, element_bytes*(last - first), &
+            pages_in_memory, message)
+        if (message /= '') pages_in_memory = -1
+        call file%close()
     end function pages_in_memory
 
     !> Collective: which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.
