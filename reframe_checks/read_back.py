@@ -10,7 +10,7 @@ from iowatch.checks import READ_EXISTING, WRITE_KEEP
 from iowatch.metrics import measured
 from iowatch.raw_results import KEPT_RESULT as KEPT
 from iowatch.raw_results import LAST, READ_CODE
-from iowatch.result import InvalidResult, id_of_round, notes, read_result
+from iowatch.result import InvalidResult, id_of_round, notes, others_in_place, read_result
 
 from . import past
 from .base import BenchioCheck, options_of_run, phase_limit
@@ -97,12 +97,14 @@ class ReadBack(BenchioCheck):
         if read:
             result = self.verified_result(RESULT, self.repeats)
         self.verified_result(KEPT, self.repeats, operations=[WRITE_KEEP])
-        before, had_read = _night_before(self.case)
+        before, kept_by, had_read = _night_before(self.case)
         if not read:
             self.require_exit_code()
             self.end_without_files(before, had_read)
         said = notes(result, self.case, self.filesystem)
         night = Path(read).parent.name
+        if night == before and (other := result.existing) != kept_by:
+            raise InvalidResult(others_in_place(before, other))
         if before and night != before:
             said = [*said, f"what {before} kept is gone: that of {night} was read in its place"]
         return measured(result, self.case, said)
@@ -131,8 +133,8 @@ def _name(case):
 
 
 def _night_before(case):
-    """The last night before this one in which a case has kept what it wrote, and whether there was
-    something to read in it; empty and False if there was none."""
+    """The last night before this one in which a case has kept what it wrote, the id of the run that
+    did, and whether there was something to read in it; empty and False if there was none."""
     prefix = Path(rt.runtime().prefix)
     nights = sorted((prefix / raw_results.FOLDER).glob("*"), reverse=True)
     for night in nights:
@@ -140,14 +142,14 @@ def _night_before(case):
             continue
         for folder in raw_results.folders(prefix, night.name, case):
             kept, last = raw_results.find(folder, KEPT), raw_results.find(folder, LAST)
-            if kept and last and _is_ok(kept):
-                return night.name, bool(raw_results.read_text(last).strip())
-    return "", False
+            if kept and last and (run_id := _id_of(kept)):
+                return night.name, run_id, bool(raw_results.read_text(last).strip())
+    return "", "", False
 
 
-def _is_ok(kept):
+def _id_of(kept):
+    """Of the run with this result; empty: it did not end well."""
     try:
-        read_result(kept)
+        return read_result(kept).run["id"]
     except InvalidResult:
-        return False
-    return True
+        return ""

@@ -1,10 +1,8 @@
 """Where the raw results of every run are kept, whatever its verdict: PREFIX/runs/NIGHT/CASE/.
 
-Beside them stands what was wrong with the night as a whole, if anything was.
-
 A job leaves there what it wrote and said, before anyone judges it: result files, job script,
-output.
-Hand runs have a folder of their own beside those of the nights.
+output. Beside the runs of a night stands what was wrong with it as a whole, if anything was. Hand
+runs have a folder of their own beside those of the nights.
 """
 
 from __future__ import annotations

@@ -122,6 +122,11 @@ class Result:
     measurements: list[Measurement]
 
     @property
+    def existing(self) -> str:
+        """The id of the run that had written what this one has read; empty: it wrote it itself."""
+        return str((self.run.get("existing") or {"id": ""})["id"])
+
+    @property
     def void(self) -> dict[str, str]:
         """Why a target could not be measured, by its name."""
         return {m.target: m.error for m in reversed(self.measurements) if m.error}
@@ -515,6 +520,11 @@ def require(
     for name, found, wanted in laws:
         if found not in wanted:
             raise InvalidResult(_broken(name, found, wanted))
+
+
+def others_in_place(night: str, run_id: str) -> str:
+    """That what was read is not what a night had kept, whatever its bytes say of themselves."""
+    return f"in the place of what {night} kept are the files of another run, {run_id}"
 
 
 def _timed(operation: str) -> str:

@@ -86,6 +86,18 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
     fourth = nights(4, "mpiio", "hdf5")
     sentence(fourth["hdf5"], "ok")
 
+    # Somebody has brought back an older night in the place of the last: every byte of it is well.
+    older, last = kept(site)["03"], kept(site)["04"]
+    shutil.rmtree(last)
+    shutil.copytree(older, last.parent / older.name)
+    fifth = nights(5, "mpiio", "hdf5")
+    said = sentence(fifth["mpiio"], "invalid")
+    assert said.endswith(
+        "in the place of what 2026-11-04T010000 kept are the files of another run, "
+        f"{older.name.removeprefix('benchio.')}"
+    )
+    sentence(fifth["hdf5"], "ok")
+
 
 @pytest.mark.slow
 def test_what_is_gone(nights, site):

@@ -490,6 +490,11 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
     gone = judged(first, run(2, True, "1", **client), run(3, read="1"))
     assert (gone.verdict, gone.reason) == ("fail", f"{reads} of session 3: what 2 kept is gone")
     assert judged(first, torn, run(3, read="")).reason.endswith("what 1 kept is gone")
+    other = judged(replace(first, id="a1"), torn, replace(run(3, read="1"), read_id="b2"))
+    assert (other.verdict, other.reason) == (
+        "fail",
+        f"{reads} of session 3: in the place of what 1 kept are the files of another run, b2",
+    )
     rotten = judged(first, torn, run(3, read="1", why="1 element differs", lost=True))
     assert (rotten.verdict, rotten.measured) == ("fail", 0)
     assert rotten.reason.endswith("of session 3: 1 element differs")

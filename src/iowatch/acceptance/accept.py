@@ -15,7 +15,8 @@ from iowatch.acceptance import plan as planning
 from iowatch.acceptance.certify import certify
 from iowatch.acceptance.contract import read, read_exclusions
 from iowatch.acceptance.dossier import Judged, Seal
-from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect, gather
+from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect
+from iowatch.acceptance.gather import gather
 from iowatch.files import UserError, whole
 from iowatch.site import read_site
 

@@ -21,7 +21,7 @@ from iowatch.case import Case
 from iowatch.checks import CONTROL, IO500, METADATA, OST
 from iowatch.files import counted
 from iowatch.metrics import Ost, osts_of
-from iowatch.result import bytes_of
+from iowatch.result import bytes_of, others_in_place
 from iowatch.site import MIB, Filesystem
 
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
@@ -289,7 +289,7 @@ def _judge_deaths(
             )
         for case in sorted(cases, key=str):
             runs = [one for one in evidence.read_back if one.case == case]
-            kept = [one.night for one in runs if one.session.began <= death.began and one.has_kept]
+            kept = [one for one in runs if one.session.began <= death.began and one.has_kept]
             later = [
                 one for one in runs if one.session.began > death.began and one.read is not None
             ]
@@ -304,8 +304,12 @@ def _judge_deaths(
                 return Finding(
                     REFUSED, f"invalid: {case} of session {first.session.uuid}: {first.why_not}"
                 )
-            if first.why_not or first.read != kept[-1]:
-                why = first.why_not or f"what {kept[-1]} kept is gone"
+            last, why = kept[-1], first.why_not
+            if not why and first.read != last.night:
+                why = f"what {last.night} kept is gone"
+            elif not why and first.read_id != last.id:
+                why = others_in_place(last.night, first.read_id)
+            if why:
                 return Finding(FAIL, f"{case} of session {first.session.uuid}: {why}", survived)
         else:
             survived += 1

@@ -1,5 +1,5 @@
-"""The evidence of an acceptance test: gathered in one folder, read again from there alone, and held
-to the law and to the rules of the contract.
+"""The evidence of an acceptance test: read from the folder in which it was gathered, and held to
+the law and to the rules of the contract.
 
 Whoever judges it elsewhere has that folder and no more: no site, no database, no network.
 """
@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, application, ior, mdtest, raw_results
+from iowatch import __version__, application, ior, mdtest
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.case import Case, known_case
-from iowatch.checks import CHECKS, READ_EXISTING, WRITE_KEEP
+from iowatch.checks import READ_EXISTING, WRITE_KEEP
 from iowatch.files import UserError, brief, counted
-from iowatch.history import read_metrics, sessions, tests_of
+from iowatch.history import read_metrics, tests_of
 from iowatch.metrics import (
     hung_osts,
     ior_metrics,
@@ -33,35 +32,33 @@ from iowatch.metrics import (
     void_osts,
 )
 from iowatch.night.gate import faults
-from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD, KEPT_RESULT, LAST, READ_CODE
+from iowatch.raw_results import FOLDER, KEPT_RESULT, LAST, READ_CODE
 from iowatch.result import (
     InvalidResult,
     Job,
     Result,
     conditions,
     osts_in_words,
+    read_result,
     require_end,
     verified,
 )
-from iowatch.run import NOTE, day_of
-from iowatch.site import ACCEPTANCE, Filesystem, Site
+from iowatch.run import NOTE
+from iowatch.site import ACCEPTANCE, Filesystem
 from iowatch.verdict import UNTRIED, Kind
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
 Condition = tuple[tuple[str, int], ...]  # filesystems and how many OSTs of each are away
 #: In the folder of the evidence:
-CONTRACT, EXCLUSIONS, SITE = "contract.yaml", "exclusions.yaml", "site.json"
-SESSIONS, CONFIGURATION, BUILDS = "sessions", "site", "builds"
-SPACK_FILES = ("spack.lock", "spack.yaml")
+CONTRACT, EXCLUSIONS, SITE, SESSIONS = "contract.yaml", "exclusions.yaml", "site.json", "sessions"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
 
-#: Of a filesystem that the evidence needs: all that ReFrame's configuration says, but for these.
-_NOT_EVIDENCE = ("sweeps", "archived")
 #: Of the conditions on record, those that no result file has.
 _RECORDED = ("modules", "spack", "program", NOTE)
 #: benchio's exit codes where files are gone or too short, or not what was written.
 _LOST = ("3", "4")
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
+#: A name that may stand in the evidence.
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -116,6 +113,8 @@ class ReadBack:
     read: str | None  # the night of what it read; empty: nothing was there; None: it did not look
     why_not: str  # what it read was not verified; empty: it was
     is_lost: bool  # for it is gone, or is not what was written
+    id: str = ""  # of the run that keeps files
+    read_id: str = ""  # of the run that had kept what was read; empty: nothing was verified
 
 
 @dataclass
@@ -148,171 +147,9 @@ class Evidence:
         empty if there is none."""
         for run in self.lost:
             night, _, name = run.partition("/")
-            if _case_in(name) in cases and night not in self.excused:
+            if case_in(name) in cases and night not in self.excused:
                 return run
         return ""
-
-
-# Gathering
-
-
-def gather(
-    folder: Path,
-    contract: Path,
-    agreed: Contract,
-    exclusions: Path | None,
-    site: Site,
-    databases: Sequence[Path],
-) -> None:
-    """Copy everything that the test rests on into a new folder; UserError."""
-    found, claimed = _on_record(databases, agreed.system)
-    if not found:
-        names = ", ".join(map(str, databases))
-        raise UserError(
-            f"{names}: no acceptance session of {agreed.system} is on record: run "
-            f"`iowatch nightly --system {agreed.system} --sweep acceptance`"
-        )
-    try:
-        shutil.copyfile(contract, folder / CONTRACT)
-        if exclusions:
-            shutil.copyfile(exclusions, folder / EXCLUSIONS)
-        for number, file in enumerate(_configuration(site), start=1):
-            _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
-        sources: dict[Path, Path] = {}
-        for session in found:
-            uuid = session["session_info"]["uuid"]
-            _write(folder / SESSIONS / f"{uuid}.json", session)
-            if _began(session) >= agreed.rules.begins:
-                sources |= _raw_results(session, agreed.system)
-                for file in _builds(session):
-                    _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
-        for source, target in sources.items():
-            for file in sorted(source.iterdir()) if source.is_dir() else ():
-                if file.is_file() and _PLAIN.fullmatch(file.name):
-                    _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
-        _write(folder / SITE, _facts(site, list(_lost(site, agreed.rules, claimed))))
-    except OSError as err:
-        where = err.filename or folder  # of a file that is written, no name is known
-        raise UserError(f"{where}: cannot be gathered as evidence: {err.strerror}") from None
-
-
-def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
-    """The acceptance sessions of a system, and all folders that any session has filled. UserError.
-
-    Nothing is left out here: what does not count is to be seen with its reason.
-    """
-    found: dict[str, Stored] = {}
-    claimed = set()
-    for database in databases:
-        for session in sessions(database):
-            tests = tests_of(session)
-            claimed |= {test["kept"] for test in tests if test.get("kept")}
-            if any(_is_acceptance(test, system) for test in tests):
-                found[session["session_info"]["uuid"]] = session
-    return list(found.values()), claimed
-
-
-def _is_acceptance(test: Mapping[str, Any], system: str) -> bool:
-    return test.get("sweep") == ACCEPTANCE and test["system"] == system
-
-
-def _raw_results(session: Stored, system: str) -> dict[Path, Path]:
-    """Where each run of a session left them, and where they are in the evidence."""
-    tests = (test for test in tests_of(session) if _is_acceptance(test, system))
-    kept = {Path(test["kept"]) for test in tests if test.get("kept")}
-    return {path: Path(name) for path in kept if (name := _place_of(path))}
-
-
-def _place_of(kept: Path) -> str:
-    """The folder of a run in the evidence; empty if it has none, for it was never given a job."""
-    names = kept.parts[-2:]
-    is_ours = len(names) == 2 and all(_PLAIN.fullmatch(name) for name in names)
-    return "/".join((FOLDER, *names)) if is_ours else ""
-
-
-def _builds(session: Stored) -> Iterator[Path]:
-    """Spack's files of the fixtures that built benchio."""
-    for test in tests_of(session):
-        if not test.get("case_id") and test.get("outputdir"):
-            for name in SPACK_FILES:
-                yield from sorted(Path(test["outputdir"]).rglob(name))
-
-
-def _configuration(site: Site) -> list[Path]:
-    """The files of ReFrame's configuration that the system is in."""
-    files = [Path(file) for file in site.sources]
-    return [file for file in files if file.stem == site.system] or files
-
-
-def sweep(site: Site) -> dict[Case, int]:
-    """Every case of the acceptance sweep, and on how many nodes it runs."""
-    return {
-        place.case(environ, setting): setting.nodes
-        for place in site.filesystems
-        for environ in place.environs
-        for check in CHECKS.values()
-        for setting in place.settings(ACCEPTANCE, check)
-    }
-
-
-def _facts(site: Site, lost: Sequence[str]) -> dict[str, Any]:
-    """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
-    names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
-    return {
-        "iowatch": __version__,
-        "system": site.system,
-        "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
-        "cases": {str(case): nodes for case, nodes in sweep(site).items()},
-        "lost": sorted(lost),
-    }
-
-
-def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
-    """Runs since the test began of which no session is on record: one was killed, or deleted."""
-    names = {Path(kept).parts[-2:] for kept in claimed}
-    folder = site.prefix / FOLDER
-    for night in sorted(folder.iterdir()) if folder.is_dir() else ():
-        try:
-            is_before = day_of(night.name) < rules.begins.date()
-        except ValueError:  # not ours
-            continue
-        for run in () if is_before or not night.is_dir() else sorted(night.iterdir()):
-            case = _case_in(run.name)
-            is_ours = case is not None and case.system == site.system
-            is_lost = is_ours and (night.name, run.name) not in names
-            if is_lost and _sweep_of(run) == ACCEPTANCE:
-                yield f"{night.name}/{run.name}"
-
-
-def _case_in(folder: str) -> Case | None:
-    """The case of a run, by the name of its folder; None if the folder is not ours."""
-    return known_case(folder.partition("+")[0].replace(",", "/"))
-
-
-def _sweep_of(run: Path) -> str:
-    """Of a run by what its job was given; what does not say so may be evidence."""
-    try:
-        file = raw_results.find(run, JOB_RECORD)
-        return str(json.loads(raw_results.read_text(file))["sweep"]) if file else ACCEPTANCE
-    except (OSError, ValueError, LookupError, TypeError):
-        return ACCEPTANCE
-
-
-def _copy(file: Path, target: Path) -> None:
-    """As it was before it was compressed: evidence does not change with its age."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        target.write_bytes(raw_results.read_bytes(file))
-    except ValueError:  # cut off: as it is, and the law will say so
-        shutil.copyfile(file, target)
-
-
-def _write(file: Path, data: Any) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", "utf-8")
-
-
-# Reading
 
 
 def collect(folder: Path, contract: Contract, exclusions: Sequence[Exclusion]) -> Evidence:
@@ -329,7 +166,7 @@ def collect(folder: Path, contract: Contract, exclusions: Sequence[Exclusion]) -
             json.loads(file.read_text("utf-8"))
             for file in sorted((folder / SESSIONS).glob("*.json"))
         ]
-        stored.sort(key=lambda session: (_began(session), session["session_info"]["uuid"]))
+        stored.sort(key=lambda session: (start_of(session), session["session_info"]["uuid"]))
         _read(folder, contract, exclusions, stored, evidence)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
         raise UserError(
@@ -348,10 +185,6 @@ def _as_it_was(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_it_was(item) for name, item in value.items()}
     return tuple(value) if isinstance(value, list) else value
-
-
-def _began(session: Stored) -> datetime:
-    return datetime.fromtimestamp(session["session_info"]["time_start_unix"], UTC)
 
 
 def _read(
@@ -374,7 +207,7 @@ def _read(
         raise UserError(f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}")
     last: dict[Condition, Session] = {}
     for one in stored:
-        tests = [test for test in tests_of(one) if _is_acceptance(test, contract.system)]
+        tests = [test for test in tests_of(one) if is_acceptance(test, contract.system)]
         session = _session(one, tests)
         why = _differing(tests)
         if not why and session.away and session.condition not in conditions:
@@ -410,7 +243,7 @@ def _session(stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
     info = stored["session_info"]
     return Session(
         info["uuid"],
-        _began(stored),
+        start_of(stored),
         f"{info.get('user')}@{info.get('hostname')}, ReFrame {info.get('version')}",
         str(info.get("cmdline")),
         len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
@@ -547,7 +380,7 @@ def _exhibit(
             f"it has {test['repeats']} repetitions, and an acceptance test takes the "
             f"{case.check.repeats} of {case.check.name}"
         )
-    name = _place_of(Path(test["kept"] or ""))
+    name = place_of(Path(test["kept"] or ""))
     folder = evidence / name
     if not name or not folder.is_dir():
         raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
@@ -626,7 +459,7 @@ def _read_backs(
     for test in tests:
         case = known_case(test.get("case_id") or "")
         place = places.get((case.system, case.partition)) if case else None
-        name = _place_of(Path(test.get("kept") or ""))
+        name = place_of(Path(test.get("kept") or ""))
         if case is None or place is None or not name or not case.check.reads_existing:
             continue
         evidence.cases.setdefault(case, test["nodes"])
@@ -636,10 +469,12 @@ def _read_backs(
         said = job.folder / LAST
         read = Path(said.read_text("utf-8").strip()).parent.name if said.is_file() else None
         why = _broken(job, "result.json", [READ_EXISTING]) if read else ""
+        read_id = read_result(job.folder / "result.json").existing if read and not why else ""
         code = job.folder / READ_CODE
         is_lost = bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST
         night = name.split("/")[1]
-        yield ReadBack(case, session, night, has_kept, read, why, is_lost)
+        own = (job.run_id, read_id)
+        yield ReadBack(case, session, night, has_kept, read, why, is_lost, *own)
 
 
 def _broken(job: Job, name: str, operations: Sequence[str]) -> str:
@@ -681,3 +516,26 @@ def _rates(results: Iterable[Result]) -> dict[str, list[float]]:
                 for name, rate in found.items():
                     rates.setdefault(name, []).append(rate)
     return rates
+
+
+# What is on record
+
+
+def start_of(session: Stored) -> datetime:
+    return datetime.fromtimestamp(session["session_info"]["time_start_unix"], UTC)
+
+
+def is_acceptance(test: Mapping[str, Any], system: str) -> bool:
+    return test.get("sweep") == ACCEPTANCE and test["system"] == system
+
+
+def place_of(kept: Path) -> str:
+    """The folder of a run in the evidence; empty if it has none, for it was never given a job."""
+    names = kept.parts[-2:]
+    is_ours = len(names) == 2 and all(PLAIN.fullmatch(name) for name in names)
+    return "/".join((FOLDER, *names)) if is_ours else ""
+
+
+def case_in(folder: str) -> Case | None:
+    """The case of a run, by the name of its folder; None if the folder is not ours."""
+    return known_case(folder.partition("+")[0].replace(",", "/"))

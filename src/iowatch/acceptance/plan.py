@@ -9,7 +9,7 @@ from statistics import NormalDist, median, stdev
 
 from iowatch.acceptance.certify import candidates, interval_rank
 from iowatch.acceptance.contract import Contract, Criterion, fewest
-from iowatch.acceptance.evidence import sweep
+from iowatch.acceptance.gather import sweep
 from iowatch.application import control
 from iowatch.case import Case
 from iowatch.files import counted

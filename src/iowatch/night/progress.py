@@ -15,6 +15,7 @@ from rich.segment import ControlType
 from rich.text import Text
 
 from iowatch.checks import CHECKS
+from iowatch.files import counted
 
 #: Is given the lines that ReFrame has printed since it was last called.
 Follow = Callable[[Sequence[str]], None]
@@ -63,7 +64,7 @@ class Progress:
         skipped = f"{self.skipped} not measured, " if self.skipped else ""
         minutes = round((time.monotonic() - self.began) / 60)
         return (
-            f"{self.done}{f' of {self.cases}' if self.cases else ''} cases done, {self.red} red, "
+            f"{counted(self.done, 'case', of=self.cases or None)} done, {self.red} red, "
             f"{skipped}{running} running or queued"
             f"{f', {to_come} to come' if self.cases else ''}; "
             f"{minutes} min"

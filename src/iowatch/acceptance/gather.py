@@ -1,0 +1,178 @@
+"""The evidence of an acceptance test, gathered at the site: one folder has all that it rests on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from iowatch import __version__, raw_results
+from iowatch.acceptance.contract import Contract, Rules
+from iowatch.acceptance.evidence import (
+    CONTRACT,
+    EXCLUSIONS,
+    PLAIN,
+    SESSIONS,
+    SITE,
+    Stored,
+    case_in,
+    is_acceptance,
+    place_of,
+    start_of,
+)
+from iowatch.case import Case
+from iowatch.checks import CHECKS
+from iowatch.files import UserError
+from iowatch.history import sessions, tests_of
+from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD
+from iowatch.run import day_of
+from iowatch.site import ACCEPTANCE, Filesystem, Site
+
+#: In the folder of the evidence, with those that are read again:
+CONFIGURATION, BUILDS = "site", "builds"
+SPACK_FILES = ("spack.lock", "spack.yaml")
+#: Of a filesystem that the evidence needs: all that ReFrame's configuration says, but for these.
+_NOT_EVIDENCE = ("sweeps", "archived")
+
+
+def gather(
+    folder: Path,
+    contract: Path,
+    agreed: Contract,
+    exclusions: Path | None,
+    site: Site,
+    databases: Sequence[Path],
+) -> None:
+    """Copy everything that the test rests on into a new folder; UserError."""
+    found, claimed = _on_record(databases, agreed.system)
+    if not found:
+        names = ", ".join(map(str, databases))
+        raise UserError(
+            f"{names}: no acceptance session of {agreed.system} is on record: run "
+            f"`iowatch nightly --system {agreed.system} --sweep acceptance`"
+        )
+    try:
+        shutil.copyfile(contract, folder / CONTRACT)
+        if exclusions:
+            shutil.copyfile(exclusions, folder / EXCLUSIONS)
+        for number, file in enumerate(_configuration(site), start=1):
+            _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
+        sources: dict[Path, Path] = {}
+        for session in found:
+            uuid = session["session_info"]["uuid"]
+            _write(folder / SESSIONS / f"{uuid}.json", session)
+            if start_of(session) >= agreed.rules.begins:
+                sources |= _raw_results(session, agreed.system)
+                for file in _builds(session):
+                    _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
+        for source, target in sources.items():
+            for file in sorted(source.iterdir()) if source.is_dir() else ():
+                if file.is_file() and PLAIN.fullmatch(file.name):
+                    _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
+        _write(folder / SITE, _facts(site, list(_lost(site, agreed.rules, claimed))))
+    except OSError as err:
+        where = err.filename or folder  # of a file that is written, no name is known
+        raise UserError(f"{where}: cannot be gathered as evidence: {err.strerror}") from None
+
+
+def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
+    """The acceptance sessions of a system, and all folders that any session has filled. UserError.
+
+    Nothing is left out here: what does not count is to be seen with its reason.
+    """
+    found: dict[str, Stored] = {}
+    claimed = set()
+    for database in databases:
+        for session in sessions(database):
+            tests = tests_of(session)
+            claimed |= {test["kept"] for test in tests if test.get("kept")}
+            if any(is_acceptance(test, system) for test in tests):
+                found[session["session_info"]["uuid"]] = session
+    return list(found.values()), claimed
+
+
+def _raw_results(session: Stored, system: str) -> dict[Path, Path]:
+    """Where each run of a session left them, and where they are in the evidence."""
+    tests = (test for test in tests_of(session) if is_acceptance(test, system))
+    kept = {Path(test["kept"]) for test in tests if test.get("kept")}
+    return {path: Path(name) for path in kept if (name := place_of(path))}
+
+
+def _builds(session: Stored) -> Iterator[Path]:
+    """Spack's files of the fixtures that built benchio."""
+    for test in tests_of(session):
+        if not test.get("case_id") and test.get("outputdir"):
+            for name in SPACK_FILES:
+                yield from sorted(Path(test["outputdir"]).rglob(name))
+
+
+def _configuration(site: Site) -> list[Path]:
+    """The files of ReFrame's configuration that the system is in."""
+    files = [Path(file) for file in site.sources]
+    return [file for file in files if file.stem == site.system] or files
+
+
+def sweep(site: Site) -> dict[Case, int]:
+    """Every case of the acceptance sweep, and on how many nodes it runs."""
+    return {
+        place.case(environ, setting): setting.nodes
+        for place in site.filesystems
+        for environ in place.environs
+        for check in CHECKS.values()
+        for setting in place.settings(ACCEPTANCE, check)
+    }
+
+
+def _facts(site: Site, lost: Sequence[str]) -> dict[str, Any]:
+    """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
+    names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
+    return {
+        "iowatch": __version__,
+        "system": site.system,
+        "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
+        "cases": {str(case): nodes for case, nodes in sweep(site).items()},
+        "lost": sorted(lost),
+    }
+
+
+def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
+    """Runs since the test began of which no session is on record: one was killed, or deleted."""
+    names = {Path(kept).parts[-2:] for kept in claimed}
+    folder = site.prefix / FOLDER
+    for night in sorted(folder.iterdir()) if folder.is_dir() else ():
+        try:
+            is_before = day_of(night.name) < rules.begins.date()
+        except ValueError:  # not ours
+            continue
+        for run in () if is_before or not night.is_dir() else sorted(night.iterdir()):
+            case = case_in(run.name)
+            is_ours = case is not None and case.system == site.system
+            is_lost = is_ours and (night.name, run.name) not in names
+            if is_lost and _sweep_of(run) == ACCEPTANCE:
+                yield f"{night.name}/{run.name}"
+
+
+def _sweep_of(run: Path) -> str:
+    """Of a run by what its job was given; what does not say so may be evidence."""
+    try:
+        file = raw_results.find(run, JOB_RECORD)
+        return str(json.loads(raw_results.read_text(file))["sweep"]) if file else ACCEPTANCE
+    except (OSError, ValueError, LookupError, TypeError):
+        return ACCEPTANCE
+
+
+def _copy(file: Path, target: Path) -> None:
+    """As it was before it was compressed: evidence does not change with its age."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.write_bytes(raw_results.read_bytes(file))
+    except ValueError:  # cut off: as it is, and the law will say so
+        shutil.copyfile(file, target)
+
+
+def _write(file: Path, data: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", "utf-8")
