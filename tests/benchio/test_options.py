@@ -226,9 +226,7 @@ def test_settling_takes_its_time(
     def check(options: list[object]) -> None:
         directory = new_directory()
         json = directory.parent / "result.json"
-        done = mpirun(
-            2, *options, "--warmup", 0, "--settle", 1, "--dir", directory, "--json", json
-        )
+        done = mpirun(2, *options, "--warmup", 0, "--settle", 1, "--dir", directory, "--json", json)
         assert done.code == 0, done.err
         result = read_result(json)
         assert result["run"]["settle"] == 1

@@ -66,7 +66,10 @@ def test_path_that_leaves_no_room_for_names(
     )
     assert list(failure.directory.iterdir()) == []
     last = long(3840)
-    for options in (["--backend", ",".join(BACKENDS), "--local-size", 8], ["--operation", "metadata"]):
+    for options in (
+        ["--backend", ",".join(BACKENDS), "--local-size", 8],
+        ["--operation", "metadata"],
+    ):
         done = mpirun(2, *options, "--repeats", 1, "--dir", last)
         assert done.code == 0, done.err
 

@@ -207,7 +207,7 @@ def test_command_lines():
     )
     # Contiguous blocks, as IOR has them.
     assert options("IorPeer", files="shared").startswith("--backend hdf5 --operation write ")
-    assert options("IorPeer", files="shared").endswith(" --grid 1x1x4")
+    assert options("IorPeer", files="shared").endswith(" --halo 0 --grid 1x1x4")
     assert "--grid" not in options("IorPeerRead", files="process")
     names = options("MdtestPeer", items=10, files="shared", io500="hard")
     assert names == "--operation metadata --files shared --items 10"

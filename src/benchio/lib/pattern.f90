@@ -2,8 +2,8 @@
 !> recompute.
 !>
 !> With i the 0-based index x + nx*(y + ny*z) in the array of a file, M = 2^31 - 1, and the text
-!> "RUN/BACKEND/FILE/ROUND", such as "0f3a/hdf5/0/1" of the first file in the first round (of several
-!> targets those of the first come first):
+!> "RUN/BACKEND/FILE/ROUND", such as "0f3a/hdf5/0/1" of the first file in the first round (files
+!> are counted on from target to target):
 !>
 !>     mix(x): y = ((x ^ (x >> 15))*739982445) & M
 !>             y = ((y ^ (y >> 12))*695872825) & M
