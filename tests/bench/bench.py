@@ -1,12 +1,14 @@
-"""The speed and memory of benchio itself, as ratios: prints a table, asserts nothing.
+"""The speed and memory of benchio itself, as ratios: prints two tables, asserts nothing.
 
 usage: bench.py [DIRECTORY [ROUNDS]]
 
 A round runs everything once, in an order that rotates, so that contention meets all alike. A ratio
-is taken within its round; the table has the median over the rounds and, in brackets, their range.
+is taken within its round; a table has the median over the rounds and, in brackets, their range.
 data: the rate of the write phase alone, over that of plain pwrite from memory without halo.
 peak: the most memory that a rank held, with what MPI and the libraries take; field: its block with
 halo. NetCDF packs a block that has one into another of its size.
+The second table is of patterns: the rate from opening to closing, over that of the same backend
+without a pattern, in contiguous blocks.
 """
 
 import json
@@ -17,7 +19,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -28,13 +30,29 @@ from conftest import BACKENDS, BENCHIO, OPEN_MPI, ROOT
 RANKS = 4
 SIZE = (256, 256, 128)  # of a rank's block: 64 MiB
 STRIDED, CONTIGUOUS = (2, 2, 1), (1, 1, 4)  # grids: rows of a block are apart in the file, or not
-#: Each grid with the halo of a block in memory.
-SHAPES = [(CONTIGUOUS, 0), (CONTIGUOUS, 1), (STRIDED, 0)]
 REPEATS = 3  # in each run; its fastest tells least of others' work
 PLAIN = "pwrite"
 MIB = 2**20
 
-Shape = tuple[tuple[int, int, int], int]
+
+class Shape(NamedTuple):
+    """How the elements are moved."""
+
+    grid: tuple[int, int, int]
+    halo: int  # of a block in memory
+    pattern: str = ""
+
+
+SHAPES = [Shape(CONTIGUOUS, 0), Shape(CONTIGUOUS, 1), Shape(STRIDED, 0)]
+#: Each with the backends that have it.
+PATTERNS = {
+    **dict.fromkeys(["strided", "random", "steps=8", "variables=4"], BACKENDS),
+    "deflate=1": ["hdf5", "netcdf"],
+    "deflate=1,quantize=4": ["netcdf"],
+    "nonblocking": ["pnetcdf"],
+}
+#: Of rows, which benchio deals out by a grid of its own.
+OF_ROWS = ("strided", "random")
 Run = tuple[str, Shape]
 
 
@@ -43,6 +61,7 @@ class Round:
     """What every run of a round came to."""
 
     rate: dict[Run, float] = field(default_factory=dict)  # MiB/s, of data only
+    total: dict[Run, float] = field(default_factory=dict)  # MiB/s, from opening to closing
     peak: dict[Run, float] = field(
         default_factory=dict
     )  # MiB beyond its field, of the largest rank
@@ -69,8 +88,7 @@ def build_pwrite() -> Path:
 
 
 def rate_of_pwrite(program: Path, shape: Shape, folder: Path) -> float:
-    grid, _halo = shape
-    out = mpirun(program, folder / "plain", *SIZE, *grid, REPEATS + 1)
+    out = mpirun(program, folder / "plain", *SIZE, *shape.grid, REPEATS + 1)
     size, _warmup, *seconds = (float(line) for line in out.split())
     return size / MIB / min(seconds)
 
@@ -78,19 +96,24 @@ def rate_of_pwrite(program: Path, shape: Shape, folder: Path) -> float:
 def run_benchio(backend: str, shape: Shape, folder: Path) -> dict[str, Any]:
     """The result of a run of its own, since the memory's high-water mark is a process's."""
     file = folder / "result.json"
-    grid, halo = shape
+    grid = [] if shape.pattern in OF_ROWS else ["--grid", words(shape.grid)]
+    pattern = ["--pattern", shape.pattern] if shape.pattern else []
     mpirun(
-        BENCHIO, "--backend", backend, "--local-size", words(SIZE),
-        "--grid", words(grid), "--halo", halo, "--warmup", 1, "--repeats", REPEATS,
-        "--dir", folder, "--json", file,
+        BENCHIO, "--backend", backend, "--local-size", words(SIZE), *grid, *pattern,
+        "--halo", shape.halo, "--warmup", 1, "--repeats", REPEATS, "--dir", folder, "--json", file,
     )  # fmt: skip
     result: dict[str, Any] = json.loads(file.read_text())
     return result
 
 
-def best_of(result: dict[str, Any]) -> float:
+def best_of(result: dict[str, Any], rate: str) -> float:
     repetitions = result["cases"][0]["repetitions"]
-    return max(rep["rates"]["data"] for rep in repetitions if not rep["warmup"])
+    return max(rep["rates"][rate] for rep in repetitions if not rep["warmup"])
+
+
+def with_pattern(pattern: str) -> Shape:
+    """Contiguous blocks without a halo, in this pattern."""
+    return SHAPES[0]._replace(pattern=pattern)
 
 
 def words(extents: tuple[int, int, int]) -> str:
@@ -100,6 +123,7 @@ def words(extents: tuple[int, int, int]) -> str:
 def measure(count: int, folder: Path) -> list[Round]:
     program = build_pwrite()
     runs = [(name, shape) for shape in SHAPES for name in (PLAIN, *BACKENDS)]
+    runs += [(name, with_pattern(one)) for one, names in PATTERNS.items() for name in names]
     rounds = [Round() for _ in range(count)]
     for number, this in enumerate(rounds):
         for name, shape in runs[number:] + runs[:number]:
@@ -108,7 +132,8 @@ def measure(count: int, folder: Path) -> list[Round]:
             else:
                 result = run_benchio(name, shape, folder)
                 memory = result["memory"]
-                this.rate[name, shape] = best_of(result)
+                this.rate[name, shape] = best_of(result, "data")
+                this.total[name, shape] = best_of(result, "total")
                 this.peak[name, shape] = memory["peak_rss_mib"] - memory["field_mib"]
         print(f"bench: round {number + 1} of {count}", file=sys.stderr)
     return rounds
@@ -129,17 +154,39 @@ def row(name: str, rounds: list[Round]) -> list[str]:
     return cells
 
 
+def row_of_pattern(pattern: str, rounds: list[Round]) -> list[str]:
+    """Of each backend the ratio to its write without a pattern."""
+    shape, plain = with_pattern(pattern), with_pattern("")
+    return [
+        pattern,
+        *(
+            brief([of.total[name, shape] / of.total[name, plain] for of in rounds])
+            if name in PATTERNS[pattern]
+            else ""
+            for name in BACKENDS
+        ),
+    ]
+
+
 def main(directory: str = "/dev/shm", rounds: str = "5") -> None:
     with tempfile.TemporaryDirectory(prefix="iowatch-bench.", dir=directory) as folder:
         measured = measure(int(rounds), Path(folder))
-    table = Table(title=f"{RANKS} ranks of {words(SIZE)} elements in {directory}")
+    title = f"{RANKS} ranks of {words(SIZE)} elements in {directory}"
+    table = Table(title=title)
     table.add_column("backend")
-    for grid, halo in SHAPES:
-        table.add_column(f"data / pwrite\n{words(grid)}, halo {halo}", justify="right")
+    for shape in SHAPES:
+        of = f"{words(shape.grid)}, halo {shape.halo}"
+        table.add_column(f"data / pwrite\n{of}", justify="right")
         table.add_column("peak - field\nMiB", justify="right")
     for name in BACKENDS:
         table.add_row(*row(name, measured))
-    Console(width=110).print(table)
+    patterns = Table(title=title)
+    patterns.add_column("pattern")
+    for name in BACKENDS:
+        patterns.add_column(f"total / that of {name}\nwithout", justify="right")
+    for pattern in PATTERNS:
+        patterns.add_row(*row_of_pattern(pattern, measured))
+    Console(width=120).print(table, patterns)
 
 
 if __name__ == "__main__":

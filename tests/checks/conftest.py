@@ -117,6 +117,33 @@ class Site:
             )
         )
 
+    def program(self, place, command, script):
+        """A program of this name, in a folder of this place's programs."""
+        file = self.folder / "programs" / place / command
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/bash\n{script}\n")
+        file.chmod(0o755)
+        return file
+
+    def hide(self, command):
+        """Leave out of PATH where this machine has such a program."""
+        here = [str(Path(sys.executable).parent)]
+        others = [f for f in os.environ["PATH"].split(":") if not Path(f, command).exists()]
+        self.environment["PATH"] = ":".join([*here, *others])
+
+    def recorded_lfs(self, name, layout, shim):
+        """An `lfs` that says of any file what was recorded of one with this layout, for benchio of
+        environment `name` on the stand-in for Lustre."""
+        state = f"{self.folder}/state.{name}"
+        recorded = f"{ROOT}/tests/data/lustre/getstripe-file-{layout}.txt"
+        self.injected[name] = f"LD_PRELOAD={shim} LUSTRE_STATE={state}"
+        return self.program(
+            name,
+            "lfs",
+            f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
+            f"sed '1,/^--- stdout/d; /^--- stderr/,$d' {recorded}",
+        )
+
     def _run(self, *command):
         process = self.start(*command)
         try:

@@ -9,7 +9,6 @@ from conftest import LOST_RANK
 
 from iowatch.checks import APPLICATIONS
 
-ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in_gromacs.sh")
 REFERENCES = """
 GromacsTrajectory: &floor
@@ -39,10 +38,7 @@ def application(site):
 
 def program(site, environ, command, script, benchio="injected"):
     """An application of this environment, whose benchio is the real one, or stands in for it."""
-    file = site.folder / "programs" / environ / command
-    file.parent.mkdir(parents=True)
-    file.write_text(f"#!/bin/bash\n{script}\n")
-    file.chmod(0o755)
+    file = site.program(environ, command, script)
     getattr(site, benchio)[environ] = {"injected": "", "faults": "none"}[benchio]  # no fault in it
     key = {"gmx_mpi": "gromacs", "cp2k.psmp": "cp2k", "meep": "meep"}[command]
     site.environs[environ] = {"extras": {key: str(file)}}
@@ -71,9 +67,7 @@ def test_only_what_an_application_can_read_again_counts(application):
         script = f'FAULT="{fault}" exec {STAND_IN} "$@"'
         program(application, fault.replace(" ", "-"), "gmx_mpi", script, "faults")
     # One node's data are not stable; the others' are.
-    sync = application.folder / "programs/no-sync/sync"
-    sync.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" != 1 ] || exit 1\n')
-    sync.chmod(0o755)
+    sync = application.program("no-sync", "sync", '[ "$OMPI_COMM_WORLD_RANK" != 1 ] || exit 1')
     application.environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
     application.environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
     application.faults["gone"] = "none"
@@ -106,16 +100,7 @@ def test_layout_of_an_applications_files(application, lustre_shim):
     application.extras.update(type="lustre", osts=[0, 1, 2, 3])
     for name, layout in (("two", "c2"), ("four", "c4")):
         program(application, name, "gmx_mpi", f'exec {STAND_IN} "$@"')
-        state = f"{application.folder}/state.{name}"
-        lfs = application.folder / "programs" / name / "lfs"
-        lfs.write_text(
-            "#!/bin/sh\n"
-            f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
-            f"sed '1,/^--- stdout/d; /^--- stderr/,$d' "
-            f"{ROOT}/tests/data/lustre/getstripe-file-{layout}.txt\n"
-        )
-        lfs.chmod(0o755)
-        application.injected[name] = f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={state}"
+        lfs = application.recorded_lfs(name, layout, lustre_shim)
         application.environs[name]["env_vars"] = [["PATH", f"{lfs.parent}:$PATH"]]
     two = {**application.write, "stripe_count": [2], "stripe_size": [1]}
     application.sweep = {

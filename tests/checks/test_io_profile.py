@@ -26,10 +26,8 @@ def profile(*backends):
 @pytest.fixture
 def profiled(site):
     site.sweep = profile(*PROFILE["backend"])
-    without = [p for p in os.environ["PATH"].split(":") if not Path(p, "darshan-config").exists()]
-    site.environment.update(
-        DARSHAN_LIBRARY="", PATH=":".join([str(Path(sys.executable).parent), *without])
-    )
+    site.hide("darshan-config")
+    site.environment["DARSHAN_LIBRARY"] = ""
     return site
 
 

@@ -1,6 +1,5 @@
 """benchio beside IOR: through ReFrame, with the real IOR where there is one."""
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 from conftest import LOST_RANK
 
-ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in_ior.py")
 REFERENCES = """
 IorPeer: &peer
@@ -35,24 +33,19 @@ def peer(site):
     site.write = {"backend": ["mpiio"], "local_size": [16], "nodes": [1]}
     site.sweep = {"IorPeer": site.write}
     site.references = REFERENCES
-    tools = [str(Path(sys.executable).parent)]
-    without = [f for f in os.environ["PATH"].split(":") if not Path(f, "ior").exists()]
-    site.environment["PATH"] = ":".join([*tools, *without])
+    site.hide("ior")
     return site
 
 
 def stand_in(site, name, how):
     """An IOR of this name."""
-    ior = site.folder / "programs" / name / "ior"
-    ior.parent.mkdir(parents=True)
-    ior.write_text(
-        "#!/bin/sh\n"
+    return site.program(
+        name,
+        "ior",
         '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0\n'
         f'{sys.executable} {STAND_IN} "{how}" "$@" || exit\n'
-        f"case {name} in late*) echo '{LOST_RANK}' >&2; exit 1 ;; esac\n"
+        f"case {name} in late*) echo '{LOST_RANK}' >&2; exit 1 ;; esac",
     )
-    ior.chmod(0o755)
-    return ior
 
 
 # Environment -> its IOR, how the test ends, its verdict, what its sentence says.
@@ -178,18 +171,8 @@ def test_layout_of_iors_files(peer, lustre_shim):
     file only, and says what was recorded of a real one. IOR is found on PATH, too."""
     stand_in(peer, "bin", "1.0")
     peer.extras.update(type="lustre", osts=[0, 1, 2, 3])
-    recorded = ROOT / "tests/data/lustre"
     for name, layout in (("two", "c2"), ("four", "c4")):
-        state = f"{peer.folder}/state.{name}"
-        lfs = peer.folder / "programs" / name / "lfs"
-        lfs.parent.mkdir()
-        lfs.write_text(
-            "#!/bin/sh\n"
-            f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
-            f"sed '1,/^--- stdout/d; /^--- stderr/,$d' {recorded}/getstripe-file-{layout}.txt\n"
-        )
-        lfs.chmod(0o755)
-        peer.injected[name] = f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={state}"
+        lfs = peer.recorded_lfs(name, layout, lustre_shim)
         path = f"{lfs.parent}:{peer.folder}/programs/bin:{peer.environment['PATH']}"
         peer.environs[name] = {"env_vars": [["PATH", path]]}
     peer.sweep = {

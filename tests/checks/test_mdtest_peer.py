@@ -1,6 +1,5 @@
 """benchio beside mdtest: through ReFrame, with the real mdtest where there is one."""
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -24,18 +23,13 @@ def peer(site):
     """The site, where only MdtestPeer is asked for; without any mdtest of this machine."""
     site.sweep = {"MdtestPeer": SHARED}
     site.references = REFERENCES
-    without = [f for f in os.environ["PATH"].split(":") if not Path(f, "mdtest").exists()]
-    site.environment["PATH"] = ":".join([str(Path(sys.executable).parent), *without])
+    site.hide("mdtest")
     return site
 
 
 def stand_in(site, name, fault):
     """An mdtest of this name."""
-    program = site.folder / "programs" / name / "mdtest"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "{fault}" "$@"\n')
-    program.chmod(0o755)
-    return program
+    return site.program(name, "mdtest", f'exec {sys.executable} {STAND_IN} "{fault}" "$@"')
 
 
 def require_metrics(tests):
