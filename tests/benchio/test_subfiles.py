@@ -72,9 +72,9 @@ def test_without_subfiling_it_is_refused(
     assert list(directory.iterdir()) == []
 
 
-def part(number: int, directory: Path = Path()) -> str:
+def part(number: int, directory: Path, run_id: str = RUN_ID) -> Path:
     """As a pattern, for its name has the inode of the stub."""
-    return f"{run_directory(directory) / STUB}.subfile_*_{number}_of_{COUNT}"
+    return run_directory(directory, run_id) / f"{STUB}.subfile_*_{number}_of_{COUNT}"
 
 
 def fused(folder: Path) -> Path:
@@ -171,15 +171,15 @@ def test_every_part_is_synced_once_it_is_closed(
     done = subfiling(directory, *WHOLE_BLOCKS, launcher=watched(need, traces))
     assert done.code == 0, done.err
     text = "".join(trace.read_text() for trace in traces.iterdir())
-    names = {*re.findall(rf"/({re.escape(STUB)}[\w.]*)[>\"]", text)} - {STUB}
-    assert len(names) == 2 * (COUNT + 1), names
-    for name in [*names, STUB]:
-        for calls in rounds(calls_on(traces, name)):
-            wrote = [call.time for call in calls if call.kind == "write"]
-            closed = [call.time for call in calls if call.kind == "close"]
-            (synced,) = (call.time for call in calls if call.kind == "sync")
-            assert wrote, name
-            assert min(time for time in closed if time > max(wrote)) < synced, name
+    names = {*re.findall(rf"/({re.escape(STUB)}[\w.]*)[>\"]", text)}
+    files = [(name, calls) for name in names for calls in rounds(calls_on(traces, name))]
+    assert len(files) == 2 * (COUNT + 2), names
+    for name, calls in files:
+        wrote = [call.time for call in calls if call.kind == "write"]
+        closed = [call.time for call in calls if call.kind == "close"]
+        (synced,) = (call.time for call in calls if call.kind == "sync")
+        assert wrote, name
+        assert min(time for time in closed if time > max(wrote)) < synced, name
 
 
 def test_variables_that_would_scatter_the_files_are_refused(
@@ -238,7 +238,7 @@ def test_what_becomes_of_a_subfile_after_the_sync(
     def check(attack: str) -> None:
         fault, command, number, code = ATTACKS[attack]
         directory = new_directory()
-        how = injected(shim, fault, Path(part(number, directory)), COMMAND=command, RANK="all")
+        how = injected(shim, fault, part(number, directory), COMMAND=command, RANK="all")
         done = subfiling(directory, *WHOLE_BLOCKS, "--operation", operation, **how)
         assert done.code == code, f"{attack}: {done.err}"
         assert len(done.errors) == 1, done.err
@@ -259,7 +259,7 @@ def test_last_nights_subfile(
         directory = new_directory()
         nights[night] = directory.parent / "kept"
         how = injected(
-            shim, "command", Path(part(2, directory).replace(RUN_ID, night)), RANK="all",
+            shim, "command", part(2, directory, night), RANK="all",
             COMMAND=f'cp "$FAULT_PATH" {shlex.quote(str(nights[night]))}',
         )  # fmt: skip
         done = subfiling(directory, *WHOLE_BLOCKS, "--run-id", night, **how)
@@ -267,7 +267,7 @@ def test_last_nights_subfile(
     for night, code in (("last", VERIFICATION), (RUN_ID, 0)):
         directory = new_directory()
         how = injected(
-            shim, "command", Path(part(2, directory)), RANK="all",
+            shim, "command", part(2, directory), RANK="all",
             COMMAND=f'cp {shlex.quote(str(nights[night]))} "$FAULT_PATH"',
         )  # fmt: skip
         done = subfiling(directory, *WHOLE_BLOCKS, **how)
@@ -282,7 +282,7 @@ def test_a_write_that_fails_leaves_nothing(
     def check(fault: str) -> None:
         directory = new_directory()
         how = injected(
-            shim, fault, Path(part(2, directory)), ERRNO=errno.ENOSPC, RANK="all", THROUGH=2**18
+            shim, fault, part(2, directory), ERRNO=errno.ENOSPC, RANK="all", THROUGH=2**18
         )
         done = subfiling(directory, *WHOLE_BLOCKS, "--phase-limit", 3, **how)
         assert done.code in (IO, TIME_LIMIT), done.err
@@ -305,19 +305,15 @@ def test_a_full_filesystem(subfiling: Callable[..., Run], tmpfs: Callable[[str],
 
 def test_killed_rank(subfiling: Callable[..., Run], shim: Path, directory: Path) -> None:
     """As of any file, what was written by then is left, all in the run's directory."""
-    how = injected(shim, "kill", Path(part(2, directory)), RANK="all", THROUGH=2**18)
+    how = injected(shim, "kill", part(2, directory), RANK="all", THROUGH=2**18)
     done = subfiling(directory, *WHOLE_BLOCKS, **how)
     assert done.code == KILLED, done.err
     assert [entry.name for entry in directory.iterdir()] == [run_directory(directory).name]
     shutil.rmtree(run_directory(directory))
 
 
-def test_signal(
-    has_subfiling: bool,
-    subfiling: Callable[..., Run],
-    launch: Callable[..., Any],
-    directory: Path,
-) -> None:
+@pytest.mark.usefixtures("subfiling")
+def test_signal(launch: Callable[..., Any], directory: Path) -> None:
     """The round is ended, and nothing stays."""
     process = launch(
         RANKS, "--backend", "hdf5", "--pattern", f"subfiling={COUNT}", "--global-size",

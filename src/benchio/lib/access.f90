@@ -195,7 +195,8 @@ contains
             text = '--pattern nonblocking needs the backend pnetcdf: no other library has ' &
                 //'nonblocking transfers here'
         else if (pattern%subfiles > 0 .and. all(backends /= 'hdf5')) then
-            text = '--pattern subfiling needs the backend hdf5: no other library makes subfiles here'
+            text = '--pattern subfiling needs the backend hdf5: no other library makes ' &
+                //'subfiles here'
         else if (is_collective) then
             return
         else if (pattern%deflate > 0) then

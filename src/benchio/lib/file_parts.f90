@@ -1,8 +1,8 @@
 !> A file as the files that it is: one, or HDF5's subfiles and what belongs to them. A byte has the
 !> offset that it has in the whole.
 !>
-!> HDF5 deals the bytes out in stripes to its subfiles, which take turns. A list beside them says how
-!> large a stripe is, and their names. At the path itself is a stub, with a copy of the superblock.
+!> HDF5 deals the bytes out in stripes to its subfiles, which take turns. A list beside them says
+!> their names, and how large a stripe is. At the path itself is a stub, a copy of the superblock.
 module benchio_file_parts
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, MPI_INTEGER, MPI_INT64_T
@@ -75,7 +75,7 @@ contains
         call MPI_Bcast(file%subfiles, 1, MPI_INTEGER, 0, comm)
         call MPI_Bcast(file%writers, 1, MPI_INTEGER, 0, comm)
         call MPI_Bcast(file%stripe_size, 1, MPI_INT64_T, 0, comm)
-        if (rank > 0) call make_room(file, file%subfiles + 2)
+        if (rank > 0) call make_room(file, wanted + 2)
         call MPI_Bcast(file%paths, size(file%paths)*path_length, MPI_CHARACTER, 0, comm)
     end subroutine find_subfiles
 
@@ -94,6 +94,7 @@ contains
             call error%set(exit_io, 'stat', path, message)
             return
         end if
+        call make_room(file, wanted + 2)
         call read_list(list, path(:index(path, '/', back=.true.)), file, message)
         if (message /= '') then
             call error%set(exit_io, 'read', list, message)
@@ -109,14 +110,14 @@ contains
             if (message == '' .and. bytes == 0) message = 'the subfile is empty: the array ends ' &
                 //'before it in stripes of '//decimal(file%stripe_size)//' bytes; make it ' &
                 //'larger, or the stripes smaller by H5FD_SUBFILING_STRIPE_SIZE'
-            if (message /= '') call error%set(exit_io, 'stat', trim(file%paths(i)), &
-                message)
+            if (message /= '') call error%set(exit_io, 'stat', trim(file%paths(i)), message)
         end do
         file%paths(file%subfiles + 1) = path
         file%paths(file%subfiles + 2) = list
     end subroutine look_for_subfiles
 
-    !> The list beside the subfiles: lines of KEY=VALUE, then their names in order.
+    !> The list beside the subfiles: lines of KEY=VALUE, then their names in order, as far as there
+    !> is room for them.
     subroutine read_list(list, directory, file, message)
         character(*), intent(in) :: list
         character(*), intent(in) :: directory       !! of all of them, with the last slash
@@ -146,12 +147,10 @@ contains
                 read (line(equals + 1:), *, iostat=code) file%writers
             case ('subfile_count')
                 read (line(equals + 1:), *, iostat=code) file%subfiles
-                if (code == 0) call make_room(file, max(0, file%subfiles) + 2)
             case ('')
-                if (.not. allocated(file%paths)) exit
                 found = found + 1
-                if (found > file%subfiles) exit
-                file%paths(found) = directory//trim(line)
+                if (found <= size(file%paths)) file%paths(found) = directory//trim(line)
+            case default        ! of the whole, which is known
             end select
             if (code /= 0) exit
         end do

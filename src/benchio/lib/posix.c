@@ -124,14 +124,14 @@ int benchio_subfile_list(const char *path, char *list, int32_t size)
 int benchio_remove_subfiled(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
-    char folder[PATH_MAX];
+    const int before = (int)(name - path); /* characters of the folder */
     const size_t length = strlen(name);
+    char folder[PATH_MAX], subfile[PATH_MAX];
     struct dirent *entry;
     int error = 0, is_done = 0;
     DIR *directory;
 
-    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
-             slash == NULL ? "." : path);
+    snprintf(folder, sizeof folder, "%.*s", before, path);
     directory = opendir(folder);
     if (directory == NULL)
         error = errno;
@@ -144,7 +144,9 @@ int benchio_remove_subfiled(const char *path)
                 continue;
             if (strncmp(entry->d_name + length, SUBFILE_MARK, strlen(SUBFILE_MARK)) != 0)
                 continue;
-            if (unlinkat(dirfd(directory), entry->d_name, 0) == 0)
+            if (snprintf(subfile, sizeof subfile, "%s%s", folder, entry->d_name) >= PATH_MAX)
+                error = ENAMETOOLONG;
+            else if (unlink(subfile) == 0)
                 is_done = 0;
             else if (errno != ENOENT)
                 error = errno;

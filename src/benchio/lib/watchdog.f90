@@ -72,13 +72,13 @@ contains
         character(*), intent(in) :: directories !! all to be removed, each ended by NUL
         logical, intent(in), optional :: has_subfiles   !! of HDF5's, which go with the file
 
-        integer(c_int32_t) :: subfiled
+        integer(c_int32_t) :: others
 
         self%path = path
         self%place = place
-        subfiled = 0
-        if (present(has_subfiles)) subfiled = merge(1_c_int32_t, 0_c_int32_t, has_subfiles)
-        call c_guard(path//c_null_char, subfiled, place//'/probe.'//decimal(self%rank)//c_null_char, &
+        others = 0
+        if (present(has_subfiles)) others = merge(1_c_int32_t, 0_c_int32_t, has_subfiles)
+        call c_guard(path//c_null_char, others, place//'/probe.'//decimal(self%rank)//c_null_char, &
             directories//c_null_char)
     end subroutine guard
 
