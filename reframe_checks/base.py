@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import warnings
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from math import prod
@@ -11,6 +12,7 @@ from pathlib import Path
 import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
+from reframe.core import fields, variables
 from reframe.core.builtins import (
     fixture,
     loggable,
@@ -22,6 +24,7 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
 from reframe.core.schedulers.local import LocalJobScheduler
+from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
 from iowatch import circumstances, raw_results
 from iowatch.checks import CHECKS, DRIFT, metric
@@ -58,6 +61,18 @@ from .parameters import (
 # By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
 # its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
 LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
+
+
+def warn_if_heard(*words):
+    """ReFrame's warning of a deprecated variable, unless it is suppressed."""
+    # ReFrame itself reads its whole call stack first, for every test that it makes and every line
+    # that it logs of one, which is half of a night's own time.
+    action, _, category, *_ = warnings.filters[0]
+    if (action, category) != ("ignore", ReframeDeprecationWarning):
+        user_deprecation_warning(*words)
+
+
+fields.user_deprecation_warning = variables.user_deprecation_warning = warn_if_heard
 
 # TMPDIR is ReFrame's own if iowatch started it, and on no other machine: jobs get the user's.
 if JOB_TMPDIR in os.environ:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import jsonschema
+from jsonschema.exceptions import best_match
 
 from iowatch.case import Case
 from iowatch.checks import (
@@ -138,9 +139,10 @@ class Result:
 
 
 @cache
-def _schema() -> Any:
+def _validator() -> jsonschema.Draft202012Validator:
+    # jsonschema.validate would judge the schema itself anew with every file, which takes longer.
     text = resources.files("iowatch").joinpath("benchio.result-3.schema.json").read_text("utf-8")
-    return json.loads(text)
+    return jsonschema.Draft202012Validator(json.loads(text))
 
 
 def read_result(path: Path) -> Result:
@@ -153,14 +155,14 @@ def read_result(path: Path) -> Result:
             parse_int=_int64,
             object_pairs_hook=_each_key_once,
         )
-        jsonschema.validate(data, _schema())
+        wrong = best_match(_validator().iter_errors(data))
     except (OSError, ValueError, RecursionError) as err:
         raise InvalidResult(f"{path.name} is not readable JSON: {err}") from None
-    except jsonschema.ValidationError as err:
-        place = "/".join(str(step) for step in err.absolute_path) or "top level"
+    if wrong is not None:
+        place = "/".join(str(step) for step in wrong.absolute_path) or "top level"
         raise InvalidResult(
-            f"{path.name} is not a benchio.result/3: {place}: {err.message[:200]}"
-        ) from None
+            f"{path.name} is not a benchio.result/3: {place}: {wrong.message[:200]}"
+        )
 
     if error := data["error"]:
         raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}")

@@ -15,6 +15,7 @@ class Hello(rfm.RunOnlyRegressionTest):
     valid_systems = ["small"]
     valid_prog_environs = ["*"]
     executable = "echo hello"
+    variables = {"OLD": "1"}
 
     @rfm.core.builtins.sanity_function
     def assert_hello(self):
@@ -62,6 +63,7 @@ def test_partitions_that_are_not_ours_are_the_centre_s(centre):
     assert alone.returncode == 0, alone.stdout
     hello = [("Hello", place, "pass") for place in ("login", "memory")]
     assert ran(site) == hello
+    assert "hello.py:5: WARNING: the use of 'variables' is deprecated" in alone.stdout
     night = site.iowatch()
     assert (night.returncode, night.stdout) == (
         2,
