@@ -30,6 +30,7 @@ JOB_RECORD = "job.json"  # what its job was given, written before that is submit
 #: Of a run that reads what an earlier night has kept: the result of what it keeps itself, the
 #: directory that it read (empty: nothing was there), and what the reader ended with.
 KEPT_RESULT, LAST, READ_CODE = "kept.json", "last", "read_code"
+NODE_FAILURE = "error: Node failure on "  # as srun says it, before what it then does
 LOADED = "load.sh"  # what the job has loaded besides, if Spack built its benchio
 #: Who looks at a recent run wants to read it as it is.
 COMPRESS_AFTER = timedelta(days=30)
@@ -182,10 +183,12 @@ def why_it_failed(folder: Path) -> str:
 
 
 def error_of(said: str) -> str:
-    """benchio's own error in what a start of it said, else its last line; empty: it said nothing.
+    """benchio's own error in what a start of it said, else that a node of it has failed, else the
+    last line; empty: it said nothing.
 
     Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
     """
     lines = [line for line in said.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
     errors = [line for line in lines if line.startswith("benchio: error:")]
+    errors += [line for line in lines if NODE_FAILURE in line]
     return errors[0] if errors else (lines or [""])[-1]

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -154,11 +156,31 @@ class Slurm:
 
     def seen_on(self, node: str, path: Path) -> Path:
         """The name outside of what may be on a filesystem that only this node has."""
+        return Path(f"/proc/{self._slurmd(node)}/root{path}")
+
+    def kill_node(self, node: str) -> None:
+        """As if it had no power: all that runs on it is gone, and so are its mounts."""
+        its_own = Path(f"/proc/{self._slurmd(node)}/ns/mnt").readlink()
+        for pid in self.machine.processes():
+            with suppress(OSError):  # it has ended meanwhile
+                if Path(f"/proc/{pid}/ns/mnt").readlink() == its_own:
+                    os.kill(pid, signal.SIGKILL)
+        self.sh("scontrol", "update", f"nodename={node}", "state=down", "reason=no power")
+
+    def restart_node(self, node: str) -> None:
+        """One that was killed; without the mounts that it had."""
+        (self.folder / f"slurmd-{node}.pid").unlink()
+        self._start_node(node)
+        state = ("sinfo", "-h", "-n", node, "-o", "%t")
+        wait_until(lambda: self._run(*state).out.strip() == "idle", f"{node} to be idle", 60)
+
+    def _slurmd(self, node: str) -> int:
+        """Its process, outside."""
         (pid,) = [
             pid for pid, words in self.machine.processes().items()
             if words.split() == ["slurmd", "-D", "-N", node]
         ]  # fmt: skip
-        return Path(f"/proc/{pid}/root{path}")
+        return pid
 
     def _configure(self) -> None:
         for name in ("state", "db", *(f"spool/{node}" for node in NODES), *FILESYSTEMS):
@@ -211,9 +233,12 @@ class Slurm:
     def _start_nodes(self) -> None:
         control = self._daemon("slurmctld", "-D")
         for node in NODES:
-            boot = BOOT_NODE.format(node=node)
-            self._daemon("unshare", "--uts", "--mount", "bash", "-ec", boot, name=f"slurmd-{node}")
+            self._start_node(node)
         control.wait_until(lambda: self._run("sinfo", "-h", "-o", "%D %T").out.strip() == "4 idle")
+
+    def _start_node(self, node: str) -> None:
+        boot = BOOT_NODE.format(node=node)
+        self._daemon("unshare", "--uts", "--mount", "bash", "-ec", boot, name=f"slurmd-{node}")
 
     def _run(self, *words: object) -> Run:
         return self.machine.run(*words, env=self.env)

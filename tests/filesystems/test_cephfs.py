@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -36,6 +37,10 @@ SharedFileWrite:
   cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
 SlowOst:
   cluster:.*: {ost_ratio: [1, -0.8, null, '1'], ost_read_ratio: [1, -0.8, null, '1']}
+"""
+SURVIVED = """\
+ReadBack:
+  cluster:.*: {total_max: [1, -0.9999, null, MiB/s]}
 """
 PLAIN = {"backend": ["mpiio"], "local_size": [48], "nodes": [2]}  # 3.4 MiB
 EACH_OST = {"SlowOst": {"stripe_size": [1], "local_size": [48]}}
@@ -74,6 +79,11 @@ def test_layouts(on: Callable[[str], Bench], slurm: Slurm, ceph: Ceph) -> None:
         inode = int(slurm.sh("stat", "--format=%i", file))
         words = slurm.machine.sh("rados", "--pool", pool, "ls", env=ceph.env).split()
         assert len([name for name in words if name.startswith(f"{inode:x}.")]) == count
+        read = ("--backend", "mpiio", "--operation", "read-existing", "--dir", run)
+        done = slurm.srun(2, 4, bench.benchio, *read, "--json", bench.json)
+        assert done.code == 0, done.err
+        first = bench.result()["cases"][0]["layout"]["observed"]
+        assert first == found["observed"], "whoever reads it, on other nodes, sees the same"
         slurm.sh("rm", "-r", run)
 
     users = written()  # those of its directory
@@ -328,44 +338,22 @@ criteria:
 """
 
 
-@contextmanager
-def without(ceph: Ceph, osd: int) -> Iterator[None]:
-    """One OSD serves nobody, and its peers have taken its place where there is a copy."""
-
-    def is_served() -> bool:
-        groups = json.loads(ceph.ceph("pg", "ls-by-pool", "data", "--format", "json"))["pg_stats"]
-        states = {word for group in groups for word in group["state"].split("+")}
-        return "active" in states and not states & {"peering", "wait", "laggy", "stale"}
-
-    with ceph.stopped(f"osd.{osd}"):
-        ceph.ceph("osd", "down", osd)
-        time.sleep(2)  # until the states are known of the time after that
-        wait_until(is_served, "the peers of an OSD that is down", 60)
-        yield
-    slurm = ceph.slurm
-    ceph.wait_until_well()
-    slurm.machine.run("scontrol", "update", "nodename=ALL", "state=resume", env=slurm.env)
-
-
 @pytest.mark.slow
 def test_acceptance_of_two_parties(site: Suite, ceph: Ceph, tmp_path: Path) -> None:
     """One runs it, with all OSDs and without one, and signs; the other has the bundle alone."""
-    ceph.ceph("osd", "pool", "set", "data", "size", 2)
     write = {**PLAIN, "backend": ["mpiio", "hdf5"], "stripe_count": [4], "stripe_size": [1]}
     site.add("cephfs", {"SharedFileWrite": write, **EACH_OST}, **EXTRAS)
-    # A client waits 10 s before it asks who serves in the place of an OSD that does not answer.
-    site.partitions[-1]["time_limit"] = "4m"
+    site.prepare += [f"export CEPH_CONF={ceph.conf}"]
+    # A phase of benchio may then take longer than a client waits.
+    site.partitions[-1]["time_limit"] = "3m"
     session = ("nightly", "--system", "cluster", "--sweep", "acceptance", "--quiet")
-    try:
-        ceph.wait_until_well()
+    with ceph.impatient(8), ceph.copies(2):
         for _ in range(2):
-            done = site.run(site.iowatch(*session), timeout=400)
+            done = site.run(site.iowatch(*session))
             assert done.code == 0, done.out + done.err
-            with without(ceph, 2):
-                done = site.run(site.iowatch(*session, "--away", "cephfs:2"), timeout=600)
+            with ceph.away(2):
+                done = site.run(site.iowatch(*session, "--away", "cephfs:2"))
                 assert done.code == 0, done.out + done.err
-    finally:
-        ceph.ceph("osd", "pool", "set", "data", "size", 1, "--yes-i-really-mean-it")
     (site.folder / "contract.yaml").write_text(CONTRACT.format(path=ceph.path))
     key, known = key_pair(tmp_path, "centre")
     accept = ("accept", "contract.yaml", "--sign", key, "--output", "dossier.html")
@@ -388,3 +376,127 @@ def test_acceptance_of_two_parties(site: Suite, ceph: Ceph, tmp_path: Path) -> N
     assert {line for line in done.out.splitlines() if re.match("[a-z ]+: A", line)} < {
         *again.out.splitlines()
     }
+
+
+SURVIVAL = """\
+system: cluster
+title: Nothing is lost
+rules:
+  begins: 2020-01-01
+  sessions: 1
+  hours_apart: 0
+  reruns: none
+  least_nodes: 1
+  times_memory: 0
+  machine: reserved
+  may_exclude: []
+filesystems:
+  cephfs: {{path: {path}, type: fuse}}
+criteria:
+  - {{name: A1, kind: survival, filesystem: cephfs, at_least: {deaths}}}
+"""
+KEEP = {"ReadBack": {**PLAIN, "stripe_count": [4], "stripe_size": [1]}}
+#: Long enough for a death in their midst.
+SLOWLY = """\
+#!/bin/sh
+case "$*" in *write-keep*) set -- "$@" --settle 2 ;; esac
+exec {benchio} "$@"
+"""
+
+
+@dataclass
+class Keeper:
+    """A site whose acceptance sessions keep files, and whose contract counts deaths."""
+
+    site: Suite
+    directory: Path
+
+    def start(self, *options: object) -> Popen[str]:
+        words = ("--system", "cluster", "--sweep", "acceptance", "--quiet")
+        return self.site.start(self.site.iowatch("nightly", *words, *options))
+
+    def measure(self, code: int, *options: object) -> str:
+        """A session that ends with this exit code; what it says."""
+        done = finish(self.start(*options), 200)
+        assert done.code == code, done.out + done.err
+        return done.out
+
+    def start_until_it_keeps(self, *options: object) -> Popen[str]:
+        """A session that writes files which are to be kept, and is not done with it."""
+
+        def kept() -> set[Path]:
+            seen = self.site.slurm.machine.seen(self.directory)
+            return {*seen.glob("kept.*/*/*/*/mpiio.round3.dat")}
+
+        before, session = kept(), self.start(*options)
+        wait_until(lambda: session.poll() is not None or kept() - before, "a kept file", 120)
+        assert session.poll() is None, finish(session)
+        return session
+
+    def verdict(self) -> str:
+        done = self.site.run(self.site.iowatch("accept", "contract.yaml"))
+        return re.findall("^.*: A1: .*$", done.out, re.MULTILINE)[0]
+
+
+@pytest.fixture
+def keeper(site: Suite, ceph: Ceph, benchio: Path) -> Callable[[int], Keeper]:
+    def make(deaths: int) -> Keeper:
+        slowly = site.folder / "slowly"
+        slowly.write_text(SLOWLY.format(benchio=benchio))
+        slowly.chmod(0o755)
+        site.benchio = slowly
+        site.references = SURVIVED
+        directory = site.add("cephfs", KEEP, **EXTRAS)
+        site.partitions[-1]["time_limit"] = "3m"
+        site.prepare += [f"export CEPH_CONF={ceph.conf}"]
+        contract = SURVIVAL.format(path=ceph.path, deaths=deaths)
+        (site.folder / "contract.yaml").write_text(contract)
+        return Keeper(site, directory)
+
+    return make
+
+
+@pytest.mark.slow
+def test_what_was_kept_survives_an_osd_and_a_node(
+    keeper: Callable[[int], Keeper], ceph: Ceph, slurm: Slurm
+) -> None:
+    """Both are killed while files are written that are to be kept; there are two copies."""
+    keeps = keeper(2)
+    with ceph.copies(2):
+        keeps.measure(0)
+        session = keeps.start_until_it_keeps("--death", "cephfs:server")
+        try:
+            ceph.kill("osd.2")
+            ceph.ceph("osd", "down", 2)
+            done = finish(session, 200)
+            assert done.code == 0, done.out + done.err
+            session = keeps.start_until_it_keeps("--death", "cephfs:client")
+            slurm.kill_node("node2")
+            done = finish(session, 200)
+            assert done.code == 1, done.out + done.err
+            assert "error: Node failure on node2" in done.out
+        finally:
+            ceph.replace(2)
+            ceph.forget("node2")
+            slurm.restart_node("node2")
+            ceph.mount_anew("node2")
+        keeps.measure(0)
+        assert keeps.verdict() == "pass: A1: 2 deaths, at least 2 deaths committed"
+
+
+@pytest.mark.slow
+def test_what_was_kept_on_one_osd_alone_is_lost_with_it(
+    keeper: Callable[[int], Keeper], ceph: Ceph
+) -> None:
+    keeps = keeper(1)
+    keeps.measure(0)
+    keeps.measure(0, "--death", "cephfs:server")
+    ceph.kill("osd.2")
+    ceph.replace(2)
+    keeps.measure(1)
+    lost = (
+        r"fail: A1: 0 deaths, .*ReadBack/.* of session \S+: .*/kept\.\S+/mpiio.round2.dat: "
+        r"[0-9]+ of 110592 elements differ .*; all are zero; the file was written, and confirmed, "
+        r"by run \S+ of \S+"
+    )
+    assert re.fullmatch(lost, keeps.verdict()), keeps.verdict()

@@ -498,6 +498,17 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
     rotten = judged(first, torn, run(3, read="1", why="1 element differs", lost=True))
     assert (rotten.verdict, rotten.measured) == ("fail", 0)
     assert rotten.reason.endswith("of session 3: 1 element differs")
+    # A session that kept files anew is the last to read those before: its own reading counts too.
+    server = {"death": "lustre:server"}
+    assert judged(first, run(2, True, "1", **server), run(3, read="2")).verdict == "pass"
+    spoilt = judged(first, run(2, True, "1", "1 element differs", True, **server), run(3, read="2"))
+    assert (spoilt.verdict, spoilt.reason) == (
+        "fail", f"{reads} of session 2: 1 element differs"
+    )  # fmt: skip
+    emptied = judged(first, run(2, True, "", **server), run(3, read="2"))
+    assert (emptied.verdict, emptied.reason) == (
+        "fail", f"{reads} of session 2: what 1 kept is gone"
+    )  # fmt: skip
     # What says nothing of the files decides nothing, nor what did not look at them.
     busy = judged(first, torn, run(3, read="1", why="the clock"))
     assert (busy.verdict, busy.reason) == (

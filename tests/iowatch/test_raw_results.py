@@ -17,6 +17,7 @@ from iowatch.raw_results import (
     problems_of,
     read_text,
     tidy,
+    why_it_failed,
 )
 
 NIGHT = "2026-06-01T025836"
@@ -189,3 +190,15 @@ def test_a_night_is_looked_into_once(tmp_path):
     (folder / "late").write_text("x")
     tidy(tmp_path, KEEP, old)
     assert (folder / "late").read_text() == "x"
+
+
+def test_why_a_run_failed_is_benchios_word_or_that_a_node_failed_or_what_came_last(tmp_path):
+    said = tmp_path / "rfm_job.err"
+    assert why_it_failed(tmp_path) == "no result file and nothing in stderr"
+    lines = ["benchio: round 1/4", "srun: error: Node failure on node2", "srun: forcing job"]
+    said.write_text("\n".join([*lines, "-----", ""]))
+    assert why_it_failed(tmp_path) == "srun: error: Node failure on node2"
+    said.write_text("\n".join([*lines, "benchio: error: rank 1: write: no end", "srun: done"]))
+    assert why_it_failed(tmp_path) == "benchio: error: rank 1: write: no end"
+    said.write_text(lines[-1])
+    assert why_it_failed(tmp_path) == lines[-1]

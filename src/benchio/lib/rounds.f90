@@ -440,8 +440,8 @@ contains
             looks = round == 1 .or. target%name /= ''
             if (.not. looks) return
             call task%watchdog%watch('look at the layout')
-            looks = task%share%position == 0 .and. (target%request%is_set() &
-                .or. run%plan%rank == 0)
+            looks = run%plan%rank == 0 .or. (target%request%is_set() &
+                .and. task%share%position == 0)
             if (looks) then
                 ! The first part is seen last, and stays.
                 do number = merge(max(1, task%parts%subfiles), 1, target%request%is_set()), 1, -1

@@ -264,7 +264,8 @@ def _judge_deaths(
     contract: Contract, criterion: Criterion, evidence: Evidence, partitions: Collection[str]
 ) -> Finding:
     """The verdict on how many deaths have cost nothing: what was kept last before one, or in the
-    same session if it came to that, is read back in the next session, byte by byte."""
+    same session if it came to that, is read back in the next session, byte by byte; and if it came
+    to that, the session itself has read what was kept before it."""
     cases = {one.case for one in evidence.read_back if one.case.partition in partitions}
     cases |= {
         case
@@ -290,27 +291,30 @@ def _judge_deaths(
         for case in sorted(cases, key=str):
             runs = [one for one in evidence.read_back if one.case == case]
             kept = [one for one in runs if one.session.began <= death.began and one.has_kept]
+            before = [one for one in kept if one.session.began < death.began]
+            # What it replaces by files of its own, nobody reads after it.
+            own = [one for one in runs if one.session.uuid == death.uuid and one.has_kept]
             later = [
                 one for one in runs if one.session.began > death.began and one.read is not None
             ]
             if not kept:
                 why = f"nothing was kept before session {death.uuid}"
                 return Finding(REFUSED, f"{case}: {why}: measure one without --death first")
+            readers = [(one, before[-1]) for one in own if before]
+            for one, wanted in [*readers, *((one, kept[-1]) for one in later[:1])]:
+                where = f"{case} of session {one.session.uuid}"
+                if one.why_not and not one.is_lost:
+                    return Finding(REFUSED, f"invalid: {where}: {one.why_not}")
+                why = one.why_not
+                if not why and one.read != wanted.night:
+                    why = f"what {wanted.night} kept is gone"
+                elif not why and one.read_id != wanted.id:
+                    why = others_in_place(wanted.night, one.read_id)
+                if why:
+                    return Finding(FAIL, f"{where}: {why}", survived)
             if not later:
                 waiting = f"; no session has read since what was kept before {death.uuid}"
                 break
-            first = later[0]
-            if first.why_not and not first.is_lost:
-                return Finding(
-                    REFUSED, f"invalid: {case} of session {first.session.uuid}: {first.why_not}"
-                )
-            last, why = kept[-1], first.why_not
-            if not why and first.read != last.night:
-                why = f"what {last.night} kept is gone"
-            elif not why and first.read_id != last.id:
-                why = others_in_place(last.night, first.read_id)
-            if why:
-                return Finding(FAIL, f"{case} of session {first.session.uuid}: {why}", survived)
         else:
             survived += 1
     if criterion.is_kept(survived):
