@@ -12,7 +12,10 @@
  *   unrenamed   rename does nothing and succeeds
  *   copied      rename leaves the old name as well
  *   survives    unlink does nothing and succeeds, the first time
+ *   unseen      likewise, and it is not listed when a process lists for the third time
  *   remains     rmdir does likewise
+ *   lingers     lstat finds it for a second, as a client may that has not yet heard that it is gone
+ *   remade      a directory of names is not made again, as by a client that knows the old one
  *   full        mkdir fails with ENOSPC
  *   hangs       unlink never returns */
 #define _GNU_SOURCE
@@ -27,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -34,6 +38,7 @@
 enum { MOST = 4096 };
 
 static int made = -1; /* the descriptor of the name that its maker has open */
+static char removed[PATH_MAX]; /* the directory of names that this process has removed last */
 
 static int fault_is(const char *name)
 {
@@ -95,6 +100,21 @@ int stat(const char *path, struct stat *st)
     return result;
 }
 
+int lstat(const char *path, struct stat *st)
+{
+    static time_t until;
+
+    if (hits("lingers", path)) {
+        if (until == 0)
+            until = time(NULL) + 2;
+        if (time(NULL) < until) {
+            memset(st, 0, sizeof *st);
+            return 0;
+        }
+    }
+    return NEXT(lstat)(path, st);
+}
+
 /* Whether a directory is one of benchio's, for MPI reads others. */
 static int is_of_names(DIR *directory)
 {
@@ -110,7 +130,7 @@ static int is_of_names(DIR *directory)
 struct dirent *readdir(DIR *directory)
 {
     static struct dirent seen[MOST], again;
-    static int first_is_over, known, next, repeats;
+    static int first_is_over, known, listings, next, repeats;
     static DIR *replayed;
     struct dirent *entry;
 
@@ -127,10 +147,12 @@ struct dirent *readdir(DIR *directory)
         return &again;
     }
     entry = NEXT(readdir)(directory);
-    if (entry != NULL && hits("hidden", entry->d_name))
+    if (entry != NULL
+        && (hits("hidden", entry->d_name) || (hits("unseen", entry->d_name) && listings > 1)))
         entry = NEXT(readdir)(directory);
     if (entry == NULL) {
         first_is_over = known > 0;
+        listings++;
         return NULL;
     }
     if (fault_is("stale") && known < MOST)
@@ -159,7 +181,7 @@ int unlink(const char *path)
 
     while (hits("hangs", path))
         pause();
-    if (hits("survives", path) && !once++)
+    if ((hits("survives", path) || hits("unseen", path)) && !once++)
         return 0;
     return NEXT(unlink)(path);
 }
@@ -170,6 +192,8 @@ int rmdir(const char *path)
 
     if (hits("remains", path) && !once++)
         return 0;
+    if (strstr(path, "/metadata") != NULL && strchr(strstr(path, "/metadata") + 1, '/') == NULL)
+        snprintf(removed, sizeof removed, "%s", path);
     return NEXT(rmdir)(path);
 }
 
@@ -177,6 +201,10 @@ int mkdir(const char *path, mode_t mode)
 {
     if (hits("full", path)) {
         errno = ENOSPC;
+        return -1;
+    }
+    if (fault_is("remade") && strcmp(path, removed) == 0) {
+        errno = ESTALE;
         return -1;
     }
     return NEXT(mkdir)(path, mode);

@@ -1,5 +1,6 @@
 """Names that are not as they should be: benchio's --operation metadata must end without a rate."""
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -39,9 +40,10 @@ FAULTS = [
     Fault("stranger", "d000001.0000004", "readdir", "nobody has made it", ".nfs0001"),
     Fault("stale", "", "readdir", "it is still listed", "f00000?.0000000"),
     Fault("unrenamed", "f000002.0000005", "read", "it is missing", "g000002.0000005"),
-    Fault("copied", "f000002.0000005", "lstat", "it is still there"),
-    Fault("survives", "g000000.0000011", "lstat", "it is still there"),
-    Fault("remains", "d000001.0000019", "lstat", "it is still there"),
+    Fault("copied", "f000002.0000005", "readdir", "it is still listed"),
+    Fault("survives", "g000000.0000011", "readdir", "it is still listed"),
+    Fault("unseen", "g000000.0000011", "lstat", "it is still there"),
+    Fault("remains", "d000001.0000019", "readdir", "it is still listed"),
     Fault("full", "d000001.0000002", "mkdir", "No space left on device", code=IO),
 ]  # fmt: skip
 
@@ -80,6 +82,24 @@ def test_what_is_wrong_with_a_name_ends_the_run(
     each(FAULTS, check)
 
 
+def test_what_a_client_remembers_is_no_fault(
+    mpirun: Callable[..., Run], names_shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """A name that was removed on another node, for a while; a directory, for longer."""
+
+    def check(case: tuple[str, str]) -> None:
+        fault, files = case
+        done = mpirun(
+            RANKS, "--operation", "metadata", "--items", ITEMS, "--files", files, "--repeats", 2,
+            "--warmup", 0, "--dir", new_directory(),
+            env={"NAMES_FAULT": fault, "NAMES_NAME": "f000002.0000003"},
+            launcher=["-x", f"LD_PRELOAD={names_shim}"],
+        )  # fmt: skip
+        assert done.code == 0, done.err
+
+    each(itertools.product(["lingers", "remade"], ["shared", "process"]), check)
+
+
 def test_a_hang_is_ended(
     mpirun: Callable[..., Run], names_shim: Path, directory: Path, tmp_path: Path
 ) -> None:
@@ -91,7 +111,7 @@ def test_a_hang_is_ended(
         launcher=["-x", f"LD_PRELOAD={names_shim}"],
     )  # fmt: skip
     assert done.code == TIME_LIMIT
-    place = run_directory(directory) / "metadata"
+    place = run_directory(directory) / "metadata.round1"
     assert [line.partition(";")[0] for line in done.errors] == [
         f"rank 0: unlink: {place}: no end after 2 s (--phase-limit)"
     ]

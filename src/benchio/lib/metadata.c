@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* As metadata.f90 numbers them. */
@@ -99,15 +100,20 @@ static int read_back(const char *path, uint64_t key, int64_t item, int32_t *faul
     return error;
 }
 
+/* The client of another node may believe in a name for a while, a second where FUSE has it. */
 static int is_gone(const char *path, int32_t *fault)
 {
+    const struct timespec moment = {.tv_nsec = 10000000};
     struct stat st;
 
-    if (lstat(path, &st) == 0)
-        *fault = STILL_THERE;
-    else if (errno != ENOENT)
-        return errno;
-    return 0;
+    for (int moments = 500; lstat(path, &st) == 0; moments--) {
+        if (moments == 0) {
+            *fault = STILL_THERE;
+            return 0;
+        }
+        nanosleep(&moment, NULL);
+    }
+    return errno == ENOENT ? 0 : errno;
 }
 
 /* Does one thing to the items of a rank from *item to before end; kind is the name that it takes.

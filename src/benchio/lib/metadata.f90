@@ -152,7 +152,8 @@ contains
         new%key = pattern_key(run%choice%run_id, 'metadata', rank, round)
         number = ''
         if (run%choice%files == 'process') write (number, '(".",i6.6)') rank
-        new%directory = run%place%run_path//'/metadata'//trim(number)
+        ! Of a directory that was removed, and made again, a client may know the old one still.
+        new%directory = run%place%run_path//'/metadata.round'//decimal(round)//trim(number)
     end function new_names
 
     !> The rank whose names this one looks at: the number of a file of its own is the rank, and so
@@ -255,14 +256,14 @@ contains
         if (.not. run%error%failed()) call look_at_layout(run, task, own)
         call timed(phase_rename, do_rename, kind_first, own)
         call timed(phase_read, do_read, kind_second, partners)
-        call see(see_gone, kind_first)
         call see_list(directories_and_second)
+        call see(see_gone, kind_first)
         call timed(phase_unlink, do_unlink, kind_second, own)
-        call see(see_gone, kind_second)
         call see_list(directories)
+        call see(see_gone, kind_second)
         call timed(phase_rmdir, do_rmdir, kind_directory, own)
-        call see(see_gone, kind_directory)
         call see_list(nothing)
+        call see(see_gone, kind_directory)
 
     contains
 
