@@ -333,7 +333,17 @@ class Together(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    config.option.loadscopereorder = False  # by itself it begins with the files of the most tests
     return Together(config, log)
+
+
+LONGEST = ("filesystems", "checks")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the folders whose files take longest: one at the end would leave the other worker
+    without work."""
+    items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

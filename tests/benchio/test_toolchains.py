@@ -37,6 +37,7 @@ def configure(name: str, compiler: str, *options: str) -> Run:
                 "-DBENCHIO_WERROR=ON", "-DBUILD_TESTING=OFF", *options])  # fmt: skip
 
 
+@pytest.mark.slow  # it builds all of benchio
 def test_a_wrapper_that_knows_every_library_needs_no_flags(
     mpich: str, libraries: Path, directory: Path, read_result: Callable[[Path], dict[str, Any]]
 ) -> None:

@@ -106,6 +106,7 @@ def read_terminal(terminal, process, until=""):
     return said
 
 
+@pytest.mark.slow
 def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
     """Of six cases two hang, and one has no reference value."""
     hanging.write["backend"] = ["mpiio", "hdf5"]

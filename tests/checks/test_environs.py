@@ -5,7 +5,6 @@ its close, and that is slow."""
 
 import re
 import subprocess
-import sys
 
 import pytest
 from conftest import compiled
@@ -13,6 +12,8 @@ from conftest import compiled
 from iowatch import history
 from iowatch.night.comparison import comparisons
 from iowatch.report import read
+
+pytestmark = pytest.mark.slow  # its words and its page are made of other nights, too
 
 OLD, NEW = "hdf5-1-8-16", "hdf5-now"
 
@@ -22,7 +23,7 @@ def measured(module_site, tmp_path_factory):
     """Both environments, by hand: the site, ReFrame's output, and the session as a night."""
     site = module_site
     shim = compiled("slow_shim.c", tmp_path_factory.mktemp("shim"))
-    site.injected = {OLD: f"LD_PRELOAD={shim} SLOW=MPI_File_set_size SLOW_S=2", NEW: "NONE=1"}
+    site.injected = {OLD: f"LD_PRELOAD={shim} SLOW=MPI_File_set_size SLOW_S=1", NEW: "NONE=1"}
     here = version_here(site.benchio)
     site.environs[NEW] = {"extras": {"spack": f"benchio@0.1.0+hdf5 ^hdf5@{here} /abcdefg"}}
     site.write |= {"backend": ["mpiio", "hdf5"], "local_size": [32]}
@@ -38,7 +39,7 @@ def version_here(benchio):
 
 
 def report(site, *options):
-    return site._run(sys.executable, "-m", "iowatch", "report", "--system", "small", *options)
+    return site._run("iowatch", "report", "--system", "small", *options)
 
 
 def test_one_session_by_hand_measures_all_and_its_page_compares_them(measured):

@@ -48,13 +48,8 @@ SPOILED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "mend"),
-    [
-        pytest.param(*how, id=name, marks=[] if name == "full" else pytest.mark.slow)
-        for name, *how in SPOILED
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("spoil", "mend"), [pytest.param(*how, id=name) for name, *how in SPOILED])
 def test_night_after_a_spoiled_disk_is_well(site, disk, spoil, mend):
     for first in (True, False):  # nothing is on record, or a night is
         spoil(disk)

@@ -156,19 +156,19 @@ def test_benchio_that_does_not_run_and_a_session_that_is_not_stored_are_red(quic
     assert "the session is not in ReFrame's results database" in done.stdout
 
 
-def assert_usage_error(done, sentence):
-    assert done.returncode == 2
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stdout.startswith("iowatch: error: ")
-    assert sentence in done.stdout
+def test_what_cannot_be_asked_for_is_one_line(site):
+    def refused(*sentences, system="small"):
+        done = site.iowatch(system=system)
+        assert done.returncode == 2
+        assert len(done.stdout.splitlines()) == 1
+        assert done.stdout.startswith("iowatch: error: ")
+        assert all(sentence in done.stdout for sentence in sentences), done.stdout
 
-
-def test_what_cannot_be_asked_for_is_one_line(site, tmp_path):
-    assert_usage_error(site.iowatch(system="archer9"), "archer9: no configuration file has this")
-
-    def with_variable(name, value, sentence):
+    def with_variable(name, value, *sentences):
         site.environment = {name: value}
-        assert_usage_error(site.iowatch(), sentence)
+        refused(*sentences)
+
+    refused("archer9: no configuration file has this", system="archer9")
 
     # Better before the night than after it.
     database = "/proc/iowatch/results.db"
@@ -184,11 +184,10 @@ def test_what_cannot_be_asked_for_is_one_line(site, tmp_path):
         broken.unlink(missing_ok=True)
         if text is not None:
             broken.write_text(text)
-        with_variable("RFM_CONFIG_FILES", str(broken), said)
-        assert str(broken) in site.iowatch().stdout, text
+        with_variable("RFM_CONFIG_FILES", str(broken), said, str(broken))
     site.environment = {}
     del site.extras["peak"]
     sentence = (
         f"small:memory: the partition's extras have no 'peak': add it in {site.folder}/small.py"
     )
-    assert_usage_error(site.iowatch(), sentence)
+    refused(sentence)
