@@ -75,6 +75,8 @@ def test_a_byte_that_is_lost_in_a_death_fails_the_criterion(sessions):
     assert "; no session has read since what was kept before " in sessions.verdict()
     sessions.measure(0, *SERVER)
     assert sessions.verdict() == PASS
+    page = (sessions.site.folder / "dossier.html").read_text()
+    assert page.count("every byte is as it was written") == 2
     file = sessions.kept(3)
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1

@@ -212,6 +212,16 @@ class Ceph:
         """An OSD with all that is on it, of which there is no copy."""
         os.kill(self.pid(daemon), signal.SIGKILL)
 
+    @contextmanager
+    def killed(self, osd: int) -> Iterator[None]:
+        """This one is gone with all that is on it, until an empty one takes its place."""
+        self.kill(f"osd.{osd}")
+        self.ceph("osd", "down", osd)
+        try:
+            yield
+        finally:
+            self.replace(osd)
+
     def start_mds(self) -> None:
         self._daemon("mds", "iowatch")
 

@@ -3,7 +3,8 @@
 import os
 import shutil
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -158,21 +159,22 @@ class Slurm:
         """The name outside of what may be on a filesystem that only this node has."""
         return Path(f"/proc/{self._slurmd(node)}/root{path}")
 
-    def kill_node(self, node: str) -> None:
-        """As if it had no power: all that runs on it is gone, and so are its mounts."""
+    @contextmanager
+    def killed(self, node: str) -> Iterator[None]:
+        """It has no power: all that ran on it is gone, and so are its mounts, until it has."""
         its_own = Path(f"/proc/{self._slurmd(node)}/ns/mnt").readlink()
         for pid in self.machine.processes():
             with suppress(OSError):  # it has ended meanwhile
                 if Path(f"/proc/{pid}/ns/mnt").readlink() == its_own:
                     os.kill(pid, signal.SIGKILL)
         self.sh("scontrol", "update", f"nodename={node}", "state=down", "reason=no power")
-
-    def restart_node(self, node: str) -> None:
-        """One that was killed; without the mounts that it had."""
-        (self.folder / f"slurmd-{node}.pid").unlink()
-        self._start_node(node)
-        state = ("sinfo", "-h", "-n", node, "-o", "%t")
-        wait_until(lambda: self._run(*state).out.strip() == "idle", f"{node} to be idle", 60)
+        try:
+            yield
+        finally:
+            (self.folder / f"slurmd-{node}.pid").unlink()
+            self._start_node(node)
+            state = ("sinfo", "-h", "-n", node, "-o", "%t")
+            wait_until(lambda: self._run(*state).out.strip() == "idle", f"{node} to be idle", 60)
 
     def _slurmd(self, node: str) -> int:
         """Its process, outside."""

@@ -424,9 +424,9 @@ class Keeper:
     def start_until_it_keeps(self, *options: object) -> Popen[str]:
         """A session that writes files which are to be kept, and is not done with it."""
 
-        def kept() -> set[Path]:
-            seen = self.site.slurm.machine.seen(self.directory)
-            return {*seen.glob("kept.*/*/*/*/mpiio.round3.dat")}
+        def kept() -> set[str]:
+            words = ("find", self.directory, "-path", "*/kept.*/mpiio.round3.dat")
+            return {*self.site.slurm.machine.run(*words).out.splitlines()}
 
         before, session = kept(), self.start(*options)
         wait_until(lambda: session.poll() is not None or kept() - before, "a kept file", 120)
@@ -465,20 +465,15 @@ def test_what_was_kept_survives_an_osd_and_a_node(
     with ceph.copies(2):
         keeps.measure(0)
         session = keeps.start_until_it_keeps("--death", "cephfs:server")
-        try:
-            ceph.kill("osd.2")
-            ceph.ceph("osd", "down", 2)
+        with ceph.killed(2):
             done = finish(session, 200)
             assert done.code == 0, done.out + done.err
             session = keeps.start_until_it_keeps("--death", "cephfs:client")
-            slurm.kill_node("node2")
-            done = finish(session, 200)
-            assert done.code == 1, done.out + done.err
-            assert "error: Node failure on node2" in done.out
-        finally:
-            ceph.replace(2)
-            ceph.forget("node2")
-            slurm.restart_node("node2")
+            with slurm.killed("node2"):
+                done = finish(session, 200)
+                assert done.code == 1, done.out + done.err
+                assert "error: Node failure on node2" in done.out
+                ceph.forget("node2")
             ceph.mount_anew("node2")
         keeps.measure(0)
         assert keeps.verdict() == "pass: A1: 2 deaths, at least 2 deaths committed"
@@ -491,8 +486,8 @@ def test_what_was_kept_on_one_osd_alone_is_lost_with_it(
     keeps = keeper(1)
     keeps.measure(0)
     keeps.measure(0, "--death", "cephfs:server")
-    ceph.kill("osd.2")
-    ceph.replace(2)
+    with ceph.killed(2):
+        pass
     keeps.measure(1)
     lost = (
         r"fail: A1: 0 deaths, .*ReadBack/.* of session \S+: .*/kept\.\S+/mpiio.round2.dat: "

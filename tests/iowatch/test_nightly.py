@@ -141,6 +141,8 @@ def test_night_says_what_it_will_do_and_how_long_that_usually_takes(site, databa
     (named,) = says(names=["hdf5"])
     assert named.endswith(" of local: those of 1 case (1 on tmpfs) that --name matches.")
     assert says(quiet=True) == []
+    killed = says(sweep="acceptance", death="tmpfs:server")[2]
+    assert killed.startswith("On record: a server of tmpfs is killed while this runs. So kill one")
     store(database, *(night(0.1 * n, 150) for n in range(2, 9)))
     assert says()[1] == "The last nights like this one took about 2 hours."
     with pytest.raises(UserError, match="exclude each other"):

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median, stdev
 
 from iowatch.acceptance.contract import OF_OSTS, Contract, Criterion, Storage, fewest
-from iowatch.acceptance.evidence import Evidence, Exhibit
+from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack
 from iowatch.case import Case
 from iowatch.checks import CONTROL, IO500, METADATA, OST
 from iowatch.files import counted
@@ -42,7 +42,7 @@ class Finding:
     values: Mapping[str, float] = field(default_factory=dict)
     case: str = ""  # that it is about
     chosen: str = ""  # the session that chose the case; empty: there was no choice
-    exhibits: Sequence[Exhibit] = ()  # that it rests on
+    exhibits: Sequence[Exhibit | ReadBack] = ()  # that it rests on
 
     def margin(self, criterion: Criterion) -> float | None:
         """How much better than committed, as a fraction of it; negative: worse."""
@@ -283,6 +283,7 @@ def _judge_deaths(
         if session.death.rpartition(":")[0] == criterion.filesystem
     ]
     survived, waiting = 0, ""
+    exhibits: list[ReadBack] = []
     for death in deaths:
         if death.death.endswith(":client") and criterion.filesystem not in death.has_failed:
             return Finding(
@@ -302,6 +303,8 @@ def _judge_deaths(
                 return Finding(REFUSED, f"{case}: {why}: measure one without --death first")
             readers = [(one, before[-1]) for one in own if before]
             for one, wanted in [*readers, *((one, kept[-1]) for one in later[:1])]:
+                if one not in exhibits:  # it may be the session of the next death
+                    exhibits.append(one)
                 where = f"{case} of session {one.session.uuid}"
                 if one.why_not and not one.is_lost:
                     return Finding(REFUSED, f"invalid: {where}: {one.why_not}")
@@ -311,16 +314,16 @@ def _judge_deaths(
                 elif not why and one.read_id != wanted.id:
                     why = others_in_place(wanted.night, one.read_id)
                 if why:
-                    return Finding(FAIL, f"{where}: {why}", survived)
+                    return Finding(FAIL, f"{where}: {why}", survived, exhibits=exhibits)
             if not later:
                 waiting = f"; no session has read since what was kept before {death.uuid}"
                 break
         else:
             survived += 1
     if criterion.is_kept(survived):
-        return Finding(PASS, measured=survived)
+        return Finding(PASS, measured=survived, exhibits=exhibits)
     seen = counted(survived, "death", "were", math.ceil(criterion.committed))
-    return Finding(OPEN, f"{seen} seen and survived{waiting}", survived)
+    return Finding(OPEN, f"{seen} seen and survived{waiting}", survived, exhibits=exhibits)
 
 
 def _judge_degraded(

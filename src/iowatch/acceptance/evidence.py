@@ -113,6 +113,7 @@ class ReadBack:
     read: str | None  # the night of what it read; empty: nothing was there; None: it did not look
     why_not: str  # what it read was not verified; empty: it was
     is_lost: bool  # for it is gone, or is not what was written
+    folder: str = ""  # of its raw results, in the evidence
     id: str = ""  # of the run that keeps files
     read_id: str = ""  # of the run that had kept what was read; empty: nothing was verified
 
@@ -213,7 +214,8 @@ def _read(
         if not why and session.away and session.condition not in conditions:
             why = f"{away_in_words(session.away)}, and no criterion is about that"
         if not why and session.death:
-            why = f"of {session.death} something was to die in it"
+            name, _, who = session.death.rpartition(":")
+            why = f"a {who} of {name} was to die in it, and only survival is about that"
         if session.began >= rules.begins and session.uuid not in excluded:
             evidence.read_back += _read_backs(folder, tests, session, evidence)
         counting = evidence.counting_with(session.condition)
@@ -473,8 +475,9 @@ def _read_backs(
         code = job.folder / READ_CODE
         is_lost = bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST
         night = name.split("/")[1]
-        own = (job.run_id, read_id)
-        yield ReadBack(case, session, night, has_kept, read, why, is_lost, *own)
+        yield ReadBack(
+            case, session, night, has_kept, read, why, is_lost, name, job.run_id, read_id
+        )
 
 
 def _broken(job: Job, name: str, operations: Sequence[str]) -> str:

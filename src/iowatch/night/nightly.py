@@ -196,6 +196,17 @@ def _announced(
             yield f"The last nights like this one took {usual}."
         else:
             yield "How long it takes is not known: no whole night like this one is on record."
+    if wanted.away:
+        yield (
+            f"On record as away: {', '.join(wanted.away)}. SlowOst has to find that it "
+            "cannot write there, and can everywhere else."
+        )
+    if wanted.death:
+        name, _, who = wanted.death.rpartition(":")
+        yield (
+            f"On record: a {who} of {name} is killed while this runs. So kill one, and measure "
+            "afterwards without --death: ReadBack then reads what was kept."
+        )
     if not wanted.verbose and site.logs:
         yield f"ReFrame's own log is {', '.join(site.logs)}; with --verbose its output is shown."
 
