@@ -20,7 +20,7 @@ module benchio_registry
     implicit none (type, external)
     private
 
-    public :: built_in, lacks, library_features, library_version, new_backend
+    public :: built_in, has_subfiling, lacks, library_version, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
@@ -105,19 +105,14 @@ contains
         end associate
     end function lacks
 
-    !> What a build of a backend's library may have or lack, in words; empty if there is no such.
-    function library_features(name) result(text)
-        character(*), intent(in) :: name
-        character(:), allocatable :: text
-
-        text = ''
+    !> Whether HDF5 was built to make subfiles, if it is there at all.
+    logical function has_subfiling()
 #ifdef BENCHIO_HDF5
-        if (name == 'hdf5') text = trim(merge(', with subfiling   ', ', without subfiling', &
-            can_subfile))
+        has_subfiling = can_subfile
+#else
+        has_subfiling = .false.
 #endif
-        associate (unused => name)
-        end associate
-    end function library_features
+    end function has_subfiling
 
     !> What a backend's library says of its version at run time; empty if not built in.
     function library_version(name) result(text)

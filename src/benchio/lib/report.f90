@@ -5,7 +5,7 @@ module benchio_report
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
         rate_total
-    use benchio_registry, only: backend_names, library_features, library_version
+    use benchio_registry, only: backend_names, has_subfiling, library_version
     use benchio_result, only: case_index, measured_rates, measured_rounds, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
@@ -264,7 +264,7 @@ contains
         end associate
     end function plan_text
 
-    !> benchio's version and what each library says of its own.
+    !> benchio's version, what each library says of its own, and what only some builds of one have.
     function version_text() result(text)
         character(:), allocatable :: text
 
@@ -273,11 +273,12 @@ contains
 
         text = 'benchio '//version//lf//'compiler '//compiler_version()//lf
         do i = 1, size(backend_names)
-            library = library_version(trim(backend_names(i))) &
-                //library_features(trim(backend_names(i)))
+            library = library_version(trim(backend_names(i)))
             if (library == '') library = 'not built in'
             text = text//backend_names(i)//'  '//library//lf
         end do
+        text = text//'subfiling '//trim(merge('built into hdf5', 'not built in   ', &
+            has_subfiling()))//lf
     end function version_text
 
     pure function mib_text(bytes) result(text)
