@@ -29,6 +29,7 @@ from conftest import BACKENDS, BENCHIO, OPEN_MPI, ROOT
 
 RANKS = 4
 SIZE = (256, 256, 128)  # of a rank's block: 64 MiB
+OF_PATTERNS = (128, 64, 64)  # 4 MiB: rows of all ranks in turn are many calls, and take long
 STRIDED, CONTIGUOUS = (2, 2, 1), (1, 1, 4)  # grids: rows of a block are apart in the file, or not
 REPEATS = 3  # in each run; its fastest tells least of others' work
 PLAIN = "pwrite"
@@ -41,6 +42,7 @@ class Shape(NamedTuple):
     grid: tuple[int, int, int]
     halo: int  # of a block in memory
     pattern: str = ""
+    size: tuple[int, int, int] = SIZE
 
 
 SHAPES = [Shape(CONTIGUOUS, 0), Shape(CONTIGUOUS, 1), Shape(STRIDED, 0)]
@@ -99,7 +101,7 @@ def run_benchio(backend: str, shape: Shape, folder: Path) -> dict[str, Any]:
     grid = [] if shape.pattern in OF_ROWS else ["--grid", words(shape.grid)]
     pattern = ["--pattern", shape.pattern] if shape.pattern else []
     mpirun(
-        BENCHIO, "--backend", backend, "--local-size", words(SIZE), *grid, *pattern,
+        BENCHIO, "--backend", backend, "--local-size", words(shape.size), *grid, *pattern,
         "--halo", shape.halo, "--warmup", 1, "--repeats", REPEATS, "--dir", folder, "--json", file,
     )  # fmt: skip
     result: dict[str, Any] = json.loads(file.read_text())
@@ -112,8 +114,8 @@ def best_of(result: dict[str, Any], rate: str) -> float:
 
 
 def with_pattern(pattern: str) -> Shape:
-    """Contiguous blocks without a halo, in this pattern."""
-    return SHAPES[0]._replace(pattern=pattern)
+    """Small contiguous blocks without a halo, in this pattern; empty: in none."""
+    return Shape(CONTIGUOUS, 0, pattern, OF_PATTERNS)
 
 
 def words(extents: tuple[int, int, int]) -> str:
@@ -123,7 +125,8 @@ def words(extents: tuple[int, int, int]) -> str:
 def measure(count: int, folder: Path) -> list[Round]:
     program = build_pwrite()
     runs = [(name, shape) for shape in SHAPES for name in (PLAIN, *BACKENDS)]
-    runs += [(name, with_pattern(one)) for one, names in PATTERNS.items() for name in names]
+    patterns = {"": BACKENDS, **PATTERNS}
+    runs += [(name, with_pattern(one)) for one, names in patterns.items() for name in names]
     rounds = [Round() for _ in range(count)]
     for number, this in enumerate(rounds):
         for name, shape in runs[number:] + runs[:number]:
@@ -171,8 +174,8 @@ def row_of_pattern(pattern: str, rounds: list[Round]) -> list[str]:
 def main(directory: str = "/dev/shm", rounds: str = "5") -> None:
     with tempfile.TemporaryDirectory(prefix="iowatch-bench.", dir=directory) as folder:
         measured = measure(int(rounds), Path(folder))
-    title = f"{RANKS} ranks of {words(SIZE)} elements in {directory}"
-    table = Table(title=title)
+    title = f"{RANKS} ranks of {{}} elements in {directory}"
+    table = Table(title=title.format(words(SIZE)))
     table.add_column("backend")
     for shape in SHAPES:
         of = f"{words(shape.grid)}, halo {shape.halo}"
@@ -180,10 +183,10 @@ def main(directory: str = "/dev/shm", rounds: str = "5") -> None:
         table.add_column("peak - field\nMiB", justify="right")
     for name in BACKENDS:
         table.add_row(*row(name, measured))
-    patterns = Table(title=title)
-    patterns.add_column("pattern")
+    patterns = Table(title=title.format(words(OF_PATTERNS)))
+    patterns.add_column("pattern", no_wrap=True)
     for name in BACKENDS:
-        patterns.add_column(f"total / that of {name}\nwithout", justify="right")
+        patterns.add_column(f"{name}\ntotal / plain", justify="right")
     for pattern in PATTERNS:
         patterns.add_row(*row_of_pattern(pattern, measured))
     Console(width=120).print(table, patterns)
