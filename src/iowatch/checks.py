@@ -643,6 +643,10 @@ class Check:
         if case.instances is not None:
             options.append(f"--instances {case.instances}")
         options += [way.option(way.format(value)) for way, value in case.ways]
+        if case.subfiles:  # HDF5 sends each row by itself that does not follow another
+            options.append("--halo 0")
+            if not {"strided", "random"} & pattern_words(case.get(PATTERN.name)).keys():
+                options.append(f"--grid 1x1x{case.writers}")
         return options + self.options(case)
 
 

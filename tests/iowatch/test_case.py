@@ -219,6 +219,12 @@ def test_command_lines():
         "--hint cb_nodes=4 --hint romio_cb_write=enable"
     )
     # What is compressed has no control, which would write other bytes.
+    assert options("SharedFileWrite", backend="hdf5", pattern="subfiling=4").endswith(
+        " --pattern subfiling=4 --halo 0 --grid 1x1x4"
+    )
+    assert options("SharedFileWrite", backend="hdf5", pattern="random:subfiling=4").endswith(
+        " --pattern random,subfiling=4 --halo 0"
+    )
     assert options("SharedFileWrite", backend="netcdf", pattern="steps=2:deflate=4") == (
         "--backend netcdf --operation write --files shared --local-size 64x64x64 "
         "--pattern steps=2,deflate=4"
