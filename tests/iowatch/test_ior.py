@@ -184,8 +184,8 @@ def test_patterns_of_io500():
     assert "-a POSIX -F -b 2097152 -t 2097152 -g " in asked[0]
     assert "-a POSIX -b 47008 -t 47008 -s 30 -g " in asked[1]
     commands = [" ".join(case.check.command_line(case)) for case in (easy, hard)]
-    assert commands[0].endswith("--files process --local-size 64x64x64 --transfer 2097152")
-    assert commands[1].endswith("--local-size 5876x10x3 --transfer 47008 --grid 2x1x1")
+    assert commands[0].endswith("--local-size 64x64x64 --transfer 2097152 --halo 0")
+    assert commands[1].endswith("--local-size 5876x10x3 --transfer 47008 --halo 0 --grid 2x1x1")
 
 
 # The layout of its files
