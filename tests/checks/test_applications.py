@@ -130,7 +130,6 @@ def test_a_night_without_the_application_says_how_to_get_it(application, tmp_pat
 
 
 @with_gromacs
-@pytest.mark.slow
 def test_a_trajectory_of_gromacs(application):
     """Two rounds of the real one; and one where a trajectory is cut off, by what GROMACS finds."""
     program(application, "real", "gmx_mpi", 'exec gmx_mpi "$@"')
