@@ -269,7 +269,7 @@ def test_the_slowest_ost_is_named():
     def found(rates):
         return judge_slowest(slow, [Exhibit(EACH, 2, "1", {}, {"write": rates})])
 
-    assert (found(rates).verdict, found(rates).reason) == ("fail", "OST 1")
+    assert (found(rates).verdict, found(rates).reason) == ("fail", "the slowest is OST 1")
     assert found(rates).measured == pytest.approx(0.4)
     assert (found(rates).low, found(rates).high) == (None, None)
     assert found({**rates, 1: [60.0]}).verdict == "pass"
@@ -399,7 +399,9 @@ def test_what_each_kind_of_criterion_compares_with():
     osts = {"write": osts, "read": {ost: [100.0] for ost in osts}}
     slow = {"kind": "slow_ost", "at_least": 0.5}
     finding = found(slow, always(EACH, osts=osts), always(rate=900))
-    assert (finding.verdict, finding.reason, finding.case) == ("fail", "OST 1", str(EACH))
+    assert (finding.verdict, finding.reason, finding.case) == (
+        "fail", "the slowest is OST 1", str(EACH),
+    )  # fmt: skip
     assert found({**slow, "operation": "read"}, always(EACH, osts=osts)).verdict == "pass"
 
     peer = changed(MPIIO, check="IorPeer", files="shared")

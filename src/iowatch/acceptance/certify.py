@@ -474,7 +474,7 @@ def judge_slowest(criterion: Criterion, exhibits: Sequence[Exhibit]) -> Finding:
     slowest = _slowest(rates, operation)
     verdict = PASS if criterion.is_kept(slowest.to_peers) else FAIL
     each = {one.session: _slowest(one.osts[operation], operation).to_peers for one in exhibits}
-    return Finding(verdict, f"OST {slowest.name}", slowest.to_peers, values=each)
+    return Finding(verdict, f"the slowest is OST {slowest.name}", slowest.to_peers, values=each)
 
 
 def _slowest(rates: Mapping[int, Sequence[float]], operation: str) -> Ost:

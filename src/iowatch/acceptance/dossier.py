@@ -82,6 +82,7 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
         brief=brief,
         amount=amount,
         away_in_words=away_in_words,
+        degraded=list(_degraded(judged)),
     )
 
 
@@ -108,10 +109,7 @@ def _summary(judged: Judged) -> Iterator[str]:
     counting, others = judged.evidence.counting, judged.evidence.sessions
     wanted, began = judged.contract.rules.sessions, "%Y-%m-%d %H:%M UTC"
     yield f"{len(counting)} of {wanted} sessions count, of {len(others)} on record"
-    for condition in sorted({one.condition for one in others if one.counts and one.away}):
-        without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
-        count = len(judged.evidence.counting_with(condition))
-        yield f"{count} of {wanted} sessions count that were without {without}"
+    yield from _degraded(judged)
     for session in others:
         if not session.counts:
             when = f"{session.began:{began}}"
@@ -126,6 +124,17 @@ def _summary(judged: Judged) -> Iterator[str]:
             line += f" ({low} to {high})"
         line += f", {bound} {amount(criterion, criterion.committed)} committed"
         yield line + (f"; {finding.reason}" if finding.reason else "")
+
+
+def _degraded(judged: Judged) -> Iterator[str]:
+    """How many sessions count that were without OSTs, a sentence for each number of these."""
+    wanted, evidence = judged.contract.rules.sessions, judged.evidence
+    for condition in sorted(
+        {one.condition for one in evidence.sessions if one.counts and one.away}
+    ):
+        without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
+        count = len(evidence.counting_with(condition))
+        yield f"{count} of {wanted} sessions count that were without {without}"
 
 
 def describe(criterion: Criterion) -> str:
