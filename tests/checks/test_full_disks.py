@@ -67,7 +67,10 @@ def test_disk_that_fills_up_while_the_night_runs(site, disk):
     """ReFrame makes a database of 0 bytes then, if there is none."""
     database = disk / "results.db"
     for first in (True, False):
-        site.partition["prepare_cmds"] = [f"cat /dev/zero > {disk}/full 2> /dev/null"]
+        # Never the disk of the machine.
+        site.partition["prepare_cmds"] = [
+            f"mountpoint -q {disk} && cat /dev/zero > {disk}/full 2> /dev/null"
+        ]
         spoiled = site.iowatch("--quiet")
         assert spoiled.returncode == 1, spoiled.stdout
         assert "Traceback" not in spoiled.stdout
