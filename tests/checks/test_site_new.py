@@ -72,7 +72,7 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     file = tmp_path / "site_configs/mine.py"  # smaller, for a test
     text = file.read_text()
     assert text.count('"local_size": [128],') == 1
-    file.write_text(text.replace('"local_size": [128],', '"local_size": [16],'))
+    file.write_text(text.replace('"local_size": [128],', '"local_size": [64],'))
     measured = login("bash", "-ec", f"{ready}\n{night}")
     assert measured.returncode == 0, measured.stdout
     # Writes, names, versions, and what there is of IOR, Darshan and GROMACS.
