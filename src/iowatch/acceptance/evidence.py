@@ -529,7 +529,7 @@ def start_of(session: Stored) -> datetime:
 
 
 def is_acceptance(test: Mapping[str, Any], system: str) -> bool:
-    """Was it asked for by the acceptance sweep of this system? No fixture was, which has no case."""
+    """Did the acceptance sweep of this system ask for it? Not for a fixture, which has no case."""
     of_case = "case_id" in test and test["system"] == system
     return of_case and test.get("sweep") == ACCEPTANCE
 
