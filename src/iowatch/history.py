@@ -16,8 +16,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import jsonschema
 
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
@@ -49,17 +52,19 @@ def read(
     files: Iterable[Path],
     since: datetime | None = None,
     spans: Sequence[tuple[datetime, datetime]] = (),
+    notes: list[str] | None = None,
 ) -> list[Run]:
     """The runs in these databases, oldest first; one that is in several counts once.
 
-    `since` leaves out sessions that began before, but for those in one of the `spans`.
+    `since` leaves out sessions that began before, but for those in one of the `spans`. A sentence
+    on whatever makes reading slow is added to `notes`.
     """
-    found = {}
+    runs = {}
     with _without_gc():
         for file in files:
-            for run in _runs_in(file, since, spans):
-                found[run.session, run.case, run.time] = run
-    return sorted(found.values(), key=lambda run: (run.time, str(run.case)))
+            for run in _runs_in(file, since, spans, notes if notes is not None else []):
+                runs[run.session, run.case, run.time] = run
+    return sorted(runs.values(), key=lambda run: (run.time, str(run.case)))
 
 
 def year_before(time: datetime) -> datetime:
@@ -68,7 +73,10 @@ def year_before(time: datetime) -> datetime:
 
 
 def _runs_in(
-    file: Path, since: datetime | None, spans: Sequence[tuple[datetime, datetime]]
+    file: Path,
+    since: datetime | None,
+    spans: Sequence[tuple[datetime, datetime]],
+    notes: list[str],
 ) -> Iterator[Run]:
     """Of sessions that have been read before, in brief."""
     began = {
@@ -87,11 +95,14 @@ def _runs_in(
             try:
                 runs = list(runs_of(session))
             except _MALFORMED as err:
+                if _is_of_reframe(session):
+                    raise  # iowatch is broken, and the session is not
                 raise _damaged(file, uuid, err) from None
             brief.add(uuid, began[uuid], runs)
             yield from runs
     finally:
         brief.close()
+        notes += [brief.trouble] if brief.trouble else []
 
 
 def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
@@ -308,6 +319,12 @@ def _damaged(file: Path, session: str, err: Exception) -> UserError:
         f"{file}: session {session} is damaged ({err!r}): restore the database from a backup, or "
         f"delete it: `reframe --delete-stored-sessions={session}`"
     )
+
+
+def _is_of_reframe(session: Mapping[str, Any]) -> bool:
+    """Has a session the form of a report of ReFrame?"""
+    schema = resources.files("reframe").joinpath("schemas/runreport.json").read_text("utf-8")
+    return jsonschema.Draft7Validator(json.loads(schema)).is_valid(session)
 
 
 @contextmanager

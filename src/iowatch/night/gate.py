@@ -157,6 +157,7 @@ class Known:
     archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
     #: Likewise: how many nights in a row without a measurement are too many.
     amber_nights: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # on how it came to be known
 
 
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
@@ -187,6 +188,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_left_out(run for run in runs if run.night == night),
         *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
+        *known.notes,
     ]
     problems = [*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)]
     return replace(found, problems=problems, notes=notes)

@@ -325,9 +325,9 @@ def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[R
     folder = reference_folder()
     blessed = bless.read(site.system, folder)
     expected = references.read_expected(site.system, folder)
-    known = Known(blessed, expected, again, site.archived, site.amber_nights)
-    since, spans = now - history.YEAR, bless.spans(blessed.values())
-    return known, history.read([site.database], since, spans)
+    since, spans, notes = now - history.YEAR, bless.spans(blessed.values()), list[str]()
+    runs = history.read([site.database], since, spans, notes)
+    return Known(blessed, expected, again, site.archived, site.amber_nights, notes), runs
 
 
 def _judged(
