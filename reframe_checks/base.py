@@ -23,6 +23,7 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
+from reframe.core.logging import getlogger
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
@@ -206,7 +207,8 @@ class CaseCheck(OfSession):
             if self.filesystem.allocation and self.job.submit_time:
                 return allocation.waited_for(self)
             return not_now.waited_for(self)
-        except Exception:  # it would cost the report of the whole session
+        except Exception as err:  # it would cost the report of the whole session
+            getlogger().warning(f"{self.display_name}: cannot tell if its job waited: {err!r}")
             return ""
 
     @property
@@ -492,8 +494,10 @@ class BenchioJob(CaseCheck):
     @sanity_function
     def assert_verified_write(self):
         self.keep_output()
-        with suppress(Exception):  # of what is not judged, nothing may cost the verdict
+        try:
             self.circumstances = circumstances.read(Path(self.kept))
+        except Exception as err:  # of what is not judged, nothing may cost the verdict
+            self.circumstances = {circumstances.UNKNOWN: f"iowatch cannot read them: {err!r}"}
         try:
             self.measured = self.verified()
             self.require_exit_code()

@@ -95,6 +95,11 @@ def copy_tree(tree: Path) -> None:
     (tree / ".venv").symlink_to(ROOT / ".venv")
 
 
+def _heed_interrupts() -> None:
+    """What a shell starts in the background ignores SIGINT, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Tree:
     """The copy, and its tests."""
 
@@ -119,6 +124,7 @@ class Tree:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=_heed_interrupts,
         ) as process:
             try:
                 out, _ = process.communicate(timeout=timeout)
