@@ -19,7 +19,7 @@ int main(void)
         benchio_watch(3600, 0, "the first limit", 0, 6);
         sleep(1); /* until the clock sleeps */
         benchio_watch(1, 0, "the second limit", 0, 5);
-        alarm(20); /* which kills it */
+        alarm(10); /* which kills it */
         for (;;)
             pause();
     }
