@@ -21,9 +21,7 @@ def spoil(
     """spoil("nc_enddef", "netcdf", options...): such a run, long before --phase-limit ends it.
     Checked for what it must show."""
 
-    def start(
-        call: str, backend: str, *options: object, ranks: int = RANKS, **env: str
-    ) -> Run:
+    def start(call: str, backend: str, *options: object, ranks: int = RANKS, **env: str) -> Run:
         directory = new_directory()
         result = result_of(directory)
         done = mpirun(

@@ -313,9 +313,7 @@ def test_filesystem_that_does_not_sync(
     assert done.out.count(" % of it in the page cache, to be written later") == 2
 
 
-def test_read_of_the_witness_that_fails(
-    inject: Attempt, new_directory: Callable[[], Path]
-) -> None:
+def test_read_of_the_witness_that_fails(inject: Attempt, new_directory: Callable[[], Path]) -> None:
     """What it could not read it has not confirmed. All the same on which rank; and what stands in
     for system calls is on record."""
     way = Way("posix")
