@@ -405,7 +405,7 @@ def test_sync_that_does_not_reach_storage_is_invalid(spoil):
 
     for fraction in (None, 0.0, 0.01):
         require(left(fraction), CASE, 10, filesystem("tmpfs"))
-    with pytest.raises(InvalidResult, match="^the page cache still held 25% of what was s"):
+    with pytest.raises(InvalidResult, match=r"^the page cache still held 25% of what was s"):
         require(left(0.25), CASE, 10, filesystem("tmpfs"))
 
 
