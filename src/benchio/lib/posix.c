@@ -139,7 +139,13 @@ int benchio_remove_subfiled(const char *path)
     while (error == 0 && !is_done) {
         is_done = 1;
         rewinddir(directory);
-        while (error == 0 && (entry = readdir(directory)) != NULL) {
+        while (error == 0) {
+            errno = 0;
+            entry = readdir(directory);
+            if (entry == NULL) {
+                error = errno;
+                break;
+            }
             if (strncmp(entry->d_name, name, length) != 0)
                 continue;
             if (strncmp(entry->d_name + length, SUBFILE_MARK, strlen(SUBFILE_MARK)) != 0)
@@ -369,7 +375,10 @@ int benchio_write_file(const char *path, const char *text, int64_t bytes)
     if (slash != NULL)
         snprintf(directory, PATH_MAX, "%.*s", (int)(slash - path) + 1, path);
     directory[strlen(directory) + 1] = '\0';
-    return benchio_sync_directories(directory);
+    error = benchio_sync_directories(directory);
+    if (error != 0)
+        unlink(path);
+    return error;
 }
 
 /* Can a result be written at path later? Leaves nothing behind. */

@@ -429,7 +429,7 @@ contains
         integer, intent(in) :: i, t, round
         type(file_task), intent(inout) :: task
 
-        character(:), allocatable :: ignored, path
+        character(:), allocatable :: message, path
         integer(int64) :: bytes
         integer :: number
         logical :: looks
@@ -450,9 +450,13 @@ contains
                 ! The first part is seen last, and stays.
                 do number = merge(max(1, task%parts%subfiles), 1, target%request%is_set()), 1, -1
                     path = task%parts%path_of(number)
-                    call file_size(path, bytes, ignored)
-                    call check_layout(run%place%keeper, path, bytes, target%request, seen%layout, &
-                        run%error)
+                    call file_size(path, bytes, message)
+                    if (message == '') then
+                        call check_layout(run%place%keeper, path, bytes, target%request, &
+                            seen%layout, run%error)
+                    else
+                        call run%error%set(exit_io, 'stat', path, message)
+                    end if
                 end do
             end if
         end associate

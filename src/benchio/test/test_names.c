@@ -23,6 +23,7 @@ int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_
 int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
                           int8_t *seen, char *stranger, int32_t size, int64_t *entries);
 int benchio_metadata_sync(const char *directory);
+int benchio_remove_subfiled(const char *path);
 
 static char folder[] = "/tmp/benchio-names.XXXXXX";
 
@@ -108,6 +109,7 @@ int main(void)
                && entries == 1 && seen[1] == 1,
            "the file is listed");
     readdir_error = EIO;
+    expect(benchio_remove_subfiled(path_of("none")) == EIO, "what is not listed may be left");
     expect(benchio_metadata_list(folder, 0, 1, 1, seen, stranger, sizeof stranger, &entries) == EIO,
            "a list that ends before its end is an error");
 
