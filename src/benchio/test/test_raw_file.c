@@ -14,11 +14,14 @@
 
 enum { PAGES = 256, PAGE = 4096, END_OF_FILE = -1 };
 
+static const int64_t LARGE = (int64_t)1 << 34;
+
 int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t bytes, int64_t *end);
 int64_t benchio_raw_unsynced(int fd);
 
 /* What the kernel says of the pages: how many are there at first, and after so many drops none. */
 static int first_pages, drops_left, filesystem_type;
+static int64_t looked_at; /* bytes */
 
 int fstatfs(int fd, struct statfs *filesystem)
 {
@@ -40,6 +43,7 @@ int mincore(void *pages, size_t bytes, unsigned char *are_there)
     size_t number = (bytes + PAGE - 1) / PAGE;
 
     (void)pages;
+    looked_at += (int64_t)bytes;
     for (size_t i = 0; i < number; i++)
         are_there[i] = drops_left > 0 && (int)i < first_pages;
     return 0;
@@ -50,6 +54,7 @@ static int64_t unsynced(int fd, int pages, int drops, int type)
     first_pages = pages;
     drops_left = drops;
     filesystem_type = type;
+    looked_at = 0;
     return benchio_raw_unsynced(fd);
 }
 
@@ -82,5 +87,9 @@ int main(void)
     expect(unsynced(fd, PAGES, 3, 0) == PAGES * PAGE, "what was dirty stays until it is written");
     expect(unsynced(fd, PAGES, 1000, 0) == -1, "what stays for ever was not dirty");
     expect(unsynced(fd, PAGES, 3, 0x01021994) == -1, "and memory has nothing below it");
+
+    expect(ftruncate(fd, LARGE) == 0, "a large file");
+    expect(unsynced(fd, 1 << 30, 1, 0) == LARGE && looked_at < LARGE / 2, "is looked at in parts");
+    expect(unsynced(fd, PAGES, 1, 0) == LARGE / 16, "which stand for the rest");
     return 0;
 }
