@@ -59,6 +59,7 @@ class Witness:
     is_direct: bool  # read past the page cache
     page_cache_fraction: float | None  # that a page cache may have served; None: nobody knows
     names: int = 0  # that were there once, and gone in the end
+    unsynced_fraction: float | None = None  # of the files, to be written after the sync
 
     @property
     def detours(self) -> list[str]:
@@ -259,10 +260,14 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
             witness["direct"],
             witness["page_cache_fraction"],
             witness.get("names", 0),
+            witness.get("unsynced_fraction"),
         ),
         operations,
     )
 
+
+#: Part of the bytes that may be in a page cache for any reason, as benchio has it.
+_NEGLIGIBLE = 0.01
 
 #: Of benchio, besides those that the law compares with the case: they change what is measured.
 _OPTIONS = (
@@ -518,6 +523,14 @@ def require(
         raise InvalidResult(
             f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
             f"of {case.system}:{case.partition} does not allow"
+        )
+    witnesses = [rep.witness for m in result.sound for rep in m.repetitions]
+    unsynced = max((witness.unsynced_fraction or 0 for witness in witnesses), default=0)
+    if unsynced > _NEGLIGIBLE:
+        raise InvalidResult(
+            f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "
+            f"stable storage on this {run['filesystem']['type']}; look for `volatile` in its mount "
+            "options, and at LD_PRELOAD"
         )
     for name, found, wanted in laws:
         if found not in wanted:

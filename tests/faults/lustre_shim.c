@@ -8,6 +8,7 @@
  *   LUSTRE_LAYOUT=NAME      every file has the recorded layout xattr-file-NAME; none: it has none;
  *                           garbage: nobody can decode it
  *   LUSTRE_STRIPING         "count size offset": every file is plain, whatever was asked for
+ *   LUSTRE_OF=END           these two are of files alone whose path ends so
  *   LUSTRE_INACTIVE=N       OST N takes no new files: another one does, silently
  * If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
  * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
@@ -99,7 +100,10 @@ static int noted(const char *path, const char *kind, char text[LONGEST])
 
 static struct note note_of(const char *path)
 {
-    const char *wanted = getenv("LUSTRE_STRIPING");
+    const char *end = setting("LUSTRE_OF", "");
+    const int is_odd = strlen(path) >= strlen(end)
+                       && strcmp(path + strlen(path) - strlen(end), end) == 0;
+    const char *wanted = is_odd ? getenv("LUSTRE_STRIPING") : NULL;
     struct note note = {.recorded = "def", .mdt = atoi(setting("LUSTRE_MDT", "0"))};
     char text[LONGEST] = "0";
 
@@ -107,7 +111,8 @@ static struct note note_of(const char *path)
         note.mdt = atoi(text);
     if (strstr(path, "/metadata") != NULL) /* a filesystem that spreads directories */
         note.mdt = atoi(setting("LUSTRE_MDT_BELOW", text));
-    snprintf(note.recorded, sizeof note.recorded, "%s", setting("LUSTRE_LAYOUT", "def"));
+    snprintf(note.recorded, sizeof note.recorded, "%s",
+             is_odd ? setting("LUSTRE_LAYOUT", "def") : "def");
     if (wanted == NULL && noted(path, "recorded", text))
         snprintf(note.recorded, sizeof note.recorded, "%.31s", text);
     if (wanted == NULL && noted(path, "plain", text))

@@ -41,8 +41,12 @@ def test_damage_after_the_sync(
     def check(case: tuple[Way, str]) -> None:
         way, operations = case
         # Whichever rank it is that syncs.
-        failure = inject(way, fault, new_directory(), ["--operation", operations], RANK="all")
+        options = ["--operation", operations]
+        if way.backend == "mpiio":
+            options += ["--pattern", "steps=3,variables=2"]
+        failure = inject(way, fault, new_directory(), options, RANK="all")
         assert failure.code == code
+        assert fault != "truncate" or failure.call == "stat"
         assert failure.path == file_of(way, failure.directory)
         assert list(failure.directory.iterdir()) == []
 

@@ -21,12 +21,12 @@ def spoil(
     """spoil("nc_enddef", "netcdf", options...): such a run, long before --phase-limit ends it.
     Checked for what it must show."""
 
-    def start(call: str, backend: str, *options: object, ranks: int = RANKS) -> Run:
+    def start(call: str, backend: str, *options: object, ranks: int = RANKS, **env: str) -> Run:
         directory = new_directory()
         result = result_of(directory)
         done = mpirun(
             ranks, *few_mib(backend, directory, result), *options, timeout=30,
-            env={"LIBRARY_FAULT": call}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+            env={"LIBRARY_FAULT": call, **env}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
         )  # fmt: skip
         assert no_rate(done)
         assert len(done.errors) == 1, done.err
@@ -57,6 +57,32 @@ def test_one_rank_fails_to_define(spoil: Callable[..., Run]) -> None:
         assert done.errors[0].startswith(f"rank 1: {named}: /"), done.errors
 
     each(itertools.product(DEFINING, ["yes", "no"]), check)
+
+
+def test_first_rank_fails_to_define_for_all(spoil: Callable[..., Run]) -> None:
+    """It alone has the file open, and the others must not send it their data."""
+    done = spoil("H5Dcreate2", "hdf5", "--files", "gather", LIBRARY_RANK="0")
+    assert done.code == IO, done.err
+    assert done.errors[0].startswith("rank 0: H5Dcreate: /"), done.errors
+
+
+def test_what_a_library_says_is_of_each_dataset_and_operation(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    library_shim: Path,
+    directory: Path,
+) -> None:
+    """One dataset whose place is not known is enough; and a read has a transfer of its own."""
+    options = ["--operation", "write,read", "--pattern", "variables=2", "--repeats", 1]
+    done = mpirun(
+        RANKS, *few_mib("hdf5", directory, result_of(directory)), *options,
+        env={"LIBRARY_FAULT": "apart"}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    write, read = read_result(result_of(directory))["cases"]
+    assert write["repetitions"][0]["witness"]["method"] == "through the library"
+    assert write["collective"]["observed"] == "collective"
+    assert read["collective"]["observed"].startswith("independent")
 
 
 def test_read_that_reads_nothing(spoil: Callable[..., Run]) -> None:

@@ -110,6 +110,14 @@ def test_what_was_asked_for_is_set_and_observed(ask: Ask) -> None:
     assert answer.result["run"]["filesystem"]["mdt_index"] == 3
 
 
+def test_layout_of_every_file_is_looked_at(ask: Ask) -> None:
+    """Each by the first rank that shares it."""
+    odd = {"LUSTRE_OF": "posix.000001.dat", "LUSTRE_STRIPING": "2 1048576 0"}
+    answer = ask("--files", "process", "--stripe-count", 4, backends="posix", **odd)
+    assert answer.done.code == 3, answer.done.err
+    assert answer.result["error"]["path"].endswith("/posix.000001.dat")
+
+
 def test_recorded_layouts_are_read_whole(ask: Ask) -> None:
     """Of a directory that gives its files any of them, without that it was asked for: every byte
     of what Lustre stores means what its own program says of it."""

@@ -396,6 +396,19 @@ def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     require(suspect, read, 10, filesystem("tmpfs", cached_reads=True))
 
 
+def test_sync_that_does_not_reach_storage_is_invalid(spoil):
+    def left(fraction):
+        def change(result):
+            timed(result)[-1]["witness"]["unsynced_fraction"] = fraction
+
+        return spoil(change)
+
+    for fraction in (None, 0.0, 0.01):
+        require(left(fraction), CASE, 10, filesystem("tmpfs"))
+    with pytest.raises(InvalidResult, match=r"^the page cache still held 25% of what was s"):
+        require(left(0.25), CASE, 10, filesystem("tmpfs"))
+
+
 def test_what_one_run_keeps_and_another_reads(spoil):
     """Nothing that was written is removed; of what is read the layout was asked for by another."""
     case = changed(CASE, "ReadBack", stripe_count=1, stripe_size=1)

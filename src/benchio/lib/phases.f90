@@ -243,12 +243,9 @@ contains
             call task%parts%open(message, writes=.true.)
             if (message /= '') call error%set(exit_io, 'open', task%parts%path, message)
         end if
-        call meet(task%watchdog, task%comm, error)
-        if (error%failed()) return
-
         call times%set(task%comm)
         call times%begin(phase_sync, task)
-        if (syncs) then
+        if (syncs .and. .not. error%failed()) then
             call task%parts%sync(message)
             if (message /= '') call error%set(exit_io, 'fsync', task%parts%path, message)
         end if

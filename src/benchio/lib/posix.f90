@@ -13,8 +13,8 @@ module benchio_posix
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
     public :: make_directory, make_private, names_error, peak_rss, probe_end, probe_file
     public :: probe_write, random_digits, real_path, remove_directory, remove_file
-    public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, text_of, utc_now
-    public :: write_file
+    public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, sync_directories
+    public :: text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
 
@@ -166,6 +166,12 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*), text(*)
             integer(c_int64_t), value :: bytes
         end function c_write_file
+
+        integer(c_int) function c_sync_directories(directories) &
+            bind(C, name='benchio_sync_directories')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: directories(*)
+        end function c_sync_directories
 
         integer(c_int) function c_probe_file(path) bind(C, name='benchio_probe_file')
             import :: c_char, c_int
@@ -353,6 +359,14 @@ contains
 
         error = text_of(c_write_file(path//c_null_char, text, len(text, int64)))
     end subroutine write_file
+
+    !> To stable storage: the names in some directories, each of which is ended by NUL.
+    subroutine sync_directories(directories, error)
+        character(*), intent(in) :: directories
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_sync_directories(directories//c_null_char))
+    end subroutine sync_directories
 
     !> Whether write_file could write at this path; leaves nothing behind.
     subroutine probe_file(path, error)

@@ -6,7 +6,8 @@ module benchio_report
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
         rate_total
     use benchio_registry, only: backend_names, has_subfiling, library_version
-    use benchio_result, only: case_index, measured_rates, measured_rounds, run_result
+    use benchio_result, only: case_index, measured_rates, measured_rounds, &
+        negligible_fraction, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
     use benchio_version, only: version
@@ -198,6 +199,12 @@ contains
         else
             write (percent, '(f8.1)') 100*largest
             text = text//', '//trim(adjustl(percent))//' % of it from the page cache'
+        end if
+        largest = maxval(said%unsynced_fraction)
+        if (largest > negligible_fraction) then
+            write (percent, '(f8.1)') 100*largest
+            text = text//'; the sync had left '//trim(adjustl(percent)) &
+                //' % of it in the page cache, to be written later'
         end if
     end function witness_line
 

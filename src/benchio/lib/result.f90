@@ -24,6 +24,9 @@ module benchio_result
     public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
     public :: is_cache_suspect, measured_rates, measured_rounds
 
+    !> Of the bytes: so few may be in a page cache for any reason.
+    real(real64), parameter, public :: negligible_fraction = 0.01_real64
+
     real(real64), parameter :: mib = 2.0_real64**20
 
     !> One write or read of all files by one backend, witnessed.
@@ -131,10 +134,8 @@ contains
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend, target
 
-        real(real64), parameter :: negligible = 0.01_real64
-
         associate (in_memory => run%seen(backend, target)%page_cache_fraction)
-            is_cache_suspect = in_memory < 0 .or. in_memory > negligible &
+            is_cache_suspect = in_memory < 0 .or. in_memory > negligible_fraction &
                 .or. (run%plan%other_node_fraction < 1.0_real64 &
                 .and. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs'))
         end associate

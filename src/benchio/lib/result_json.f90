@@ -562,6 +562,7 @@ contains
         call json%add(witness%bytes, 'bytes')
         if (witness%names >= 0) call json%add(witness%names, 'names')
         call add_known(json, witness%page_cache_fraction, 'page_cache_fraction')
+        call add_known(json, witness%unsynced_fraction, 'unsynced_fraction')
         call json%add(witness%other_node_fraction, 'other_node_fraction')
         call json%close_object()
     end subroutine add_witness

@@ -202,6 +202,7 @@ contains
 
         character(:), allocatable :: ignored
         type(stopwatch) :: times
+        integer(int64) :: unsynced
 
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
@@ -211,8 +212,13 @@ contains
         if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call check_size(run%plan, writes, &
             written%file_bytes, run%error)
+        if (.not. run%error%failed()) call drop_pages(run%plan, writes, reads, run%error, unsynced)
+        if (.not. (run%choice%reads_existing .or. run%error%failed())) then
+            written%witness%unsynced_fraction = fraction_in_memory(unsynced, written%file_bytes, &
+                run%plan%comm)
+        end if
         if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
-            call read_file(run, method, i, t, round, storage, writes, reads, was_read)
+            call read_file(run, method, i, t, round, storage, reads, was_read)
         end if
         if (.not. run%error%failed()) then
             call confirm_bytes(method, run%plan, writes, reads, &
@@ -368,14 +374,14 @@ contains
         call meet(task%watchdog, task%comm, error)
     end subroutine wait_for_others
 
-    !> Collective: every rank reads the share of another, if possible of one on another node, after
-    !> the kernel was asked to forget the files, and compares every bit.
-    subroutine read_file(run, method, i, t, round, storage, writes, reads, record)
+    !> Collective: every rank reads the share of another, if possible of one on another node, now
+    !> that the kernel was asked to forget the files, and compares every bit.
+    subroutine read_file(run, method, i, t, round, storage, reads, record)
         type(run_result), intent(inout) :: run
         class(backend), intent(inout) :: method
         integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
-        type(file_task), intent(inout) :: writes, reads
+        type(file_task), intent(inout) :: reads
         type(repetition), intent(inout) :: record
 
         real(real64), pointer, contiguous :: field(:, :, :)
@@ -383,8 +389,6 @@ contains
         type(stopwatch) :: times
         real(real64) :: in_memory
 
-        call drop_pages(run%plan, writes, reads, run%error)
-        if (run%error%failed()) return
         in_memory = fraction_in_memory(pages_in_memory(reads), run%bytes, run%plan%comm)
         associate (largest => run%seen(i, t)%page_cache_fraction)
             largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
@@ -425,7 +429,7 @@ contains
         integer, intent(in) :: i, t, round
         type(file_task), intent(inout) :: task
 
-        character(:), allocatable :: ignored, path
+        character(:), allocatable :: message, path
         integer(int64) :: bytes
         integer :: number
         logical :: looks
@@ -446,9 +450,13 @@ contains
                 ! The first part is seen last, and stays.
                 do number = merge(max(1, task%parts%subfiles), 1, target%request%is_set()), 1, -1
                     path = task%parts%path_of(number)
-                    call file_size(path, bytes, ignored)
-                    call check_layout(run%place%keeper, path, bytes, target%request, seen%layout, &
-                        run%error)
+                    call file_size(path, bytes, message)
+                    if (message == '') then
+                        call check_layout(run%place%keeper, path, bytes, target%request, &
+                            seen%layout, run%error)
+                    else
+                        call run%error%set(exit_io, 'stat', path, message)
+                    end if
                 end do
             end if
         end associate
