@@ -521,7 +521,9 @@ class BenchioJob(CaseCheck):
     def ended_job(self):
         """The job, :class:`iowatch.result.Job`, as the law asks of it."""
         spec = self.benchio.concrete_spec
-        return Job(Path(self.kept), self.case, self.filesystem, self.run_id, self.made, spec)
+        return Job(
+            Path(self.kept), self.case, self.filesystem, self.run_id, self.made, self.nodes, spec
+        )
 
     def verified_result(self, name, repeats, hung=(), operations=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""

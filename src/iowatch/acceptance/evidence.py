@@ -388,12 +388,13 @@ def _exhibit(
         raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
     recorded = test.get("conditions") or {}
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
-    job = Job(folder, case, place, test["run_id"], began, recorded.get("spack", ""))
+    spec = recorded.get("spack", "")
+    job = Job(folder, case, place, test["run_id"], began, test["nodes"], spec)
     rates: list[float] = []  # of IOR
     rounds: Sequence[application.Round] = ()
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
     if case.check.has_mdtest:
-        results, of_mdtest = mdtest.of_rounds(job, case.writers // test["nodes"], test["repeats"])
+        results, of_mdtest = mdtest.of_rounds(job, test["repeats"])
         found = mdtest_metrics(results, of_mdtest)
     elif case.check.has_control or case.items:
         each_ost = case.check.needs_stripes
@@ -412,7 +413,7 @@ def _exhibit(
         results, rounds = application.of_rounds(job, test["repeats"])
         found = application.metrics_of(results, rounds)
     else:
-        results, rates = ior.of_rounds(job, test["nodes"], test["repeats"])
+        results, rates = ior.of_rounds(job, test["repeats"])
         found = ior_metrics(results, rates)
     require_end(job)
     for result in results:
@@ -466,7 +467,7 @@ def _read_backs(
             continue
         evidence.cases.setdefault(case, test["nodes"])
         spec = (test.get("conditions") or {}).get("spack", "")
-        job = Job(folder / name, case, place, test["run_id"], session.began, spec)
+        job = Job(folder / name, case, place, test["run_id"], session.began, test["nodes"], spec)
         has_kept = not _broken(job, KEPT_RESULT, [WRITE_KEEP])
         said = job.folder / LAST
         read = Path(said.read_text("utf-8").strip()).parent.name if said.is_file() else None
