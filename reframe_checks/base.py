@@ -317,7 +317,10 @@ class CaseCheck(OfSession):
             self.prerun_cmds, self.executable_opts, self.postrun_cmds = [], [], []
             self.executable, self.time_limit = left_behind.wait(self, record), WAITS
         elif not self.is_dry_run():
-            left_behind.remember(self)
+            try:
+                left_behind.remember(self)
+            except UserError as err:
+                raise SanityError(str(err)) from None
 
     def kept_file(self, name):
         """A file among the raw results, which every verdict rests on."""
@@ -333,6 +336,10 @@ class CaseCheck(OfSession):
             if not self.kept_file(file.name).exists():
                 with suppress(OSError):
                     shutil.copy(file, self.kept)
+        try:
+            raw_results.keep(Path(self.kept))
+        except UserError as err:
+            raise SanityError(str(err)) from None
 
     def end(self, verdict, error):
         """End the test with this verdict: `error` is what to raise if it is red."""

@@ -10,6 +10,7 @@ from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import Job
 
 from iowatch import raw_results
+from iowatch.files import whole
 
 from . import past
 from .not_now import SLURM, ask, has_begun, no_nodes
@@ -27,7 +28,7 @@ until queue=$({stages}) && ! grep -qxF "$here" <<< "$queue"; do sleep 5 & wait $
 
 
 def remember(test):
-    """Write down what a test of another session has to know of the job of this one."""
+    """Write down what a test of another session has to know of the job of this one. UserError."""
     record = {
         "stage": test.stagedir,
         "run_id": test.run_id,
@@ -36,7 +37,8 @@ def remember(test):
         "away": test.away,
         "death": test.death,
     }
-    test.kept_file(raw_results.JOB_RECORD).write_text(json.dumps(record))
+    with whole(test.kept_file(raw_results.JOB_RECORD)) as temporary:
+        temporary.write_text(json.dumps(record))
 
 
 def find(test):

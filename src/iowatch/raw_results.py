@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from iowatch.case import Case, known_case
-from iowatch.files import UserError, whole
+from iowatch.files import UserError, stabilize, whole
 from iowatch.run import day_of, is_night_id
 
 FOLDER = "runs"
@@ -48,6 +48,15 @@ def new_folder(prefix: Path, night: str, case: Case) -> Path:
     except OSError as err:
         raise UserError(f"{parent}: raw results cannot be kept: {err.strerror}") from None
     return folder
+
+
+def keep(folder: Path) -> None:
+    """Force what a run has left to stable storage, and the names on the way to it: a session that
+    is on record may not lose them when the power fails. UserError."""
+    try:
+        stabilize(*filter(Path.is_file, folder.iterdir()), folder, *list(folder.parents)[:3])
+    except OSError as err:
+        raise UserError(f"{folder}: raw results cannot be kept: {err.strerror}") from None
 
 
 def folders(prefix: Path, night: str, case: Case) -> list[Path]:

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import compiled
+from benchio.traces import calls_on, watched
+from conftest import ROOT, compiled
 
 from iowatch import history
 
@@ -92,6 +93,25 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     listed = site._run("iowatch", "history", "--case", "/hangs/SharedFileWrite").stdout
     assert str(site.kept / last["hangs"].night) in listed
     assert str(last["hangs"].folder) in listed
+
+
+def test_what_a_session_rests_on_is_on_stable_storage_before_it_is_on_record(site, need):
+    """Else a power cut would leave a session whose raw results are empty, for ever."""
+    site.faults = {"gnu": "none"}
+    traces = site.folder / "traces"
+    reframe = ("reframe", "-c", ROOT / "reframe_checks", "--system", "small", "-r")
+    site._run(*watched(need, traces), *reframe, "-n", "SharedFileWrite")
+    (test,) = site.report()
+    kept = Path(test["kept"])
+
+    def synced(path):
+        calls = calls_on(traces, path.name)
+        return [c.time for c in calls if c.kind == "sync" and f"<{path}>" in c.words]
+
+    stored = max(synced(site.database))
+    files = [kept / name for name in sorted({*EVERY_JOB, *RESULT, "exit_code", "job.json"})]
+    for path in [*files, kept, kept.parent, site.kept, site.kept.parent]:
+        assert max(synced(path), default=stored) < stored, path
 
 
 def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):

@@ -27,8 +27,8 @@ EACH = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
 
 @pytest.fixture
 def lustre(site, lustre_shim):
-    """A site whose filesystems seem to be Lustre with four OSTs; has(place, sweep, variables) makes
-    one, with an environment and a state of its own."""
+    """A site whose filesystems seem to be Lustre with four OSTs, and whose nodes have two writers
+    each; has(place, sweep, variables) makes one, with an environment and a state of its own."""
     site.extras.update(type="lustre", osts=[0, 1, 2, 3])
     site.references = BOUNDS
 
@@ -36,7 +36,7 @@ def lustre(site, lustre_shim):
         site.partitions[place] = {"environs": [f"{place}_env"], "sweep": sweep}
         site.injected[f"{place}_env"] = (
             f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={site.folder}/{place} "
-            f"PATH={ROOT}/tests/faults:{os.environ['PATH']} {variables}"
+            f"LUSTRE_RANKS=2 PATH={ROOT}/tests/faults:{os.environ['PATH']} {variables}"
         )
 
     site.has = has
