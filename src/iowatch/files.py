@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,6 +43,9 @@ def stabilize(*paths: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
+        except OSError as err:
+            if err.errno != errno.EINVAL or path.is_file():  # some know no such call for folders
+                raise
         finally:
             os.close(descriptor)
 

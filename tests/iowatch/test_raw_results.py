@@ -9,7 +9,7 @@ import pytest
 from cases import case, changed
 
 from iowatch.case import Case
-from iowatch.files import UserError
+from iowatch.files import UserError, whole
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
@@ -75,10 +75,9 @@ def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, synced):
     assert set(synced[:2]) == {folder / "result.json", folder / "exit_code"}
     assert synced[2:] == [folder, *on_the_way]
     synced.clear()
-    keep_problems(tmp_path, NIGHT, ["a"])
-    file, named = synced
-    assert (file.parent, named) == (folder.parent, folder.parent)
-    assert file.name.startswith(f".{PROBLEMS}."), "before it takes its place"
+    with whole(folder / "job.json") as temporary:
+        temporary.write_text("{}")
+    assert synced == [temporary, folder], "before it takes its place, and then its name"
     with pytest.raises(UserError, match=r"none: raw results cannot be kept: No such file"):
         keep(tmp_path / "none")
 
