@@ -654,17 +654,20 @@ def test_the_clock_and_the_rules_say_which_sessions_count(tmp_path):
         stored("bad", 25),
         stored("third", 26),
         stored("late", 60),
+        stored("not yet", 99),
     ]
+    now = RULES.begins + timedelta(hours=98)
     (tmp_path / "sessions").mkdir()
     for one in sessions[::-1]:
         name = one["session_info"]["uuid"]
         (tmp_path / f"sessions/{name}.json").write_text(json.dumps(one))
-    facts = {"filesystems": [], "cases": {str(one): 2 for one in both}, "lost": []}
+    facts = {"filesystems": [], "cases": {str(one): 2 for one in both}, "lost": [], "cut": []}
+    facts["gathered"] = now.isoformat()
     (tmp_path / "site.json").write_text(json.dumps(facts))
     rules = replace(RULES, sessions=3)
     contract = Contract("archer", "Phase 2", 0.5, rules, [Criterion("A", "ratio", "fs3", 1)])
     excluded = [Exclusion("bad", ["centre", "supplier"], "power failed")]
-    evidence = collect(tmp_path, contract, excluded)
+    evidence = collect(tmp_path, contract, excluded, now)
     why = {one.uuid: one.why_not for one in evidence.sessions}
     assert list(why) == [one["session_info"]["uuid"] for one in sessions], "in the order of time"
     assert why == {
@@ -677,15 +680,17 @@ def test_the_clock_and_the_rules_say_which_sessions_count(tmp_path):
         "bad": "excluded by centre and supplier: power failed",
         "third": "",
         "late": "it came after the 3 that count",
+        "not yet": "it began on 2026-11-05 03:00 UTC, and its evidence was gathered or judged on "
+        "2026-11-05 02:00 UTC: a clock is wrong",
     }
     assert ("second", MPIIO) in evidence.invalid
     with pytest.raises(UserError, match="no acceptance session worse is on record"):
-        collect(tmp_path, contract, [Exclusion("worse", [], "")])
+        collect(tmp_path, contract, [Exclusion("worse", [], "")], now)
     (tmp_path / "site.json").write_text("{}")
     with pytest.raises(
         UserError, match=r"is no evidence that this iowatch, .*, can read: KeyError"
     ):
-        collect(tmp_path, contract, [])
+        collect(tmp_path, contract, [], now)
 
 
 # The plan
