@@ -68,10 +68,10 @@ class Record:
             perfvalues={f"local:tmpfs:{name}": [value] for name, value in values.items()},
         )  # fmt: skip
 
-    def session(self, uuid, hours, *tests):
+    def session(self, uuid, hours, *tests, command="reframe -r"):
         """Put a session on record."""
         one = reported_session(*tests, uuid=uuid, began=RULES.begins + timedelta(hours=hours))
-        one["session_info"]["time_elapsed"] = 600.0
+        one["session_info"] |= {"time_elapsed": 600.0, "cmdline": command}
         store(self.site.database, one)
 
     def evidence(self, now=NOW, **rules):
@@ -164,10 +164,26 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
     assert why_not(record.evidence()) == {
         "a": "",
         "b": "",
-        "c": "it began 0.01667 h after a by how long its node was up, whose clock was set, and 12 "
-        "h were agreed",
+        "c": "it began 0.01667 h after session a by how long their node was up (its clock was "
+        "set), and 12 h were agreed",
         "d": "",
     }
     assert set(why_not(record.evidence(hours_apart=0)).values()) == {
         "", "it came after the 3 that count",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "option", ["--disable-hook=set_verdict", "--skip-sanity-check", "--disa x"]
+)
+def test_a_session_that_leaves_out_a_part_of_the_checks_counts_for_nothing(record, option):
+    """And replaces nothing, or whoever likes what it has measured would have chosen it."""
+    record.session("a", 0, record.end(record.run(0), 0) | {"verdict": "invalid", "sentence": "x"})
+    command = f"reframe -c checks {option} --mode=acceptance"
+    record.session("b", 1, record.end(record.run(1), 1), command=command)
+    found = record.evidence()
+    said = f"{option.split()[0]} in its command leaves out a part of each check"
+    assert why_not(found) == {"a": "", "b": said}
+    assert found.exhibits == []
+    record.session("c", 2, record.end(record.run(2), 2))
+    assert [one.session for one in record.evidence().exhibits] == ["a"]

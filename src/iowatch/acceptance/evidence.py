@@ -228,7 +228,7 @@ def _read(
         session = _session(folder, one, tests)
         cut_off = _resumed(tests, cut)
         resumed.update(cut_off.values())
-        why = _differing(tests)
+        why = _differing(tests) or _switched_off(session.command)
         if not why and session.away and session.condition not in conditions:
             why = f"{away_in_words(session.away)}, and no criterion is about that"
         if not why and session.death:
@@ -240,6 +240,7 @@ def _read(
                 f"it began on {session.began:%Y-%m-%d %H:%M} UTC, and its evidence was gathered or "
                 f"judged on {gathered:%Y-%m-%d %H:%M} UTC: a clock is wrong"
             )
+        may_replace = rules.replaces_invalid and not why
         if session.began >= rules.begins and session.uuid not in excluded and not is_late:
             evidence.read_back += _read_backs(folder, tests, session, evidence)
         counting = evidence.counting_with(session.condition)
@@ -251,11 +252,7 @@ def _read(
             evidence.faults += faults(one)
             _take(folder, one, tests, session, rules, evidence, cut_off)
         elif (
-            before
-            and before.away == session.away
-            and not session.death
-            and rules.replaces_invalid
-            and session.uuid not in excluded
+            before and before.away == session.away and may_replace and session.uuid not in excluded
         ):
             so_far = len(evidence.replaced)
             _take(folder, one, tests, before, rules, evidence, cut_off)
@@ -329,6 +326,16 @@ def _differing(tests: Iterable[Mapping[str, Any]]) -> str:
     return f"its runs differ in what is away or dies: {sorted(said)}" if len(said) > 1 else ""
 
 
+#: Options of ReFrame's, also as it lets one abbreviate them, that leave out a part of a check.
+_SWITCHES = re.compile(r"(?:^|\s)'?(--(?:disa|skip-)[^\s']*)")
+
+
+def _switched_off(command: str) -> str:
+    """That a part of each check was left out by the command of a session; empty if none was."""
+    found = _SWITCHES.search(command)
+    return f"{found[1]} in its command leaves out a part of each check" if found else ""
+
+
 def _why_not(
     session: Session, rules: Rules, exclusion: Exclusion | None, counting: Sequence[Session]
 ) -> str:
@@ -348,7 +355,10 @@ def _why_not(
         which = "the one before that counts"
         up_s = abs(session.up_s - other.up_s)
         if session.boot and session.boot == other.boot and abs(by_clock - up_s) > SKEW_S:
-            apart, which = up_s, f"{other.uuid} by how long its node was up, whose clock was set"
+            apart, which = (
+                up_s,
+                f"session {other.uuid} by how long their node was up (its clock was set)",
+            )
         if apart < 3600 * rules.hours_apart:
             return (
                 f"it began {brief(apart / 3600)} h after {which}, and {rules.hours_apart:g} h were "
