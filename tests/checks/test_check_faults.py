@@ -1,6 +1,7 @@
 """Faults of benchio, and below it: each fails its check, gives no metric and leaves no file but its
 raw results."""
 
+import json
 import re
 from pathlib import Path
 
@@ -108,6 +109,9 @@ def test_what_a_session_rests_on_is_on_stable_storage_before_it_is_on_record(sit
         calls = calls_on(traces, path.name)
         return [c.time for c in calls if c.kind == "sync" and f"<{path}>" in c.words]
 
+    job = json.loads((kept / "job.json").read_text())
+    assert job["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert 0 < job["up_s"] < float(Path("/proc/uptime").read_text().split()[0])
     stored = max(synced(site.database))
     files = [kept / name for name in sorted({*EVERY_JOB, *RESULT, "exit_code", "job.json"})]
     for path in [*files, kept, kept.parent, site.kept, site.kept.parent]:

@@ -121,6 +121,20 @@ def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
     assert (found.lost, found.replaced) == ([name], [])
 
 
+def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
+    """So nobody moves a session away from the one before by killing and resuming it."""
+    record.session("a", 0, record.end(record.run(0), 0))
+    record.session("b", 20, record.end(record.run(2), 2))
+    record.session("c", 40, record.end(record.run(15), 15))
+    found = record.evidence()
+    assert why_not(found) == {
+        "a": "",
+        "b": "it began 2 h after the one before that counts, and 12 h were agreed",
+        "c": "",
+    }
+    assert (len(found.exhibits), found.invalid) == (2, {})
+
+
 def test_what_was_cut_off_and_never_resumed_is_lost(record):
     record.session("a", 0, record.end(record.run(0), 0))
     cut = record.run(20)

@@ -278,11 +278,12 @@ def _resumed(tests: Iterable[Mapping[str, Any]], cut: Sequence[str]) -> dict[Cas
 
 def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
     info = stored["session_info"]
-    records = (_job_record(folder, test) for test in tests)
-    start = next((r for r in records if r.get("made", "") >= start_of(stored).isoformat()), {})
+    records = [(made, record) for test in tests for made, record in _job_record(folder, test)]
+    began = start_of(stored)
+    start = next((record for made, record in records if made >= began), {})
     return Session(
         info["uuid"],
-        start_of(stored),
+        min([began, *(made for made, _ in records)]),  # of jobs that a session resumes
         f"{info.get('user')}@{info.get('hostname')}, ReFrame {info.get('version')}",
         str(info.get("cmdline")),
         len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
@@ -299,10 +300,14 @@ def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -
     )
 
 
-def _job_record(folder: Path, test: Mapping[str, Any]) -> dict[str, Any]:
-    """What a job was given; empty: it has left none."""
+def _job_record(
+    folder: Path, test: Mapping[str, Any]
+) -> Iterator[tuple[datetime, Mapping[str, Any]]]:
+    """When a job was made, and what it was given; nothing if it has left no record of that."""
     file = folder / place_of(Path(test.get("kept") or "")) / JOB_RECORD
-    return json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    if file.is_file():
+        record = json.loads(file.read_text("utf-8"))
+        yield datetime.fromisoformat(record["made"]), record
 
 
 def osts_away(text: str) -> dict[str, tuple[int, ...]]:
@@ -351,7 +356,7 @@ def _why_not(
     if len(counting) == rules.sessions:
         return f"it came after the {rules.sessions} that count"
     for other in reversed(counting):
-        apart = by_clock = (session.began - other.began).total_seconds()
+        apart = by_clock = abs((session.began - other.began).total_seconds())
         which = "the one before that counts"
         up_s = abs(session.up_s - other.up_s)
         if session.boot and session.boot == other.boot and abs(by_clock - up_s) > SKEW_S:
@@ -456,8 +461,9 @@ def _exhibit(
         raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
     recorded = test.get("conditions") or {}
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
+    made = min([began, *(made for made, _ in _job_record(evidence, test))])
     spec = recorded.get("spack", "")
-    job = Job(folder, case, place, test["run_id"], began, test["nodes"], spec)
+    job = Job(folder, case, place, test["run_id"], made, test["nodes"], spec)
     rates: list[float] = []  # of IOR
     rounds: Sequence[application.Round] = ()
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
@@ -491,8 +497,9 @@ def _exhibit(
             raise InvalidResult(
                 f"{name}: its files were in {there}, and {place.name} is at {place.path}"
             )
-        seconds = result.started.timestamp()
-        if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
+        ended = began + timedelta(seconds=session["time_elapsed"])
+        skew = timedelta(seconds=SKEW_S)
+        if not made - skew < result.started < ended + skew:
             raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
     _compare(found, read_metrics(test.get("perfvalues") or {}), place, name)
     return Exhibit(
