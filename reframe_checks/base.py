@@ -103,9 +103,10 @@ def keep_commands(test):
 def spread(test, case, writers_per_node):
     """Ask the scheduler of a test's job for the writers of this case."""
     test.num_tasks = case.writers
-    # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
-    # `-R span[ptile=N]` instead.
-    if test.current_partition.scheduler.registered_name != "lsf":
+    if test.current_partition.scheduler.registered_name == "lsf":
+        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.
+        test.job.options += [f'-R "span[ptile={writers_per_node}]"']
+    else:
         test.num_tasks_per_node = writers_per_node
 
 

@@ -427,9 +427,8 @@ def require_hosts(hosts: Sequence[str], nodes: int) -> None:
     names = " ".join([*hosts[:_HOSTS_NAMED], *(["..."] if len(hosts) > _HOSTS_NAMED else [])])
     asked = counted(nodes, "node", "were")
     raise InvalidResult(
-        f"it ran on {counted(len(hosts), 'host')} ({names}), where {asked} asked for: 'access' of "
-        "the partition must tell the scheduler how many writers a node takes, as -R span[ptile=N] "
-        "tells LSF, and that no other job shares the nodes"
+        f"it ran on {counted(len(hosts), 'host')} ({names}), where {asked} asked for: look in "
+        "rfm_job.sh at what the scheduler was told of them, and let no other job share the nodes"
     )
 
 

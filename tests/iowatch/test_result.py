@@ -341,7 +341,7 @@ def test_a_run_has_a_host_for_each_node_that_it_was_to_have():
     refused = [
         (
             (many[:1], 4),
-            r"^it ran on 1 host \(n1\), where 4 nodes were asked for: 'access' of the ",
+            r"^it ran on 1 host \(n1\), where 4 nodes were asked for: look in rfm_job",
         ),
         ((many[:2], 1), r"^it ran on 2 hosts \(n1 n2\), where 1 node was asked for: "),
         ((many, 16), r"^it ran on 8 hosts \(n1 n2 n3 n4 \.\.\.\), where 16 nodes were "),
