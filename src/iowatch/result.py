@@ -34,7 +34,7 @@ from iowatch.checks import (
     format_size,
 )
 from iowatch.files import counted
-from iowatch.raw_results import read_text, why_it_failed
+from iowatch.raw_results import EXIT_CODE, read_text, why_it_failed
 from iowatch.site import LUSTRE, MIB, Filesystem
 
 
@@ -403,7 +403,7 @@ def verified(
 
 def exit_code(folder: Path) -> str:
     """What the last launcher of a job ended with; empty: the job did not come to write it."""
-    file = folder / "exit_code"
+    file = folder / EXIT_CODE
     return file.read_text("utf-8", "replace").strip() if file.exists() else ""
 
 
