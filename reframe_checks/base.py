@@ -104,9 +104,10 @@ def keep_commands(test):
 def spread(test, case, writers_per_node):
     """Ask the scheduler of a test's job for the writers of this case."""
     test.num_tasks = case.writers
-    # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
-    # `-R span[ptile=N]` instead.
-    if test.current_partition.scheduler.registered_name != "lsf":
+    if test.current_partition.scheduler.registered_name == "lsf":
+        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.
+        test.job.options += [f'-R "span[ptile={writers_per_node}]"']
+    else:
         test.num_tasks_per_node = writers_per_node
 
 
@@ -319,7 +320,10 @@ class CaseCheck(OfSession):
             self.prerun_cmds, self.executable_opts, self.postrun_cmds = [], [], []
             self.executable, self.time_limit = left_behind.wait(self, record), WAITS
         elif not self.is_dry_run():
-            left_behind.remember(self)
+            try:
+                left_behind.remember(self)
+            except UserError as err:
+                raise SanityError(str(err)) from None
 
     def kept_file(self, name):
         """A file among the raw results, which every verdict rests on."""
@@ -335,6 +339,10 @@ class CaseCheck(OfSession):
             if not self.kept_file(file.name).exists():
                 with suppress(OSError):
                     shutil.copy(file, self.kept)
+        try:
+            raw_results.keep(Path(self.kept))
+        except UserError as err:
+            raise SanityError(str(err)) from None
 
     def end(self, verdict, error):
         """End the test with this verdict: `error` is what to raise if it is red."""
@@ -525,7 +533,9 @@ class BenchioJob(CaseCheck):
     def ended_job(self):
         """The job, :class:`iowatch.result.Job`, as the law asks of it."""
         spec = self.benchio.concrete_spec
-        return Job(Path(self.kept), self.case, self.filesystem, self.run_id, self.made, spec)
+        return Job(
+            Path(self.kept), self.case, self.filesystem, self.run_id, self.made, self.nodes, spec
+        )
 
     def verified_result(self, name, repeats, hung=(), operations=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""

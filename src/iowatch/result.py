@@ -33,7 +33,8 @@ from iowatch.checks import (
     format_bytes,
     format_size,
 )
-from iowatch.raw_results import read_text, why_it_failed
+from iowatch.files import counted
+from iowatch.raw_results import EXIT_CODE, read_text, why_it_failed
 from iowatch.site import LUSTRE, MIB, Filesystem
 
 
@@ -379,6 +380,7 @@ class Job:
     filesystem: Filesystem
     run_id: str
     made: datetime
+    nodes: int  # that it was given
     spec: str = ""  # what Spack says that its benchio is built of
 
 
@@ -398,6 +400,7 @@ def verified(
         raise InvalidResult(why_it_failed(job.folder))
     result = read_result(file)
     require_of_job(result, name, job.run_id, job.made)
+    require_hosts(result.run["hosts"], job.nodes)
     require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
     return result
@@ -405,7 +408,7 @@ def verified(
 
 def exit_code(folder: Path) -> str:
     """What the last launcher of a job ended with; empty: the job did not come to write it."""
-    file = folder / "exit_code"
+    file = folder / EXIT_CODE
     return file.read_text("utf-8", "replace").strip() if file.exists() else ""
 
 
@@ -413,6 +416,25 @@ def require_end(job: Job) -> None:
     """InvalidResult unless the launcher, too, says that benchio ended well."""
     if exit_code(job.folder) != "0":
         raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
+
+
+_HOSTS_NAMED = 4
+
+
+def require_hosts(hosts: Sequence[str], nodes: int) -> None:
+    """InvalidResult unless a run had a host for each node that it was to have.
+
+    A scheduler that is not told how many writers a node takes packs them: every result then looks
+    well, and is one of fewer nodes.
+    """
+    if len(hosts) == nodes:
+        return
+    names = " ".join([*hosts[:_HOSTS_NAMED], *(["..."] if len(hosts) > _HOSTS_NAMED else [])])
+    asked = counted(nodes, "node", "were")
+    raise InvalidResult(
+        f"it ran on {counted(len(hosts), 'host')} ({names}), where {asked} asked for: look in "
+        "rfm_job.sh at what the scheduler was told of them, and let no other job share the nodes"
+    )
 
 
 #: What a package of Spack is in a result, and the words before its version there. Versions of

@@ -53,6 +53,7 @@ if targets != [""]:
     if fault.startswith("slow "):
         rates[fault.split()[1]] = 0.37
     turn_into_targets(result, targets, rates)
+    result["run"]["hosts"] = ["node1", "node2"]  # as each OST is written to from two
     for one in result["cases"]:
         if fault == f"full {one['target']['name']}":
             error = {"rank": 1, "call": "MPI_File_write_all", "path": "/f", "message": "ENOSPC"}
@@ -70,6 +71,8 @@ elif "--stripe-count" in value or result["run"]["filesystem"]["type"] == "lustre
         )
 if fault == "another run":
     result["run"]["id"] += "-2"
+elif fault == "spread":
+    result["run"]["hosts"] = ["node1", "node2"]
 elif fault == "early":
     result["started"] = "2026-01-31T01:02:03.004Z"
 text = json.dumps(result)

@@ -256,6 +256,8 @@ rules:
   times_memory: 0
   machine: reserved
   may_exclude: []
+filesystems:
+  memory: {path: /dev/shm, type: tmpfs}
 criteria:
   - {name: A1, kind: bandwidth, filesystem: memory, at_least: 0.05}
 """

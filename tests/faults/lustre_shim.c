@@ -12,7 +12,8 @@
  *   LUSTRE_INACTIVE=N       OST N takes no new files: another one does, silently
  * If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
  * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
- * with LUSTRE_MAGIC statfs says another filesystem. */
+ * with LUSTRE_MAGIC statfs says another filesystem. With LUSTRE_RANKS=N each N ranks say that they
+ * are on a host of their own. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -264,4 +265,15 @@ int fsync(int descriptor)
         && first == (unsigned)atoi(slow))
         sleep(1);
     return NEXT(fsync)(descriptor);
+}
+
+/* As the Fortran bindings call it. */
+int PMPI_Get_processor_name(char *name, int *length)
+{
+    const char *ranks = getenv("LUSTRE_RANKS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    if (ranks == NULL || rank == NULL)
+        return NEXT(PMPI_Get_processor_name)(name, length);
+    *length = sprintf(name, "node%d", atoi(rank) / atoi(ranks) + 1);
+    return 0;
 }

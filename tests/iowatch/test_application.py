@@ -68,7 +68,7 @@ def rounds(tmp_path):
             (tmp_path / f"application.{number}.json").write_text(text)
             (tmp_path / f"application.{number}.layout").write_text(listing)
         made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
-        return of_rounds(Job(tmp_path, case, place, ID, made), 2)
+        return of_rounds(Job(tmp_path, case, place, ID, made, 1), 2)
 
     return rounds
 
@@ -181,6 +181,6 @@ def test_a_round_that_has_left_nothing_is_named(rounds, tmp_path):
     rounds()
     (tmp_path / "application.2.json").unlink()
     place = read_filesystem("local", "tmpfs", ["gnu"], SITE, [])
-    job = Job(tmp_path, CASE, place, ID, datetime(2026, 1, 31, 1, 2, tzinfo=UTC))
+    job = Job(tmp_path, CASE, place, ID, datetime(2026, 1, 31, 1, 2, tzinfo=UTC), 1)
     with pytest.raises(InvalidResult, match=r"round 2 of GROMACS has left no application\.2\.json"):
         of_rounds(job, 2)

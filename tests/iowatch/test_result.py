@@ -23,6 +23,7 @@ from iowatch.result import (
     read_versions,
     require,
     require_built,
+    require_hosts,
     require_of_job,
 )
 from iowatch.site import Filesystem
@@ -330,6 +331,22 @@ def test_result_is_that_of_the_job(spoil):
             ),
         ],
     )
+
+
+def test_a_run_has_a_host_for_each_node_that_it_was_to_have():
+    """Else what was packed on one node would be on record as of four, or the other way round."""
+    require_hosts(["n1"], 1)
+    many = [f"n{number}" for number in range(1, 9)]
+    require_hosts(many, 8)
+    refused = [
+        (
+            (many[:1], 4),
+            r"^it ran on 1 host \(n1\), where 4 nodes were asked for: look in rfm_job",
+        ),
+        ((many[:2], 1), r"^it ran on 2 hosts \(n1 n2\), where 1 node was asked for: "),
+        ((many, 16), r"^it ran on 8 hosts \(n1 n2 n3 n4 \.\.\.\), where 16 nodes were "),
+    ]
+    assert_refused(InvalidResult, require_hosts, refused)
 
 
 BUILT = {
