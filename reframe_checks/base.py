@@ -254,7 +254,7 @@ class CaseCheck(OfSession):
             announced = not_now.maintenance(self.filesystem_name, self.made, end)
         except UserError as err:
             raise PerformanceError(str(err)) from None
-        if why := announced or not_now.reservation(self.job):
+        if why := announced or not_now.reservation(self.job, end):
             self.end_not_measured(why)
         if why := self.missing():
             self.end_without_program(why)
@@ -382,7 +382,7 @@ class CaseCheck(OfSession):
             self.end_not_measured(why)
         if known := not_now.why_not_started(self):
             self.end_not_measured(known)
-        self.end_invalid(why)
+        self.end_invalid(not_now.left_nothing(self) or why)
 
     def end_invalid(self, why):
         self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)

@@ -49,7 +49,10 @@ if {{ exec 8<>"$PLACE/{lock}"; }} 2>/dev/null || {{ exec 8<"$PLACE/{lock}"; }} 2
 fi"""
 
 _RUNDIR = """\
-RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX") || exit 1
+RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || {
+    echo "on $(uname -n): $RUNDIR" >&2
+    exit 1
+}
 case $(stat -c %u:%a "$RUNDIR") in
 "$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
 *) false ;;
