@@ -93,6 +93,7 @@ def keep_commands(test):
     # The job itself does it, for ReFrame looks at no job that it has cancelled.
     return [
         raw_results.ENVIRONMENT_ENDS,
+        "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{test.stagedir}" || exit 1',
         *([f"rm -f {' '.join(test.outputs)}"] if test.outputs else []),
         f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{test.kept}" {{}} +; }}',

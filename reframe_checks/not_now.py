@@ -135,7 +135,7 @@ def waited_for(test):
 
 
 def left_nothing(test):
-    """That a job has left nothing, and what to look at; empty: it has, or it ran on this machine."""
+    """That a job has left nothing, and what to look at; empty: it has, or it ran here."""
     job = test.job
     if test.is_local() or not job.submit_time or has_begun(test, test.stagedir):
         return ""
