@@ -94,6 +94,7 @@ def keep_commands(test):
     # The job itself does it, for ReFrame looks at no job that it has cancelled.
     return [
         raw_results.ENVIRONMENT_ENDS,
+        "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{test.stagedir}" || exit 1',
         *([f"rm -f {' '.join(test.outputs)}"] if test.outputs else []),
         f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{test.kept}" {{}} +; }}',
@@ -257,7 +258,7 @@ class CaseCheck(OfSession):
             announced = not_now.maintenance(self.filesystem_name, self.made, end)
         except UserError as err:
             raise PerformanceError(str(err)) from None
-        if why := announced or not_now.reservation(self.job):
+        if why := announced or not_now.reservation(self.job, end):
             self.end_not_measured(why)
         if why := self.missing():
             self.end_without_program(why)
@@ -392,7 +393,7 @@ class CaseCheck(OfSession):
             self.end_not_measured(why)
         if known := not_now.why_not_started(self):
             self.end_not_measured(known)
-        self.end_invalid(why)
+        self.end_invalid(not_now.left_nothing(self) or why)
 
     def end_invalid(self, why):
         self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)

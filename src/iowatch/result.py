@@ -226,7 +226,8 @@ def _measurement(case: dict[str, Any]) -> Measurement:
 
 
 def _in_words(error: Mapping[str, Any]) -> str:
-    parts = [f"rank {error['rank']}", error["call"], error["path"], error["message"]]
+    place = f" on {error['host']}" if "host" in error else ""  # earlier versions do not say where
+    parts = [f"rank {error['rank']}{place}", error["call"], error["path"], error["message"]]
     return ": ".join(filter(None, parts))
 
 

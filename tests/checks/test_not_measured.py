@@ -1,7 +1,9 @@
 """What was not measured, with the real ReFrame: amber if it is known why, and never if what was
 tried did not verify."""
 
+import os
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -168,3 +170,92 @@ def test_filesystem_that_is_taken_away_as_announced_before_benchio_starts(site):
     assert "no quota is left: " in found["poor"]["sentence"]
     assert not any(test["metrics"] for test in found.values())
     assert all(list(Path(test["kept"]).iterdir()) for test in found.values()), "their jobs ran"
+
+
+#: What Slurm 22.05 says with four nodes, of which nobody has any now; a job is begun at once if
+#: FATE is FAILED, and ends without a word, as where its node does not see its folder. It refuses
+#: what the real one would, or is not asked here.
+SLURM = r"""
+said() { echo "JobId=77 JobState=$1 Reason=$2 Dependency=(null) ReqNodeList=(null) NodeList=$3"; }
+WHY="ReqNodeNotAvail, UnavailableNodes:node[1-4]"
+[ ! -e "$HERE/cancelled" ] || FATE=CANCELLED
+case "${0##*/} $*" in
+"sbatch rfm_job.sh") echo "Submitted batch job 77" ;;
+"scancel 77") touch "$HERE/cancelled" ;;
+"sacct -S "????-??-??" -P -j 77 -o jobid,state,exitcode,end,nodelist")
+    echo "JobID|State|ExitCode|End|NodeList"
+    case $FATE in
+    FAILED) echo "77|FAILED|0:53|$(date +%s)|node2" ;;
+    CANCELLED) echo "77|CANCELLED by 0|0:0|$(date +%s)|None assigned" ;;
+    *) echo "77|PENDING|0:0|Unknown|None assigned" ;;
+    esac ;;
+"squeue -h -j 77 -o %i|%r") echo "77|$WHY" ;;
+"scontrol --all --oneliner show job=77")
+    case $FATE in
+    FAILED) said FAILED JobLaunchFailure node2 ;;
+    *) said "$FATE" "${WHY// /_}" "(null)" ;;
+    esac ;;
+"scontrol --all --oneliner show partition")
+    echo "PartitionName=compute AllowGroups=ALL Default=YES Nodes=node[1-4] State=UP" ;;
+"scontrol --all --oneliner show reservation")
+    [ "$BEGINS" ] || { echo "No reservations in the system"; exit; }
+    echo "ReservationName=later StartTime=$(($(date +%s) + BEGINS)) EndTime=2000000000" \
+        "Nodes=node[1-4] Flags=MAINT,IGNORE_JOBS,SPEC_NODES,ALL_NODES State=INACTIVE" ;;
+"scontrol show hostnames node[1-4]") printf 'node%s\n' 1 2 3 4 ;;
+"scontrol show hostname node2") echo node2 ;;
+"scontrol show hostname None assigned")  # ReFrame's way to ask for none
+    echo "too many arguments for keyword:show" >&2
+    exit 1 ;;
+*)
+    echo "${0##*/} $*" >> "$HERE/refused"
+    exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def queued(quick):
+    """queued(options, variable=value...): a night of a job that is given to this Slurm, and its
+    sentence."""
+    for command in ("sbatch", "scancel", "sacct", "squeue", "scontrol"):
+        file = quick.program("slurm", command, f"HERE={quick.folder}\n{SLURM}")
+    quick.partition |= {"scheduler": "slurm", "launcher": "srun"}
+    quick.environment |= {
+        "PATH": f"{file.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "RFM_SLURM_PENDING_JOB_REASON_POLL_FREQ": "1",
+    }
+
+    def night(*options, verdict="not_measured", **variables):
+        (quick.folder / "cancelled").unlink(missing_ok=True)
+        quick.environment |= {"FATE": "PENDING", "BEGINS": "", **variables}
+        done = quick.reframe("-r", "-n", "SharedFileWrite", *options)
+        assert not (quick.folder / "refused").exists(), (quick.folder / "refused").read_text()
+        (test,) = quick.report()
+        assert test["verdict"] == verdict, done.stdout
+        return test["sentence"].removeprefix(f"{CASE.format('memory')}: ")
+
+    return night
+
+
+def test_job_that_slurm_has_no_nodes_for(queued, quick):
+    """It waits, unless the site lets ReFrame give it up."""
+    no_nodes = "job 77 had no nodes yet (ReqNodeNotAvail, UnavailableNodes:node[1-4])"
+    said = queued("-S", "max_pending_time=3s", BEGINS="3600")
+    assert said == f"its job was still queued after 0:00:03: {no_nodes}"
+    said = queued(RFM_SLURM_JOB_CANCEL_REASONS="ReqNodeNotAvail")
+    assert said == f"its job was cancelled in the queue: {no_nodes}"
+
+
+def test_maintenance_that_slurm_announces(queued):
+    """Nothing is submitted that could not end before it."""
+    said = queued(BEGINS="60")
+    assert said.startswith("all nodes of compute are reserved for maintenance from ")
+    assert said.endswith(" to 2033-05-18 03:33 UTC (reservation later)")
+
+
+def test_node_that_does_not_see_the_folder_of_a_job(queued, quick):
+    said = queued(FATE="FAILED", verdict="invalid")
+    assert said == (
+        f"job 77, on node2, has left nothing in {quick.folder}/run, not even what it prints: its "
+        "nodes must see that folder, which RFM_PREFIX names"
+    )

@@ -154,7 +154,7 @@ def test_failed_sync(survive: Callable[..., Run]) -> None:
     def check(way: Way) -> None:
         done = survive(way, "sync", ERRNO=errno.EIO, RANK=0)
         assert done.code == IO, done.err
-        assert re.match(r"rank 0: \w+: .*: .+", done.errors[0]), done.errors
+        assert re.match(r"rank 0 on \S+: \w+: .*: .+", done.errors[0]), done.errors
 
     each(WAYS, check, WAITING)
 

@@ -647,8 +647,8 @@ def read_without_cache(result):
 
 WITHOUT_METRICS = [
     (
-        fail("io_error", rank=2, call="MPI_File_open", path="/x/y", message="No such file"),
-        "benchio: io_error: rank 2: MPI_File_open: /x/y: No such file",
+        fail("io_error", rank=2, host="n1", call="MPI_File_open", path="/x/y", message="No file"),
+        "benchio: io_error: rank 2 on n1: MPI_File_open: /x/y: No file",
     ),
     (
         fail("time_limit", rank=0, call="close", path="", message="60 s"),

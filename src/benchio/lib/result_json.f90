@@ -96,6 +96,7 @@ contains
         end if
         call json%open_object('error')
         call json%add(error%rank, 'rank')
+        call json%add(error%host, 'host')
         call json%add(error%call, 'call')
         call json%add(error%path, 'path')
         call json%add(error%message, 'message')
