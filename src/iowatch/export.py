@@ -89,7 +89,10 @@ def _families(nights: Sequence[Night]) -> list[Family]:
     colour = Family("iowatch_night_colour", "1 for the colour of the last night, else 0.")
     problems = Family("iowatch_night_problems", "Problems with the last night as a whole.")
     cases = Family("iowatch_night_cases", "Cases that the last night measured.")
-    promised = Family("iowatch_night_promised_cases", "Cases that the site's file promised it.")
+    promised = Family(
+        "iowatch_night_promised_cases",
+        "Cases that the site's file promised it, but for those that were left out.",
+    )
     verdict = Family("iowatch_case_verdict", "1 for the verdict on the case's last run, else 0.")
     red = Family("iowatch_case_red", "1 if the case makes its night red, else 0.")
     measured = {
@@ -122,8 +125,11 @@ def _families(nights: Sequence[Night]) -> list[Family]:
         colour.add_states(night.colour, COLOURS, "colour", of)
         problems.add(len(night.problems), of)
         cases.add(len(night.cases) - len(night.amber), of)
-        if promises := [run.promise.cases for run in night.runs if run.promise]:
-            promised.add(max(promises), of)
+        promises = [run.promise.cases for run in night.runs if run.promise]
+        if night.judged:
+            promises.append(night.judged.promised)
+        if promises:
+            promised.add(max(promises) - night.left_out, of)
         for row in night.cases:
             its = labels(row)
             verdict.add_states(row.kind, Kind, "verdict", its)

@@ -12,8 +12,8 @@ ROOM = 2**20  # bytes; with less, a job script or what a job says may be cut off
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to write to, which takes the place of `path`, or of what that links to, at the end;
-    none is left if that fails.
+    """A file to write to, which takes the place of `path`, or of what that links to, at the end, on
+    stable storage; none is left if that fails.
 
     UserError if it cannot be written, or if `path` is a device or a pipe, which would be gone.
     """
@@ -26,12 +26,23 @@ def whole(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         yield temporary
+        _sync(temporary)  # else a power cut would leave an empty file in the place of the last
         temporary.replace(target)
+        with suppress(OSError):  # some filesystems have no such call for directories
+            _sync(target.parent)
     except OSError as err:  # Pillow's have no number
         raise UserError(f"{path}: cannot be written: {err.strerror or err}") from None
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def no_room(*folders: Path) -> str:

@@ -1,8 +1,7 @@
 """Where the raw results of every run are kept, whatever its verdict: PREFIX/runs/NIGHT/CASE/.
 
 A job leaves there what it wrote and said, before anyone judges it: result files, job script,
-output. Beside the runs of a night stands what was wrong with it as a whole, if anything was. Hand
-runs have a folder of their own beside those of the nights.
+output. Hand runs have a folder of their own beside those of the nights.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import json
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from iowatch.run import day_of, is_night_id
 FOLDER = "runs"
 COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
-PROBLEMS = "problems.json"  # likewise
+PROBLEMS = "problems.json"  # likewise: what was wrong with it, from an iowatch of before
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
 JOB_RECORD = "job.json"  # what its job was given, written before that is submitted
@@ -72,23 +71,12 @@ def count(prefix: Path, night: str) -> int:
         return 0
 
 
-def keep_problems(prefix: Path, night: str, problems: Sequence[str]) -> None:
-    """Put on record what is wrong with a night as a whole, beside what was before; UserError.
-
-    Nothing else says it later: what never ran is in no database. What a re-run finds is added, and
-    takes nothing back.
-    """
-    folder = prefix / FOLDER / night
-    if problems and folder.is_dir():  # else nothing of the night is on record
-        kept = dict.fromkeys([*problems_of(folder), *problems])
-        with whole(folder / PROBLEMS) as temporary:
-            temporary.write_text(json.dumps([*kept], indent=1) + "\n", "utf-8")
-
-
 def problems_of(folder: Path) -> list[str]:
-    """What was wrong with the night that has this folder, as far as that is on record."""
+    """What was wrong with the night that has this folder, if an iowatch of before has kept it."""
     try:
         kept = json.loads((folder / PROBLEMS).read_text("utf-8"))
+        if not isinstance(kept, list):
+            raise ValueError(f"it is {kept!r}")
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as err:

@@ -2,6 +2,8 @@
 
 import errno
 import io
+import itertools
+import json
 import re
 import shlex
 import signal
@@ -22,10 +24,12 @@ from rich.console import Console
 from servers import free_port, posts
 from typer.testing import CliRunner
 
-from iowatch import bless
+from iowatch import bless, report
 from iowatch.cli import app
+from iowatch.export import prometheus
 from iowatch.files import UserError, counted
-from iowatch.night import nightly, notices
+from iowatch.history import read as runs_in_databases
+from iowatch.night import nightly, notices, record
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import Night, night_of
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
@@ -38,6 +42,7 @@ from iowatch.tables import as_message, as_text, in_brief, show_night
 from iowatch.verdict import Kind
 
 HERE = Path(__file__).parent
+FUTURE = datetime.now(UTC) + timedelta(days=1)
 NOW = datetime.now(UTC)
 GREEN = session(reported(HDF5, NOW - timedelta(minutes=1), promised=1), uuid="now", began=NOW)
 
@@ -73,6 +78,8 @@ def site(monkeypatch, tmp_path, database):
     site = OneCase("local", (place,), True, tmp_path, tmp_path, database, promises)
     monkeypatch.setattr(nightly, "read_site", lambda system: site)
     monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
+    begun = map(night_id, (NOW - timedelta(minutes=9, seconds=-n) for n in itertools.count()))
+    monkeypatch.setattr(nightly, "night_id", lambda now: next(begun))  # none twice in a second
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
 
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
@@ -258,6 +265,97 @@ def test_green_report_is_not_enough(site, database, tmp_path):
     (tmp_path / "runs").write_text("")
     site(Session(GREEN), stores=False)
     assert nightly.run(Wanted("local")).is_red
+
+
+def shown_later(database):
+    """The last night, as page, text, index and export have it."""
+    return report.read("local", [database])
+
+
+def test_night_is_the_same_whoever_shows_it_later(site, database, tmp_path):
+    """Green, amber or red, and whatever has become of the site's files since."""
+    away = {"verdict": "not_measured", "result": "skip", "sentence": f"{HDF5}: away"}
+    bad = {"verdict": "regression", "result": "fail"}
+    for number, (changes, status, colour) in enumerate(
+        (({}, 0, "green"), ({}, 1, "red"), (away, 0, "amber"), (bad, 1, "red"))
+    ):
+        skipped = int(colour == "amber")
+        test = reported(HDF5, NOW, promised=1, **changes)
+        tonight = session(test, uuid=f"{number}", began=NOW, num_skipped=skipped)
+        site(Session(tonight, status=status))
+        night, later = nightly.run(Wanted("local")), shown_later(database)
+        assert (night.colour, later.colour) == (colour, colour)
+        assert (later.id, later.brief, later.why) == (night.id, night.brief, night.why)
+        assert (later.problems, later.notes) == (night.problems, night.notes)
+        assert report.write_page(later, tmp_path).name == night.page.name
+
+
+def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(site, database):
+    """Two cases on most nights before, one tonight, as the site's file has it by now."""
+    before = [
+        session(
+            *(reported(of, NOW - timedelta(days)) for of in (HDF5, MPIIO)),
+            uuid=f"{days}", began=NOW - timedelta(days), night=night_id(NOW - timedelta(days)),
+            promise="2-0ld",
+        )
+        for days in range(1, 8)
+    ]  # fmt: skip
+    database.parent.mkdir()
+    store(database, *before)
+    site(Session(GREEN))
+    assert nightly.run(Wanted("local")).brief == shown_later(database).brief == "Green: 1 case"
+    promised = [line for line in prometheus([shown_later(database)]).splitlines()
+                if line.startswith("iowatch_night_promised_cases{")]  # fmt: skip
+    assert promised == ['iowatch_night_promised_cases{system="local"} 1.0']
+
+
+def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(site, database):
+    """Green by its record alone, it would hide what is not there, and what nobody has judged."""
+    other = {"verdict": "severe", "result": "fail"}
+    for tests, changed_to, problems, colour in (
+        ([reported(HDF5, NOW), reported(HDF5, NOW - timedelta(1))], 1, 1, "red"),
+        ([reported(HDF5, NOW)], 2, 0, "red"),
+        ([reported(HDF5, NOW)], 1, 0, "green"),
+    ):
+        database.unlink(missing_ok=True)
+        site(Session(session(*tests, uuid="x", began=NOW)), stores=False)
+        night = nightly.run(Wanted("local"))
+        kept = record.read_judged(database, "local", night.id)
+        kept = replace(kept, colour="green", problems=[])
+        record.keep_judged(database, "local", night.id, kept)
+        stored = [reported(HDF5, NOW), reported(HDF5, NOW + timedelta(0, 1), **other)][:changed_to]
+        store(database, session(*stored, uuid="x", began=NOW, night=night.id))
+        later = report.Record(
+            "local", [database], nightly.Known(), runs_in_databases([database]), FUTURE
+        )
+        assert (len(later.night().problems), later.night().colour) == (problems, colour)
+    assert later.night().problems == []
+
+
+def test_record_that_cannot_be_read_makes_its_night_red(site, database):
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    path = record.path_of(database, "local", night.id)
+    kept = json.loads(path.read_text())
+    texts = ["", "null", "[]", "{}", json.dumps({**kept, "runs": None}),
+             json.dumps({**kept, "problems": "x"}), json.dumps({**kept, "more": 1})]  # fmt: skip
+    for text in texts:
+        path.write_text(text)
+        later = shown_later(database)
+        assert later.is_red, text
+        assert later.problems[0].startswith(f"{path}: what was said of the night cannot be read: ")
+
+
+def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(site, database):
+    """It needed the baseline that was in force then."""
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    kept = replace(
+        record.read_judged(database, "local", night.id), colour="red", why="tmpfs is slow"
+    )
+    record.keep_judged(database, "local", night.id, kept)
+    assert shown_later(database).why == "as it was judged: tmpfs is slow"
+    assert shown_later(database).is_red
 
 
 def replace_uuid(name):
@@ -448,6 +546,39 @@ def test_rerun_is_a_part_of_its_night(site, database, tmp_path):
     assert (row.kind, found.problems, found.notes) == ("ok", [], [])
     with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
         nightly.run(Wanted("local", again=True))
+
+
+def test_rerun_of_a_red_night_does_not_make_it_green(site, database, tmp_path):
+    """What runs again is green, and what was wrong before is on record."""
+    low = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect", promised=1)
+    blessed_past(database, tmp_path)
+    site(Session(session(low, uuid="low", began=NOW), status=3, stopped="killed"))
+    first = nightly.run(Wanted("local"))
+    assert (first.colour, first.problems) == ("red", ["killed"])
+    parts = [nightly.Part(["a"], {HDF5})]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nightly, "_reruns", lambda *arguments: (first.id, parts))
+        well = session(reported(HDF5, NOW, 990.0, promised=1), uuid="again", began=NOW)
+        site(Session(well))
+        again = nightly.run(Wanted("local", again=True))
+    assert (again.colour, again.problems) == ("red", ["killed"])
+    assert shown_later(database).problems == ["killed"]
+    assert [row.kind for row in again.cases] == ["ok"]
+
+
+def test_rerun_of_one_case_says_that_another_is_red(site, database):
+    bad = reported(MPIIO, NOW, result="fail", verdict="severe", sentence=f"{MPIIO}: it is slow")
+    night = night_id(NOW - timedelta(hours=1))
+    database.parent.mkdir()
+    store(database, session(bad, reported(HDF5, NOW), uuid="first", began=NOW, night=night))
+    parts = [nightly.Part(["a"], {HDF5})]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nightly, "_reruns", lambda *arguments: (night, parts))
+        well = session(reported(HDF5, NOW, 990.0, promised=1), uuid="again", began=NOW)
+        site(Session(well))
+        again = nightly.run(Wanted("local", again=True))
+    assert ([row.case for row in again.cases], again.colour) == ([HDF5], "red")
+    assert again.notes[-1].startswith("the night as a whole is red: mpiio on tmpfs: ")
 
 
 def test_rerun_has_the_last_word_though_the_clock_was_set_back(site, database, tmp_path):

@@ -12,7 +12,6 @@ from iowatch.files import UserError
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
-    keep_problems,
     new_folder,
     problems_of,
     read_text,
@@ -102,21 +101,16 @@ def test_what_is_kept_for_so_many_days_is_there_on_the_last(tmp_path):
     assert (long.exists(), short.exists()) == (True, False)
 
 
-def test_what_was_wrong_with_a_night_is_said_of_it_as_long_as_its_runs_are_kept(tmp_path):
+def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_are_there(tmp_path):
     night = run(tmp_path).parent
     assert problems_of(night) == []
-    keep_problems(tmp_path, NIGHT, [])
-    assert names(night) == [str(CASE).replace("/", ",")], "all was well"
-    keep_problems(tmp_path, NIGHT, ["one", "two"])
-    keep_problems(tmp_path, NIGHT, ["two", "three"])  # of a re-run
-    assert problems_of(night) == ["one", "two", "three"]
-    keep_problems(tmp_path, "2026-06-02T000000", ["nothing of it is on record"])
-    assert names(tmp_path / FOLDER) == [NIGHT]
+    (night / PROBLEMS).write_text('["one", "two"]')
     tidy(tmp_path, KEEP, DAY + timedelta(days=31))
-    assert problems_of(night) == ["one", "two", "three"]
-    (night / PROBLEMS).write_text("[")
-    (said,) = problems_of(night)
-    assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be read: ")
+    assert problems_of(night) == ["one", "two"]
+    for text in ("[", "null", "7", '{"a": 1}'):
+        (night / PROBLEMS).write_text(text)
+        (said,) = problems_of(night)
+        assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
     tidy(tmp_path, KEEP, DAY + timedelta(days=401))
     assert not night.exists()
 

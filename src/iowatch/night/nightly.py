@@ -28,6 +28,7 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
+from iowatch.night.record import Judged, keep_judged, read_judged
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
@@ -361,19 +362,45 @@ def _judged(
     runs = [run for run in runs if run.session not in sessions] + tonight
     whole = night_of(site.system, night, runs, known, now)
     problems += [*whole.problems, *lost_baselines(whole.cases), *_tidy(site, now.date())]
+    own_notes = [*before.notes, *idle]
     whole = replace(
         whole,
         problems=list(dict.fromkeys(problems)),
-        notes=[*before.notes, *whole.notes, *idle],
+        notes=[*whole.notes, *own_notes],
         signal=ran[-1][1].signal,
     )
+    promised = site.promises[wanted.sweep].cases
+    return _kept(whole, site, promised, own_notes).measured_in(sessions)
+
+
+def _kept(whole: Night, site: Site, promised: int, own_notes: Sequence[str]) -> Night:
+    """The night with its page, and with all that is on record of it then."""
+    before = read_judged(site.database, site.system, whole.id)
+    problems, notes = [*whole.problems], [*whole.notes]
+    if before:  # a re-run takes nothing back
+        problems = [*dict.fromkeys([*before.problems, *problems])]
+        notes = [*dict.fromkeys([*notes, *before.notes])]
+        own_notes = [*dict.fromkeys([*before.notes, *own_notes])]
+    whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
-            raw_results.keep_problems(site.prefix, night, whole.problems)
             whole = replace(whole, page=report.write_page(whole, site.database.parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
-    return whole.measured_in(sessions)
+    judged = Judged(
+        time=datetime.now(UTC).isoformat(),
+        colour=whole.colour,
+        why=whole.why,
+        promised=promised,
+        runs=len(whole.runs),
+        problems=whole.problems,
+        notes=own_notes,
+    )
+    try:
+        keep_judged(site.database, site.system, whole.id, judged)
+    except UserError as err:
+        return replace(whole, problems=[*whole.problems, str(err)])
+    return replace(whole, judged=judged)
 
 
 def _idle(site: Site, known: Known) -> Iterator[str]:
