@@ -421,24 +421,52 @@ def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database,
     assert nightly.run(Wanted("local")).problems == [], "on the last of these days, too"
 
 
+def test_blessed_case_that_left_the_nightly_suite_is_named_until_somebody_says_why(
+    site, tmp_path, monkeypatch
+):
+    """Also if it is still in an acceptance test, and the whole suite was green without it."""
+    both = {HDF5, MPIIO}
+    monkeypatch.setattr(
+        OneCase, "cases", lambda self, sweep: {HDF5} if sweep == "nightly" else both
+    )
+    (tmp_path / "baselines").mkdir()
+    bless.write("local", tmp_path, {MPIIO: BLESSED})
+    file = tmp_path / "local.yaml"
+    named = (
+        f"nobody guards 1 blessed case, not in the nightly suite any more: {MPIIO}: put it back, "
+        f"or say why under `retired` in {file}"
+    )
+    broad = (
+        f"{file}: `retired` names cases of the nightly suite and counts for nothing: "
+        "local:tmpfs/.*: name only what is not measured"
+    )
+    for text, notes in (
+        ("{}", [named]),
+        ("retired:\n  local:.*/backend=posix/.*: it is slow, ticket 1\n", [named]),
+        ("retired:\n  local:tmpfs/.*: all gone, ticket 1\n", [broad, named]),
+        ("retired:\n  local:.*/backend=mpiio/.*: hdf5 is enough, ticket 1\n", []),
+    ):
+        file.write_text(text)
+        site(Session(replace_uuid(text)))
+        night = nightly.run(Wanted("local"))
+        said = [note for note in night.notes if "begins anew" not in note]
+        assert (night.colour, said) == ("green", notes)
+
+
 def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):
-    """A bound on a name that was misspelt is none; so is a baseline of a case that has gone."""
+    """A bound on a name that was misspelt is none."""
     (tmp_path / "local.yaml").write_text(
         "SharedFileWrite:\n  local:tmpfs/.*/backend=HDF5/.*: {total_max: [9, -0.1, null]}\n"
         "  local:.*: {}\n"
     )
-    folders = tmp_path / "baselines", tmp_path / "expected_failures"
-    for folder in folders:
-        folder.mkdir()
-    bless.write("local", tmp_path, {MPIIO: BLESSED})
-    (folders[1] / "local.yaml").write_text(
+    (tmp_path / "expected_failures").mkdir()
+    (tmp_path / "expected_failures/local.yaml").write_text(
         "- {case: 'local:tmp/.*', until: 2026-12-01, why: ticket 4711}\n"
         f"- {{case: '{HDF5}', until: 2026-12-01, why: ticket 4712}}\n"
     )
     site(Session(GREEN))
     entries = {
         "local.yaml": "local:tmpfs/.*/backend=HDF5/.*",
-        "baselines/local.yaml": MPIIO,
         "expected_failures/local.yaml": "local:tmp/.*",
     }
     night = nightly.run(Wanted("local"))

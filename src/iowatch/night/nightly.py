@@ -413,8 +413,8 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
     cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
     folder = reference_folder()
     values = reference_values(site.system)
-    keys = references.ReferenceFile(values).idle(cases) if values.is_file() else []
-    blessed = [str(case) for case in known.blessed if case not in cases]
+    file = references.ReferenceFile(values) if values.is_file() else None
+    yield from _dropped(site, known, values, file.retired if file else {})
     expected = [
         entry.case.pattern
         for entry in known.expected
@@ -428,16 +428,41 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
             f"{references.maintenance_path(site.system, folder)}: names no filesystem of the site: "
             f"{', '.join(unknown)}: write their names as `filesystem` has them in the site's file"
         )
-    for file, entries in (
-        (values, keys),
-        (bless.path_of(site.system, folder), blessed),
+    for path, entries in (
+        (values, file.idle(cases) if file else []),
         (references.expected_path(site.system, folder), expected),
     ):
         if entries:
             yield (
-                f"{file}: {len(entries)} of its entries match no case of the site and count for "
+                f"{path}: {len(entries)} of its entries match no case of the site and count for "
                 f"nothing: {shown(entries)}: mend or remove them"
             )
+
+
+def _dropped(
+    site: Site, known: Known, values: Path, retired: Mapping[re.Pattern[str], str]
+) -> Iterator[str]:
+    """Blessed cases that have left the nightly suite, until somebody has said why."""
+    nightly = site.cases(NIGHTLY)
+    # What speaks of cases that are measured would hide the next one that is dropped.
+    broad = [key for key in retired if any(key.fullmatch(str(case)) for case in nightly)]
+    if broad:
+        yield (
+            f"{values}: `{references.RETIRED}` names cases of the nightly suite and counts for "
+            f"nothing: {shown(key.pattern for key in broad)}: name only what is not measured"
+        )
+    said = [key for key in retired if key not in broad]
+    dropped = [
+        case
+        for case in known.blessed
+        if case not in nightly and not any(key.fullmatch(str(case)) for key in said)
+    ]
+    if dropped:
+        yield (
+            f"nobody guards {counted(len(dropped), 'blessed case')}, not in the nightly suite any "
+            f"more: {shown(dropped)}: put it back, or say why under `{references.RETIRED}` in "
+            f"{values}"
+        )
 
 
 def _problems(
