@@ -29,6 +29,7 @@ until queue=$({stages}) && ! grep -qxF "$here" <<< "$queue"; do sleep 5 & wait $
 def remember(test):
     """Write down what a test of another session has to know of the job of this one."""
     record = {
+        "night": past.TONIGHT,
         "stage": test.stagedir,
         "run_id": test.run_id,
         "made": test.made.isoformat(),

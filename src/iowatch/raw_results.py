@@ -63,6 +63,26 @@ def last_night(prefix: Path, system: str) -> str:
     return next((night.name for night in ours if any(night.glob(f"{system}:*"))), "")
 
 
+def nights(prefix: Path, system: str, since: date) -> list[str]:
+    """The nights, from this day on, in which jobs of a system were given to the scheduler; not what
+    was run by hand, whose jobs were told of no night."""
+    found = []
+    for folder in sorted((prefix / FOLDER).glob("*")):
+        if is_night_id(folder.name) and day_of(folder.name) >= since:
+            jobs = (run / JOB_RECORD for run in folder.glob(f"{system}:*"))
+            if any(_night_of(job) == folder.name for job in jobs):
+                found.append(folder.name)
+    return found
+
+
+def _night_of(job: Path) -> str:
+    """That a job was told; empty: none, or nobody knows."""
+    try:
+        return str(json.loads(job.read_text("utf-8"))["night"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
 def count(prefix: Path, night: str) -> int:
     """How many runs of a night have a folder: each has one as it is given to the scheduler."""
     try:

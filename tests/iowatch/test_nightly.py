@@ -677,6 +677,41 @@ def test_night_that_was_killed_goes_on_as_the_same(site, database, tmp_path):
         nightly.run(resume)
 
 
+def test_night_that_was_lost_is_a_problem_of_the_next(site, database, tmp_path, monkeypatch):
+    """Its session was killed, or deleted; once. By hand or of another system, it is none."""
+
+    def began(hours, told=None, system="local"):
+        night = night_id(NOW - timedelta(hours=hours))
+        job = tmp_path / "runs" / night / f"{system}:tmpfs,gnu,LibraryVersions" / "job.json"
+        job.parent.mkdir(parents=True)
+        job.write_text(json.dumps({"night": night if told is None else told}))
+        return night
+
+    def problems(uuid):
+        site(Session(replace_uuid(uuid)))
+        return nightly.run(Wanted("local")).problems
+
+    began(20, told="")
+    began(21, system="other")
+    began(22)  # on record
+    stored = session(reported(HDF5), uuid="was", night=night_id(NOW - timedelta(hours=22)))
+    database.parent.mkdir()
+    store(database, stored)
+    assert problems("first") == []
+    lost = began(24)
+    (said,) = problems("second")
+    assert said.startswith(f"the night {lost} is not in the results database: its session was ")
+    assert f"{tmp_path}/runs/{lost}, " in said
+    assert problems("third") == [], "it is known"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DELETE FROM sessions WHERE uuid = 'was'")
+    (said,) = problems("fourth")
+    assert said.startswith(f"the night {night_id(NOW - timedelta(hours=22))} is not in ")
+    began(90)
+    monkeypatch.setattr(OneCase, "archived", {"tmpfs": (NOW - timedelta(days=2)).date()})
+    assert problems("fifth") == [], "the site has moved it out"
+
+
 def test_nothing_to_run_again_before_the_first_night(site, database):
     site()
     sentence = f"^--again: nothing is on record yet: there is no {database}$"
@@ -750,9 +785,6 @@ def mails(monkeypatch):
     """The mails that are sent."""
     sent = []
     monkeypatch.setattr(Outbox, "send", lambda self, notice: sent.append(notice))
-    monkeypatch.setattr(
-        "iowatch.night.notices.shutil.which", lambda name, path: "/usr/sbin/sendmail"
-    )
     return sent
 
 
@@ -798,10 +830,7 @@ def test_exit_code_output_and_mail(ends, mails):
 NO_HOOK = "--webhook: not a URL: give the URL that the chat has made for the webhook, https://..."
 
 
-def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
-    monkeypatch.setattr(
-        "iowatch.night.notices.shutil.which", lambda name, path: "/usr/sbin/sendmail"
-    )
+def test_wrong_usage_is_one_line_and_runs_nothing(ends):
     for options, sentence in (
         (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
@@ -821,6 +850,33 @@ def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
         assert (done.exit_code, done.output) == (2, f"iowatch: error: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--disable-hook=set_verdict"],
+            "--disable-hook=set_verdict: no option of ReFrame's for a",
+        ),
+        (["--disable-ho", "set_verdict"], "--disable-ho: no option of ReFrame's for a night"),
+        (["-C", "memory.py"], "-C: no option of ReFrame's for a night"),
+        (["-S", "verdict=ok"], "--setvar verdict=ok: a night may set only repeats, "),
+        (["-vSSharedFileWrite.verdict=ok"], "--setvar SharedFileWrite.verdict=ok: a night may set"),
+        (["-S"], "after `--`: argument -S/--setvar: expected one argument"),
+        (["-v", "-J", "qos=io", "-S", "repeats=1", "-S", "SlowOst.time_limit=1h"], ""),
+    ],
+)
+def test_option_of_reframes_that_could_switch_judging_off_is_refused(ends, options, said):
+    done = ends(ALL_WELL, "--", *options)
+    assert (done.exit_code == 2) == bool(said), done.output
+    assert done.stderr.startswith(f"iowatch: error: {said}" if said else "")
+
+
+def test_what_changes_the_measurement_is_noted_wherever_the_night_is_shown(site, database):
+    site(Session(GREEN))
+    nightly.run(Wanted("local", options=["-S", "repeats=1"]))
+    assert "ReFrame was also given: -S repeats=1" in shown_later(database).notes
+
+
 def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
     def refuse(self, notice):
         raise NotSent("no mail to root: no such user")
@@ -833,6 +889,17 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
         )  # fmt: skip
         measured = len(night.cases) - len(night.amber)
         assert f"{counted(measured, 'case')} measured" in done.stdout
+
+
+def test_night_runs_although_its_mail_cannot_be_sent(ends, monkeypatch):
+    monkeypatch.setattr(notices.shutil, "which", lambda name, path: None)
+    done = ends(ALL_WELL, "--mail", "root")
+    assert (done.exit_code, done.stderr) == (
+        3,
+        "iowatch: error: no mail to root: there is no sendmail on this machine: install a mail "
+        "server\n",
+    )
+    assert "green: 1 case measured" in done.stdout
 
 
 def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch):

@@ -256,12 +256,12 @@ def test_file_is_on_stable_storage_before_it_takes_the_place_of_the_last(tmp_pat
     page, synced = tmp_path / "a.html", []
 
     def fsync(handle):
-        synced.append((os.readlink(f"/proc/self/fd/{handle}"), page.exists()))
+        synced.append((Path(f"/proc/self/fd/{handle}").readlink(), page.exists()))
 
     monkeypatch.setattr(os, "fsync", fsync)
     write(page, "text")
     (file, existed), (folder, _) = synced
-    assert (Path(file).parent, existed, folder) == (tmp_path, False, str(tmp_path))
+    assert (file.parent, existed, folder) == (tmp_path, False, tmp_path)
 
 
 def test_only_a_regular_file_is_written_over(tmp_path):

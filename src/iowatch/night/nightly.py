@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import time
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 from iowatch import bless, history, raw_results, references, report
 from iowatch.case import Case
@@ -28,7 +30,7 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import Judged, keep_judged, read_judged
+from iowatch.night.record import Judged, keep_judged, read_judged, told_lost
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
@@ -78,6 +80,7 @@ class Wanted:
                 f"{self.options[0]}: no option of iowatch: those of ReFrame follow `--`, such as "
                 "`-- -J reservation=NAME`"
             )
+        options_of_reframe(self.options)
         if self.quiet and self.verbose:
             raise UserError("--quiet and --verbose exclude each other: leave one of them out")
 
@@ -90,6 +93,45 @@ class Wanted:
         options = ["--", *self.options] if self.options else []
         words = ["iowatch", "nightly", "--system", self.system, *sweep, "--again", *options]
         return shlex.join(words)
+
+
+#: Options of ReFrame's that a night may be given, as they are abbreviated there, and whether each
+#: has a value. Any other could leave out a case, or its verdict, or go by another configuration.
+MAY_BE_GIVEN = (
+    *((("-J", "--job-option"), True), (("-S", "--setvar"), True), (("--exec-order",), True)),
+    *((("--exec-policy",), True), (("-m", "--module"), True), (("-u", "--unload-module"), True)),
+    *((("-M", "--map-module"), True), (("--purge-env",), False), (("-v", "--verbose"), False)),
+    *((("--keep-stage-files",), False), (("--non-default-craype",), False)),
+    *((("--report-junit",), True), (("--nocolor",), False)),
+)
+#: The variables of a check that may be set: they say how it is measured, not how it is judged.
+MAY_BE_SET = ("repeats", "time_limit", "max_pending_time", "build", "spack_spec")
+
+
+class _Refusing(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"after `--`: {message}")
+
+
+def options_of_reframe(options: Sequence[str]) -> None:
+    """UserError if one of them could switch judging off."""
+    parser = _Refusing(prog="reframe", add_help=False, allow_abbrev=False)
+    for names, has_value in MAY_BE_GIVEN:
+        parser.add_argument(*names, action="append" if has_value else "count")
+    given, others = parser.parse_known_args([*options])
+    if others:
+        there = ", ".join(names[-1] for names, _ in MAY_BE_GIVEN)
+        raise UserError(
+            f"{others[0]}: no option of ReFrame's for a night, which promises every case and its "
+            f"verdict: there are {there}"
+        )
+    for pair in given.setvar or ():
+        name = pair.partition("=")[0].rpartition(".")[2]
+        if name not in MAY_BE_SET:
+            raise UserError(
+                f"--setvar {pair}: a night may set only {', '.join(MAY_BE_SET)}: the site's file "
+                "and iowatch's own options say the rest"
+            )
 
 
 @dataclass(frozen=True)
@@ -342,13 +384,16 @@ def _judged(
     """The night: its verdicts, and everything that is wrong with it."""
     now = datetime.now(UTC)
     known, runs, problems, idle = Known(), list[Run](), list[str](), list[str]()
+    lost: list[str] = []
     if site.database.is_file():
         try:
             problems += _gone(site, before)
             known, runs = look_back(site, now, wanted.rerun_command)
+            lost = _lost(site, night, runs, now)
             idle += _idle(site, known)
         except UserError as err:
             problems.append(str(err))
+    problems += [_said_lost(site, earlier) for earlier in lost]
     problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
     stored = {run.session for run in runs}
     tonight: list[Run] = []
@@ -363,6 +408,10 @@ def _judged(
     whole = night_of(site.system, night, runs, known, now)
     problems += [*whole.problems, *lost_baselines(whole.cases), *_tidy(site, now.date())]
     own_notes = [*before.notes, *idle]
+    if wanted.options:
+        own_notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
+    if not site.is_whole:
+        own_notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
     whole = replace(
         whole,
         problems=list(dict.fromkeys(problems)),
@@ -370,10 +419,32 @@ def _judged(
         signal=ran[-1][1].signal,
     )
     promised = site.promises[wanted.sweep].cases
-    return _kept(whole, site, promised, own_notes).measured_in(sessions)
+    return _kept(whole, site, promised, own_notes, lost).measured_in(sessions)
 
 
-def _kept(whole: Night, site: Site, promised: int, own_notes: Sequence[str]) -> Night:
+def _lost(site: Site, night: str, runs: Sequence[Run], now: datetime) -> list[str]:
+    """Earlier nights that nobody has on record but by their raw results, and of which no night has
+    said so yet."""
+    after = max(site.archived.values(), default=date.min)
+    since = max((now - OF_LATE).date(), after + timedelta(days=1))
+    stored = {run.night for run in runs if run.case.system == site.system}
+    began_earlier = raw_results.nights(site.prefix, site.system, since)
+    lost = [each for each in began_earlier if each < night and each not in stored]
+    told = told_lost(site.database, site.system) if lost else set()
+    return [each for each in lost if each not in told]
+
+
+def _said_lost(site: Site, night: str) -> str:
+    return (
+        f"the night {night} is not in the results database: its session was killed, or taken out: "
+        f"look at its raw results, {site.prefix / raw_results.FOLDER / night}, or restore the "
+        "database from a backup"
+    )
+
+
+def _kept(
+    whole: Night, site: Site, promised: int, own_notes: Sequence[str], lost: Sequence[str]
+) -> Night:
     """The night with its page, and with all that is on record of it then."""
     before = read_judged(site.database, site.system, whole.id)
     problems, notes = [*whole.problems], [*whole.notes]
@@ -381,6 +452,7 @@ def _kept(whole: Night, site: Site, promised: int, own_notes: Sequence[str]) -> 
         problems = [*dict.fromkeys([*before.problems, *problems])]
         notes = [*dict.fromkeys([*notes, *before.notes])]
         own_notes = [*dict.fromkeys([*before.notes, *own_notes])]
+        lost = [*before.lost, *lost]
     whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
@@ -395,6 +467,7 @@ def _kept(whole: Night, site: Site, promised: int, own_notes: Sequence[str]) -> 
         runs=len(whole.runs),
         problems=whole.problems,
         notes=own_notes,
+        lost=lost,
     )
     try:
         keep_judged(site.database, site.system, whole.id, judged)

@@ -45,6 +45,13 @@ def keep_judged(database: Path, system: str, night: str, judged: Judged) -> None
         temporary.write_text(json.dumps(asdict(judged), indent=1) + "\n", "utf-8")
 
 
+def told_lost(database: Path, system: str) -> set[str]:
+    """The nights of which some night has said that they were lost."""
+    files = (database.parent / FOLDER).glob(f"{system}-*.json")
+    records = (read_judged(database, system, f.stem.removeprefix(f"{system}-")) for f in files)
+    return {lost for judged in records if judged for lost in judged.lost}
+
+
 def read_judged(database: Path, system: str, night: str) -> Judged | None:
     """What the gate has said of a night; None: nothing is on record. A record that cannot be read
     makes the night red."""
