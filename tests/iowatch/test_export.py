@@ -137,6 +137,15 @@ def replace_exemplar(sample):
     return sample._replace(exemplar=None)
 
 
+def test_what_was_left_out_was_not_promised():
+    """An alert compares what was measured with what was promised; what was tried later is there."""
+    absent = {"kind": "left_out", "metrics": {}, "promise": Promise(3, "aa")}
+    runs = [ran(promise=Promise(3, "aa")), unmeasured(MPIIO, **absent), unmeasured(FS2, **absent)]
+    promised = "iowatch_night_promised_cases"
+    assert samples(prometheus([tonight(*runs)]), promised) == [1]
+    assert samples(prometheus([tonight(*runs, ran(MPIIO, hour=3))]), promised) == [2]
+
+
 def test_drift_stands_apart():
     metrics = {**ran().metrics, "drift": 0.25}
     text = prometheus([tonight(ran(metrics=metrics))])
