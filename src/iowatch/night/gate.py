@@ -195,6 +195,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *(_reruns(found, now, known.rerun_command) if known.rerun_command else ()),
         *_noisy(cases),
         *_baselines(cases),
+        *_recorded(cases),
         *_well(cases, known.expected),
         *_own_notes(cases),
         *_left_out(run for run in runs if run.night == night),
@@ -382,6 +383,25 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
         )
 
 
+def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
+    """A sentence on the cases that nothing is compared with yet, on every night."""
+    rows = [row for row in cases if row.kind is Kind.NO_BASELINE]
+    measured = [sum(map(bool, map(fastest, [row.runs, *row.earlier.values()]))) for row in rows]
+    enough = sum(count >= NORMAL.min_nights for count in measured)
+    few = sorted(count for count in measured if count < NORMAL.min_nights)
+    said = []
+    if few:
+        least = f"{few[0]} to " if few[0] < few[-1] else ""
+        said.append(f"{least}{few[-1]} of {NORMAL.min_nights} nights for a baseline")
+    if enough:
+        said.append(f"{enough} with the nights that `iowatch bless` needs")
+    if rows:
+        yield (
+            f"{counted(len(rows), 'case', 'are', of=len(cases))} unguarded, without a reference "
+            f"value or a baseline: {', '.join(said)}"
+        )
+
+
 def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> Iterator[str]:
     """A sentence on the cases whose blessed nights are not on record, though the site did not say
     that they were archived: what came after them may be gone as well."""
@@ -555,6 +575,23 @@ def _last_measured(row: CaseNight) -> Sequence[Run]:
     """The runs of the last night before on which it was measured; none: it never was."""
     nights = (row.earlier[night] for night in sorted(row.earlier, reverse=True))
     return next((runs for runs in nights if not deciding(runs).is_amber), ())
+
+
+def lost_references(cases: Iterable[CaseNight]) -> Iterator[str]:
+    """A sentence on the cases that are only recorded, and on their last night were judged."""
+    lost = [
+        row.case
+        for row in cases
+        if row.kind is Kind.NO_BASELINE
+        and not row.is_red
+        and any(run.references for run in _last_measured(row))
+    ]
+    if lost:
+        yield (
+            f"the reference value of {counted(len(lost), 'case')} is gone since the night before: "
+            f"{shown(lost)}: restore it in reference_values; from the next night on, --record "
+            "leaves them green"
+        )
 
 
 def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from iowatch.night.gate import (
     Night,
     broken_promises,
     lost_baselines,
+    lost_references,
     night_of,
     problems_of,
     shown,
@@ -406,7 +407,8 @@ def _judged(
     # night even if its session was stored before it said so.
     runs = [run for run in runs if run.session not in sessions] + tonight
     whole = night_of(site.system, night, runs, known, now)
-    problems += [*whole.problems, *lost_baselines(whole.cases), *_tidy(site, now.date())]
+    problems += [*whole.problems, *lost_baselines(whole.cases), *lost_references(whole.cases)]
+    problems += _tidy(site, now.date())
     own_notes = [*before.notes, *idle]
     if wanted.options:
         own_notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
