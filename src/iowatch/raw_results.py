@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import zlib
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ FOLDER = "runs"
 COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
 PROBLEMS = "problems.json"  # likewise: what was wrong with it, from an iowatch of before
+WAITS = "waits_for"  # likewise: what its resumed jobs wait for, besides their own end
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
 JOB_RECORD = "job.json"  # what its job was given, written before that is submitted
@@ -86,9 +88,18 @@ def _night_of(job: Path) -> str:
 def count(prefix: Path, night: str) -> int:
     """How many runs of a night have a folder: each has one as it is given to the scheduler."""
     try:
-        return sum(1 for _ in (prefix / FOLDER / night).iterdir())
+        with os.scandir(prefix / FOLDER / night) as found:
+            return sum(entry.is_dir() for entry in found)
     except OSError:
         return 0
+
+
+def waits_for(prefix: Path, night: str) -> str:
+    """What the resumed jobs of a night wait for, besides their own end; empty: nothing."""
+    try:
+        return (prefix / FOLDER / night / WAITS).read_text("utf-8").strip()
+    except OSError:
+        return ""
 
 
 def problems_of(folder: Path) -> list[str]:
@@ -137,7 +148,7 @@ def _remove(night: Path, keep_days: Mapping[tuple[str, str], int], age: timedelt
         days = keep_days.get((case.system, case.partition)) if case else None
         if days is not None and age > timedelta(days=days):
             shutil.rmtree(run)
-    if {file.name for file in night.iterdir()} <= {DONE, PROBLEMS}:
+    if {file.name for file in night.iterdir()} <= {DONE, PROBLEMS, WAITS}:
         shutil.rmtree(night)
 
 

@@ -177,6 +177,8 @@ def test_progress_counts_cases_and_the_jobs_that_they_have_had():
     progress.hear(output_of_reframe(("SKIP", write)))
     later = "2 red, 1 not measured, 1 running or queued, 3 to come; 0 min"
     assert str(progress) == f"5 of 9 cases done, {later}"
+    waiting = Progress(9, lambda: 1, lambda: "squeue does not answer")
+    assert str(waiting).endswith(", 8 to come; 0 min; squeue does not answer")
     unknown = Progress(0, lambda: 1)
     assert str(unknown) == "0 cases done, 0 red, 1 running or queued; 0 min"
 

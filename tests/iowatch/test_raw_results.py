@@ -12,10 +12,13 @@ from iowatch.files import UserError
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
+    WAITS,
+    count,
     new_folder,
     problems_of,
     read_text,
     tidy,
+    waits_for,
     why_it_failed,
 )
 
@@ -53,6 +56,15 @@ def test_every_run_has_a_folder_of_its_own(tmp_path):
     assert [folder.name for folder in made[:4]] == [
         name, f"{name}+2", str(longer).replace("/", ","), f"{name}+3",
     ]  # fmt: skip
+
+
+def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(tmp_path):
+    assert (count(tmp_path, NIGHT), waits_for(tmp_path, NIGHT)) == (0, "")
+    folder = run(tmp_path)
+    folder.with_name(WAITS).write_text("squeue does not answer\n")
+    assert (count(tmp_path, NIGHT), waits_for(tmp_path, NIGHT)) == (1, "squeue does not answer")
+    tidy(tmp_path, KEEP, DAY + timedelta(days=401))
+    assert not folder.parent.exists()
 
 
 def test_folder_that_cannot_be_made_is_one_line(tmp_path):

@@ -216,7 +216,12 @@ def _watched(
     # ReFrame alone knows which cases a name matches.
     cases = 0 if wanted.names else sum(len(part.expected) for part in parts)
     earlier = raw_results.count(site.prefix, night)  # of a night that is run again
-    with watch(Progress(cases, lambda: raw_results.count(site.prefix, night) - earlier)) as follow:
+    progress = Progress(
+        cases,
+        lambda: raw_results.count(site.prefix, night) - earlier,
+        lambda: raw_results.waits_for(site.prefix, night),
+    )
+    with watch(progress) as follow:
         yield follow
 
 
