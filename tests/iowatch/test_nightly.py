@@ -490,6 +490,15 @@ def test_page_that_cannot_be_written_is_a_problem(site, database, monkeypatch):
     assert night.page is None
 
 
+def test_record_that_cannot_be_written_is_a_problem(site, database):
+    database.parent.mkdir()
+    (database.parent / record.FOLDER).write_text("no folder")
+    site(Session(GREEN))
+    *_, problem = nightly.run(Wanted("local")).problems
+    assert "/nights/local-" in problem
+    assert problem.endswith(".json: cannot be written: File exists")
+
+
 def test_clock_that_is_set_back_during_the_night_hides_no_verdict(site):
     ended = NOW + timedelta(hours=2)
     test = reported(HDF5, ended, promised=1, result="fail", verdict="severe")
