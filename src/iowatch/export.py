@@ -17,7 +17,8 @@ from iowatch.checks import DRIFT, metric
 from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import COLOURS, Night
+from iowatch.night.gate import Night
+from iowatch.night.record import COLOURS
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
 from iowatch.verdict import Kind

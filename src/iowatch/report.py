@@ -21,8 +21,8 @@ from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
-from iowatch.night.gate import COLOURS, Known, Night, by_hand, faults, on_record
-from iowatch.night.record import Judged, read_judged
+from iowatch.night.gate import Known, Night, by_hand, faults, on_record
+from iowatch.night.record import COLOURS, Judged, read_judged
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
 from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot

@@ -31,7 +31,7 @@ from iowatch import export, run
 from iowatch.checks import METRICS
 from iowatch.cli import app
 from iowatch.export import document, httpjson, prometheus
-from iowatch.night.gate import COLOURS
+from iowatch.night.record import COLOURS
 from iowatch.run import Promise
 from iowatch.verdict import Kind
 

@@ -340,7 +340,9 @@ def test_record_that_cannot_be_read_makes_its_night_red(site, database):
     path = record.path_of(database, "local", night.id)
     kept = json.loads(path.read_text())
     texts = ["", "null", "[]", "{}", json.dumps({**kept, "runs": None}),
-             json.dumps({**kept, "problems": "x"}), json.dumps({**kept, "more": 1})]  # fmt: skip
+             json.dumps({**kept, "problems": "x"}), json.dumps({**kept, "more": 1}),
+        *(json.dumps({**kept, **wrong}) for wrong in ({"colour": "blue"}, {"time": "today"},
+                                                      {"time": "2026-01-01"}))]  # fmt: skip
     for text in texts:
         path.write_text(text)
         later = shown_later(database)

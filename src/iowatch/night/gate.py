@@ -27,7 +27,6 @@ from iowatch.verdict import Kind
 
 NAMED = 12  # cases that a sentence names at most
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
-COLOURS = ("green", "amber", "red")  # of a night, the worst last
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 

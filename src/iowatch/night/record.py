@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from pathlib import Path
 
 from iowatch.files import UserError, whole
+from iowatch.run import is_night_id
 
 FOLDER = "nights"
+COLOURS = ("green", "amber", "red")  # of a night, the worst last
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ def keep_judged(database: Path, system: str, night: str, judged: Judged) -> None
 def told_lost(database: Path, system: str) -> set[str]:
     """The nights of which some night has said that they were lost."""
     files = (database.parent / FOLDER).glob(f"{system}-*.json")
-    records = (read_judged(database, system, f.stem.removeprefix(f"{system}-")) for f in files)
+    nights = (file.stem.removeprefix(f"{system}-") for file in files)
+    records = (read_judged(database, system, night) for night in nights if is_night_id(night))
     return {lost for judged in records if judged for lost in judged.lost}
 
 
@@ -64,6 +68,10 @@ def read_judged(database: Path, system: str, night: str) -> Judged | None:
             of = list if default == () else int if field.name in ("promised", "runs") else str
             if not isinstance(value, of):
                 raise ValueError(f"{field.name} is {value!r}")
+        if judged.colour not in COLOURS:
+            raise ValueError(f"colour is {judged.colour!r}")
+        if datetime.fromisoformat(judged.time).tzinfo is None:
+            raise ValueError(f"time is {judged.time!r}, without its zone")
         return judged
     except FileNotFoundError:
         return None
