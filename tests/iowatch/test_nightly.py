@@ -720,6 +720,11 @@ def test_night_that_was_lost_is_a_problem_of_the_next(site, database, tmp_path, 
         connection.execute("DELETE FROM sessions WHERE uuid = 'was'")
     (said,) = problems("fourth")
     assert said.startswith(f"the night {night_id(NOW - timedelta(hours=22))} is not in ")
+    site(Session(replace_uuid("not stored")), stores=False)
+    told = nightly.run(Wanted("local"))
+    assert told.problems == ["the session is not in ReFrame's results database"]
+    began((NOW - datetime.fromisoformat(f"{told.id}+00:00")) / timedelta(hours=1))
+    assert problems("after that") == [], "it was said of the night itself"
     began(90)
     monkeypatch.setattr(OneCase, "archived", {"tmpfs": (NOW - timedelta(days=2)).date()})
     assert problems("fifth") == [], "the site has moved it out"
