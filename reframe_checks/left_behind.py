@@ -19,18 +19,28 @@ from .not_now import SLURM, ask, has_begun, no_nodes
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
 _WAIT = """\
-here={stage}
+here={stage} waits={waits}
 cancel() {{
+    rm -f "$waits"
     scancel $({numbers} | awk -v here="$here" '$2 == here {{print $1}}')
     exit 143
 }}
 trap cancel TERM
-until queue=$({stages}) && ! grep -qxF "$here" <<< "$queue"; do sleep 5 & wait $!; done"""
+while true; do
+    if queue=$({stages}); then
+        rm -f "$waits"
+        grep -qxF "$here" <<< "$queue" || break
+    else
+        echo "squeue does not answer, and the jobs that were left wait for it" > "$waits"
+    fi
+    sleep 5 & wait $!
+done"""
 
 
 def remember(test):
     """Write down what a test of another session has to know of the job of this one. UserError."""
     record = {
+        "night": past.TONIGHT,
         "stage": test.stagedir,
         "run_id": test.run_id,
         "made": test.made.isoformat(),
@@ -97,6 +107,7 @@ def wait(test, record):
         return "true"
     return _WAIT.format(
         stage=shlex.quote(record["stage"]),
+        waits=shlex.quote(str(Path(test.kept).with_name(raw_results.WAITS))),
         stages=_QUEUE.format(form="%Z"),
         numbers=_QUEUE.format(form="%i %Z"),
     )

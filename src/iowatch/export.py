@@ -17,7 +17,8 @@ from iowatch.checks import DRIFT, metric
 from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import COLOURS, Night
+from iowatch.night.gate import Night
+from iowatch.night.record import COLOURS
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
 from iowatch.verdict import Kind
@@ -89,7 +90,10 @@ def _families(nights: Sequence[Night]) -> list[Family]:
     colour = Family("iowatch_night_colour", "1 for the colour of the last night, else 0.")
     problems = Family("iowatch_night_problems", "Problems with the last night as a whole.")
     cases = Family("iowatch_night_cases", "Cases that the last night measured.")
-    promised = Family("iowatch_night_promised_cases", "Cases that the site's file promised it.")
+    promised = Family(
+        "iowatch_night_promised_cases",
+        "Cases that the site's file promised it, but for those that were left out.",
+    )
     verdict = Family("iowatch_case_verdict", "1 for the verdict on the case's last run, else 0.")
     red = Family("iowatch_case_red", "1 if the case makes its night red, else 0.")
     measured = {
@@ -122,8 +126,11 @@ def _families(nights: Sequence[Night]) -> list[Family]:
         colour.add_states(night.colour, COLOURS, "colour", of)
         problems.add(len(night.problems), of)
         cases.add(len(night.cases) - len(night.amber), of)
-        if promises := [run.promise.cases for run in night.runs if run.promise]:
-            promised.add(max(promises), of)
+        promises = [run.promise.cases for run in night.runs if run.promise]
+        if night.judged:
+            promises.append(night.judged.promised)
+        if promises:
+            promised.add(max(promises) - night.left_out, of)
         for row in night.cases:
             its = labels(row)
             verdict.add_states(row.kind, Kind, "verdict", its)

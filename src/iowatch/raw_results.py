@@ -1,8 +1,7 @@
 """Where the raw results of every run are kept, whatever its verdict: PREFIX/runs/NIGHT/CASE/.
 
 A job leaves there what it wrote and said, before anyone judges it: result files, job script,
-output. Beside the runs of a night stands what was wrong with it as a whole, if anything was. Hand
-runs have a folder of their own beside those of the nights.
+output. Hand runs have a folder of their own beside those of the nights.
 """
 
 from __future__ import annotations
@@ -10,9 +9,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from iowatch.run import day_of, is_night_id
 FOLDER = "runs"
 COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
-PROBLEMS = "problems.json"  # likewise
+PROBLEMS = "problems.json"  # likewise: what was wrong with it, from an iowatch of before
+WAITS = "waits_for"  # likewise: what its resumed jobs wait for, besides their own end
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
 EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
@@ -84,31 +85,49 @@ def last_night(prefix: Path, system: str) -> str:
     return next((night.name for night in ours if any(night.glob(f"{system}:*"))), "")
 
 
+def nights(prefix: Path, system: str, since: date) -> list[str]:
+    """The nights, from this day on, in which jobs of a system were given to the scheduler; not what
+    was run by hand, whose jobs were told of no night."""
+    found = []
+    for folder in sorted((prefix / FOLDER).glob("*")):
+        if is_night_id(folder.name) and day_of(folder.name) >= since:
+            jobs = (run / JOB_RECORD for run in folder.glob(f"{system}:*"))
+            if any(_night_of(job) == folder.name for job in jobs):
+                found.append(folder.name)
+    return found
+
+
+def _night_of(job: Path) -> str:
+    """That a job was told; empty: none, or nobody knows."""
+    try:
+        return str(json.loads(job.read_text("utf-8"))["night"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
 def count(prefix: Path, night: str) -> int:
     """How many runs of a night have a folder: each has one as it is given to the scheduler."""
     try:
-        return sum(1 for _ in (prefix / FOLDER / night).iterdir())
+        with os.scandir(prefix / FOLDER / night) as found:
+            return sum(entry.is_dir() for entry in found)
     except OSError:
         return 0
 
 
-def keep_problems(prefix: Path, night: str, problems: Sequence[str]) -> None:
-    """Put on record what is wrong with a night as a whole, beside what was before; UserError.
-
-    Nothing else says it later: what never ran is in no database. What a re-run finds is added, and
-    takes nothing back.
-    """
-    folder = prefix / FOLDER / night
-    if problems and folder.is_dir():  # else nothing of the night is on record
-        kept = dict.fromkeys([*problems_of(folder), *problems])
-        with whole(folder / PROBLEMS) as temporary:
-            temporary.write_text(json.dumps([*kept], indent=1) + "\n", "utf-8")
+def waits_for(prefix: Path, night: str) -> str:
+    """What the resumed jobs of a night wait for, besides their own end; empty: nothing."""
+    try:
+        return (prefix / FOLDER / night / WAITS).read_text("utf-8").strip()
+    except OSError:
+        return ""
 
 
 def problems_of(folder: Path) -> list[str]:
-    """What was wrong with the night that has this folder, as far as that is on record."""
+    """What was wrong with the night that has this folder, if an iowatch of before has kept it."""
     try:
         kept = json.loads((folder / PROBLEMS).read_text("utf-8"))
+        if not isinstance(kept, list):
+            raise ValueError(f"it is {kept!r}")
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as err:
@@ -149,7 +168,7 @@ def _remove(night: Path, keep_days: Mapping[tuple[str, str], int], age: timedelt
         days = keep_days.get((case.system, case.partition)) if case else None
         if days is not None and age > timedelta(days=days):
             shutil.rmtree(run)
-    if {file.name for file in night.iterdir()} <= {DONE, PROBLEMS}:
+    if {file.name for file in night.iterdir()} <= {DONE, PROBLEMS, WAITS}:
         shutil.rmtree(night)
 
 

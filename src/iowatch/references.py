@@ -9,6 +9,11 @@ regular expressions for whole case ids; the first that matches counts:
     SharedFileWrite:
       archer:fs3/.*/backend=hdf5/.*: {total_max: [4200, -0.3, null, MiB/s]}
 
+Its section `retired` says why blessed cases are not in the nightly suite any more:
+
+    retired:
+      archer:fs2/.*: fs2 was switched off in May, ticket 4712
+
 reference_values/expected_failures/<system>.yaml has the failures that a site expects:
 
     - case: archer:fs[23]/.*/backend=hdf5/.*
@@ -89,6 +94,8 @@ YEAR = timedelta(days=366)
 
 #: The section for what no section of a check has.
 GENERAL = "general"
+#: The section that has no bounds, but says why cases are not measured any more.
+RETIRED = "retired"
 
 
 class ReferenceFile:
@@ -107,13 +114,18 @@ class ReferenceFile:
         if not isinstance(sections, dict):
             what = "is empty" if sections is None else "has no sections"
             raise self._bad(f"it {what}: write it as reference_values/README.md says")
+        retired = self._entries(RETIRED, sections.pop(RETIRED, None))
+        for key, why in retired.items():
+            if not (isinstance(why, str) and why.strip()):
+                raise self._bad(f"{RETIRED}, {key.pattern} is {why!r}: name the cause, or a ticket")
+            if any(key.fullmatch(made_up) for made_up in _made_up(path.stem)):
+                raise self._bad(f"{RETIRED}, {key.pattern} names no part of a case but the system")
+        self.retired: Mapping[re.Pattern[str], str] = retired
         if unknown := [name for name in sections if name not in (GENERAL, *CHECKS)]:
             raise self._bad(f"section {unknown[0]} is of no check, so it would bound nothing")
         self._sections: dict[str, Mapping[re.Pattern[str], Any]] = {}
         for name, entries in sections.items():
-            if not isinstance(entries, dict | None):
-                raise self._bad(f"section {name} has no case ids with their bounds in it")
-            self._sections[name] = {self._key(key): entry for key, entry in (entries or {}).items()}
+            self._sections[name] = self._entries(name, entries)
 
     def of(self, case: Case) -> dict[str, Reference]:
         """The references of a case: those of the first key that matches, in its check's section and
@@ -138,6 +150,11 @@ class ReferenceFile:
             keys = section if texts else ()
             found += [k.pattern for k in keys if not any(k.fullmatch(text) for text in texts)]
         return found
+
+    def _entries(self, name: str, entries: Any) -> dict[re.Pattern[str], Any]:
+        if not isinstance(entries, dict | None):
+            raise self._bad(f"section {name} has no case ids with their entries in it")
+        return {self._key(key): entry for key, entry in (entries or {}).items()}
 
     def _key(self, key: Any) -> re.Pattern[str]:
         try:

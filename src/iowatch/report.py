@@ -21,7 +21,8 @@ from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
-from iowatch.night.gate import COLOURS, Known, Night, by_hand, faults, on_record
+from iowatch.night.gate import Known, Night, by_hand, faults, on_record
+from iowatch.night.record import COLOURS, Judged, read_judged
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
 from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
@@ -200,14 +201,20 @@ class Record:
 
     def night(self, night: str = "") -> Night:
         """The last night, or the one with this day or id; UserError."""
-        return self._with_faults(on_record(self.system, night, self.runs, self.known, self.now))
+        found = on_record(self.system, night, self.runs, self.known, self.now, self._judged)
+        return found if found.is_gated else self._with_faults(found)
 
     def session(self, session: str) -> Night:
         """A session that was run by hand; UserError."""
         return self._with_faults(by_hand(self.system, session, self.runs, self.known, self.now))
 
+    def _judged(self, night: str) -> Judged | None:
+        """What the gate has said of a night; None: nothing, as of plain ReFrame."""
+        found = (read_judged(database, self.system, night) for database in self.databases)
+        return next(filter(None, found), None)
+
     def _with_faults(self, found: Night) -> Night:
-        """With what is wrong with it besides its verdicts."""
+        """With what is wrong with it besides its verdicts, as far as that is on record."""
         folders = dict.fromkeys(Path(run.folder).parent for run in found.runs if run.folder)
         said = [problem for folder in folders for problem in raw_results.problems_of(folder)]
         said += [
@@ -338,7 +345,10 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
 
 def _square(night: Night, folder: Path) -> Square:
     path = folder / f"{night.system}-{night.id}.html"
-    if not path.exists() or path.stat().st_mtime < night.runs[-1].time.timestamp():
+    changed = night.runs[-1].time
+    if night.judged:
+        changed = max(changed, datetime.fromisoformat(night.judged.time))
+    if not path.exists() or path.stat().st_mtime < changed.timestamp():
         write(path, html(night))
     return Square(night.day, night, path.name)
 

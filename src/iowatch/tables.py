@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from itertools import count, product
 from statistics import median
 from string import ascii_lowercase
@@ -263,11 +262,10 @@ COLUMNS = (
 def write_table(runs: Iterable[Run], file: TextIO) -> int:
     """Write a site's own past as the table that `iowatch backtest` reads; the number of its runs.
 
-    A night is a number of days since the first of all nights; its first valid run is run 0, and
-    those after it are its re-runs, as the detector has them.
+    A night has its id: of one day there may be several. Its first valid run is run 0, and those
+    after it are its re-runs, as the detector has them.
     """
     cases = by_case(run for run in runs if not run.of_contract)
-    first = min((day_of(night) for nights in cases.values() for night in nights), default=date.min)
     table = csv.writer(file, lineterminator="\n")
     table.writerow(COLUMNS)
     count = 0
@@ -275,8 +273,7 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
         for night, own in nights.items():
             for number, run in enumerate(samples_of(own)):
                 control = run.best / run.ratio if run.ratio else None
-                day = (day_of(night) - first).days
-                cells = (case, day, number, run.best, control, run.finish_fraction)
+                cells = (case, night, number, run.best, control, run.finish_fraction)
                 table.writerow((*cells, own[-1].filesystem))
                 count += 1
     return count

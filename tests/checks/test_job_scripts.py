@@ -1,5 +1,6 @@
 """The job scripts that ReFrame makes of the sites' configurations, without their machines."""
 
+import ast
 import json
 import os
 import re
@@ -37,6 +38,34 @@ OWN_LAUNCHERS = {
     "cirrus": ("mpiexec_mpt", "mpiexec -n 72", ["-n", "72", "-ppn", "36"]),
     "jasmin": ("mpirun.lotus", "mpirun -np 16", ["-np", "16"]),
 }
+
+
+def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(tmp_path):
+    """With stand-ins: squeue fails, lists the job, and then lists another one."""
+    module = ast.parse((ROOT / "reframe_checks/left_behind.py").read_text())
+    texts = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in module.body if isinstance(node, ast.Assign)
+    }  # fmt: skip
+    waits, stages = tmp_path / "waits_for", texts["_QUEUE"].format(form="%Z")
+    script = texts["_WAIT"].format(stage="/stage", waits=waits, stages=stages, numbers="true")
+    for name, text in (
+        ("squeue", 'echo "$*" >> asked; n=$(wc -l < asked)\n'
+                   '[ $n = 1 ] && exit 1; [ $n = 2 ] && echo /stage; echo /stage2'),
+        ("sleep", f"cat {waits} >> said 2> /dev/null || echo nothing >> said"),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(f"#!/bin/sh\n# Stands in for {name}.\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-ec", script], cwd=tmp_path, env=path, check=True, timeout=60)
+    assert (tmp_path / "said").read_text().splitlines() == [
+        "squeue does not answer, and the jobs that were left wait for it", "nothing",
+    ]  # fmt: skip
+    assert not waits.exists()
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == 3
+    assert asked[0].startswith("-h -u ")
+    assert asked[0].endswith(" -o %Z")
 
 
 @pytest.fixture(scope="module")

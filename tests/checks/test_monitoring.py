@@ -35,9 +35,8 @@ def test_reframe_sends_a_document_of_each_run_that_an_export_has_too(told):
 def test_what_was_wrong_with_a_night_as_a_whole_is_seen_wherever_it_is(told):
     site, _, night = told
     assert f"problem: {NOT_RUN}" in night.stdout
-    (folder,) = site.kept.iterdir()
-    (problem, *_) = json.loads((folder / "problems.json").read_text())
-    assert problem.startswith(NOT_RUN)
+    (record,) = site.database.parent.glob("nights/small-*.json")
+    assert json.loads(record.read_text())["problems"][0].startswith(NOT_RUN)
     page = site._run("iowatch", "report", "--system", "small", "--format", "md")
     assert f"**Problem:** {NOT_RUN}" in page.stdout
     text = site._run("iowatch", "export").stdout

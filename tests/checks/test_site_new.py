@@ -140,6 +140,45 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
         assert "#SBATCH --time=0:30:0\n" in text
 
 
+def test_site_of_the_walk_through_is_made_and_listed_as_its_page_shows(login, tmp_path, memory):
+    """By its own commands, with its own changes of the site's file."""
+    page = (ROOT / "site_configs/README.md").read_text()
+    walk = page.partition("## A Slurm site, from nothing")[2].partition("\n## ")[0]
+    say(
+        tmp_path,
+        sinfo="compute*|up|infinite|4|2:12:1",
+        scontrol=CONFIG.format("accounting_storage/none", "pmix"),
+        findmnt=findmnt(("tmpfs", "tmpfs", f"{memory}/scratch")),
+    )
+    (memory / "scratch").mkdir()
+    words = re.search(r"\$ iowatch (site new .*)", walk)[1].replace("/scratch", f"{memory}/scratch")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = login(*IOWATCH, *words.split(), PATH=path)
+    for real, documented in ((memory, ""), (tmp_path, "/home/me/iowatch"), (f"{ROOT}/", "")):
+        done.stdout = done.stdout.replace(str(real), documented)
+    shown = re.search(r"\$ iowatch site new .*\n((?:    .*\n|\n)*)", walk)[1]
+
+    def lines(text):
+        text = re.sub(r"[\d.]+ GB free", "1 GB free", text)
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+    assert lines(done.stdout) == lines(shown)
+
+    file = tmp_path / "site_configs/hydra.py"
+    text = file.read_text()
+    for name, line in re.findall(r'^    ((?:[A-Z_]+ =|        +"nightly":) ?)(.*)$', walk, re.M):
+        ends = r"\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}," if "nightly" in name else r".*"
+        text, changed = re.subn(
+            f"(?m){re.escape(name.strip())} {ends}", f"{name.strip()} {line}", text, count=1
+        )
+        assert changed, name
+    file.write_text(text)
+    listing = re.search(r"\$ (reframe .* -l)\n", walk)[1]
+    listed = login("bash", "-ec", f"cd {ROOT}\nsource env.sh\n{listing}", PATH=path)
+    (count,) = re.findall(r"Found \d+ check\(s\)", walk)
+    assert count in listed.stdout, listed.stdout
+
+
 def test_cluster_without_a_directory_to_write_to(cluster, tmp_path):
     for name in ("fs2", "fs3"):
         (tmp_path / "mnt" / name).rmdir()

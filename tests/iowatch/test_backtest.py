@@ -172,6 +172,12 @@ def test_empty_cells(table):
     assert (nights[0].samples[0].ratio, nights[0].samples[0].finish_fraction) == (None, None)
 
 
+def test_nights_of_one_day_are_two_by_their_ids(table):
+    nights = [f"a,2026-01-0{day}T0{hour}0000,0,5,," for day in (2, 1) for hour in (1, 3)]
+    ids = [past.night for past in read(table(nights))["a"].nights]
+    assert ids == [f"2026-01-0{day}T0{hour}0000" for day in (1, 2) for hour in (1, 3)]
+
+
 def test_control_and_finish_columns_may_be_missing_and_others_there(table):
     path = table(["a,0,0,1000,x"], header="case,night,run,max_mib_s,comment")
     assert read(path)["a"].nights[0].samples[0].best == 1000
@@ -207,6 +213,8 @@ def test_a_malformed_table_is_one_line_of_error(table):
         (["a,0,-1,1,1,"], "line 2: run is '-1'"),
         (["a,0,0,1,,", "a,0,0,2,,"], "case a, night 0, run 0 is there twice"),
         (["a,1_0,0,1,1,"], "line 2: night is '1_0'"),
+        (["a,2026-1-1,0,1,1,"], "line 2: night is '2026-1-1'"),
+        (["a,2026-01-01,0,1,1,", "a,1,0,1,1,"], "some nights are numbers and others ids: use one"),
         (
             ["a,0,0,1,,,,,"],
             "cannot be read as a CSV table: line 2 has 9 cells, and the first line 6",

@@ -31,7 +31,7 @@ from iowatch import export, run
 from iowatch.checks import METRICS
 from iowatch.cli import app
 from iowatch.export import document, httpjson, prometheus
-from iowatch.night.gate import COLOURS
+from iowatch.night.record import COLOURS
 from iowatch.run import Promise
 from iowatch.verdict import Kind
 
@@ -135,6 +135,15 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights():
 
 def replace_exemplar(sample):
     return sample._replace(exemplar=None)
+
+
+def test_what_was_left_out_was_not_promised():
+    """An alert compares what was measured with what was promised; what was tried later is there."""
+    absent = {"kind": "left_out", "metrics": {}, "promise": Promise(3, "aa")}
+    runs = [ran(promise=Promise(3, "aa")), unmeasured(MPIIO, **absent), unmeasured(FS2, **absent)]
+    promised = "iowatch_night_promised_cases"
+    assert samples(prometheus([tonight(*runs)]), promised) == [1]
+    assert samples(prometheus([tonight(*runs, ran(MPIIO, hour=3))]), promised) == [2]
 
 
 def test_drift_stands_apart():

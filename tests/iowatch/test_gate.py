@@ -36,6 +36,7 @@ from iowatch.night.gate import (
     broken_promises,
     faults,
     lost_baselines,
+    lost_references,
     night_of,
     problems_of,
 )
@@ -669,6 +670,42 @@ def test_baseline_that_was_lost_is_a_problem():
     many = [changed(CASE, writers=n) for n in (1, 2)]
     runs = [r for c in many for r in (ran(c, 1, metrics=judged), ran(c))]
     assert said(*runs)[0].startswith("the baseline of 2 cases is gone")
+
+
+def test_reference_value_that_was_lost_is_a_problem_though_the_night_records():
+    """Once: what was never judged is green for that, and so is this from the next night on."""
+    bound = {"ratio": Reference(0, 0.5, None)}
+    recorded_only = {"kind": "no_baseline"}
+
+    def said(*runs):
+        return list(lost_references(tonight(*runs).cases))
+
+    judged = ran(ago=2, references=bound)
+    assert said(judged, ran(**recorded_only)) == [
+        f"the reference value of 1 case is gone since the night before: {CASE}: restore it in "
+        "reference_values; from the next night on, --record leaves them green"
+    ]
+    assert said(judged, unmeasured(ago=1), ran(**recorded_only)), "nobody could know last night"
+    assert said(judged, ran(ago=1, **recorded_only), ran(**recorded_only)) == []
+    assert said(ran(ago=1, **recorded_only), ran(**recorded_only)) == []
+    assert said(judged, ran(references=bound)) == said(judged, red(kind="no_baseline")) == []
+
+
+def test_what_is_only_recorded_is_counted_on_every_night():
+    def notes(*cases):
+        runs = [ran(c, ago, kind="no_baseline") for c, n in cases for ago in range(n)]
+        (note,) = tonight(*runs, ran(changed(CASE, writers=5))).notes
+        return note
+
+    unguarded = "unguarded, without a reference value or a baseline: "
+    assert notes((CASE, 4)) == f"1 of 2 cases is {unguarded}4 of 20 nights for a baseline"
+    assert notes((CASE, 4), (MPIIO, 19)) == (
+        f"2 of 3 cases are {unguarded}4 to 19 of 20 nights for a baseline"
+    )
+    assert notes((CASE, 4), (MPIIO, 20)) == (
+        f"2 of 3 cases are {unguarded}4 of 20 nights for a baseline, 1 with the nights that "
+        "`iowatch bless` needs"
+    )
 
 
 def test_expected_failure_of_too_much_is_a_note_of_every_night():

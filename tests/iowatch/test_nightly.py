@@ -2,6 +2,8 @@
 
 import errno
 import io
+import itertools
+import json
 import re
 import shlex
 import signal
@@ -22,10 +24,12 @@ from rich.console import Console
 from servers import free_port, posts
 from typer.testing import CliRunner
 
-from iowatch import bless
+from iowatch import bless, report
 from iowatch.cli import app
+from iowatch.export import prometheus
 from iowatch.files import UserError, counted
-from iowatch.night import nightly, notices
+from iowatch.history import read as runs_in_databases
+from iowatch.night import nightly, notices, record
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import Night, night_of
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
@@ -38,6 +42,7 @@ from iowatch.tables import as_message, as_text, in_brief, show_night
 from iowatch.verdict import Kind
 
 HERE = Path(__file__).parent
+FUTURE = datetime.now(UTC) + timedelta(days=1)
 NOW = datetime.now(UTC)
 GREEN = session(reported(HDF5, NOW - timedelta(minutes=1), promised=1), uuid="now", began=NOW)
 
@@ -73,6 +78,8 @@ def site(monkeypatch, tmp_path, database):
     site = OneCase("local", (place,), True, tmp_path, tmp_path, database, promises)
     monkeypatch.setattr(nightly, "read_site", lambda system: site)
     monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
+    begun = map(night_id, (NOW - timedelta(minutes=9, seconds=-n) for n in itertools.count()))
+    monkeypatch.setattr(nightly, "night_id", lambda now: next(begun))  # none twice in a second
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
 
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
@@ -170,6 +177,8 @@ def test_progress_counts_cases_and_the_jobs_that_they_have_had():
     progress.hear(output_of_reframe(("SKIP", write)))
     later = "2 red, 1 not measured, 1 running or queued, 3 to come; 0 min"
     assert str(progress) == f"5 of 9 cases done, {later}"
+    waiting = Progress(9, lambda: 1, lambda: "squeue does not answer")
+    assert str(waiting).endswith(", 8 to come; 0 min; squeue does not answer")
     unknown = Progress(0, lambda: 1)
     assert str(unknown) == "0 cases done, 0 red, 1 running or queued; 0 min"
 
@@ -260,6 +269,99 @@ def test_green_report_is_not_enough(site, database, tmp_path):
     assert nightly.run(Wanted("local")).is_red
 
 
+def shown_later(database):
+    """The last night, as page, text, index and export have it."""
+    return report.read("local", [database])
+
+
+def test_night_is_the_same_whoever_shows_it_later(site, database, tmp_path):
+    """Green, amber or red, and whatever has become of the site's files since."""
+    away = {"verdict": "not_measured", "result": "skip", "sentence": f"{HDF5}: away"}
+    bad = {"verdict": "regression", "result": "fail"}
+    for number, (changes, status, colour) in enumerate(
+        (({}, 0, "green"), ({}, 1, "red"), (away, 0, "amber"), (bad, 1, "red"))
+    ):
+        skipped = int(colour == "amber")
+        test = reported(HDF5, NOW, promised=1, **changes)
+        tonight = session(test, uuid=f"{number}", began=NOW, num_skipped=skipped)
+        site(Session(tonight, status=status))
+        night, later = nightly.run(Wanted("local")), shown_later(database)
+        assert (night.colour, later.colour) == (colour, colour)
+        assert (later.id, later.brief, later.why) == (night.id, night.brief, night.why)
+        assert (later.problems, later.notes) == (night.problems, night.notes)
+        assert report.write_page(later, tmp_path).name == night.page.name
+
+
+def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(site, database):
+    """Two cases on most nights before, one tonight, as the site's file has it by now."""
+    before = [
+        session(
+            *(reported(of, NOW - timedelta(days)) for of in (HDF5, MPIIO)),
+            uuid=f"{days}", began=NOW - timedelta(days), night=night_id(NOW - timedelta(days)),
+            promise="2-0ld",
+        )
+        for days in range(1, 8)
+    ]  # fmt: skip
+    database.parent.mkdir()
+    store(database, *before)
+    site(Session(GREEN))
+    assert nightly.run(Wanted("local")).brief == shown_later(database).brief == "Green: 1 case"
+    promised = [line for line in prometheus([shown_later(database)]).splitlines()
+                if line.startswith("iowatch_night_promised_cases{")]  # fmt: skip
+    assert promised == ['iowatch_night_promised_cases{system="local"} 1.0']
+
+
+def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(site, database):
+    """Green by its record alone, it would hide what is not there, and what nobody has judged."""
+    other = {"verdict": "severe", "result": "fail"}
+    for tests, changed_to, problems, colour in (
+        ([reported(HDF5, NOW), reported(HDF5, NOW - timedelta(1))], 1, 1, "red"),
+        ([reported(HDF5, NOW)], 2, 0, "red"),
+        ([reported(HDF5, NOW)], 1, 0, "green"),
+    ):
+        database.unlink(missing_ok=True)
+        site(Session(session(*tests, uuid="x", began=NOW)), stores=False)
+        night = nightly.run(Wanted("local"))
+        kept = record.read_judged(database, "local", night.id)
+        kept = replace(kept, colour="green", problems=[])
+        record.keep_judged(database, "local", night.id, kept)
+        stored = [reported(HDF5, NOW), reported(HDF5, NOW + timedelta(0, 1), **other)][:changed_to]
+        store(database, session(*stored, uuid="x", began=NOW, night=night.id))
+        later = report.Record(
+            "local", [database], nightly.Known(), runs_in_databases([database]), FUTURE
+        )
+        assert (len(later.night().problems), later.night().colour) == (problems, colour)
+    assert later.night().problems == []
+
+
+def test_record_that_cannot_be_read_makes_its_night_red(site, database):
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    path = record.path_of(database, "local", night.id)
+    kept = json.loads(path.read_text())
+    texts = ["", "null", "[]", "{}", json.dumps({**kept, "runs": None}),
+             json.dumps({**kept, "problems": "x"}), json.dumps({**kept, "more": 1}),
+        *(json.dumps({**kept, **wrong}) for wrong in ({"colour": "blue"}, {"time": "today"},
+                                                      {"time": "2026-01-01"}))]  # fmt: skip
+    for text in texts:
+        path.write_text(text)
+        later = shown_later(database)
+        assert later.is_red, text
+        assert later.problems[0].startswith(f"{path}: what was said of the night cannot be read: ")
+
+
+def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(site, database):
+    """It needed the baseline that was in force then."""
+    site(Session(GREEN))
+    night = nightly.run(Wanted("local"))
+    kept = replace(
+        record.read_judged(database, "local", night.id), colour="red", why="tmpfs is slow"
+    )
+    record.keep_judged(database, "local", night.id, kept)
+    assert shown_later(database).why == "as it was judged: tmpfs is slow"
+    assert shown_later(database).is_red
+
+
 def replace_uuid(name):
     return {**GREEN, "session_info": {**GREEN["session_info"], "uuid": name}}
 
@@ -323,24 +425,52 @@ def test_database_that_is_lost_while_the_night_runs_is_a_problem(site, database,
     assert nightly.run(Wanted("local")).problems == [], "on the last of these days, too"
 
 
+def test_blessed_case_that_left_the_nightly_suite_is_named_until_somebody_says_why(
+    site, tmp_path, monkeypatch
+):
+    """Also if it is still in an acceptance test, and the whole suite was green without it."""
+    both = {HDF5, MPIIO}
+    monkeypatch.setattr(
+        OneCase, "cases", lambda self, sweep: {HDF5} if sweep == "nightly" else both
+    )
+    (tmp_path / "baselines").mkdir()
+    bless.write("local", tmp_path, {MPIIO: BLESSED})
+    file = tmp_path / "local.yaml"
+    named = (
+        f"nobody guards 1 blessed case, not in the nightly suite any more: {MPIIO}: put it back, "
+        f"or say why under `retired` in {file}"
+    )
+    broad = (
+        f"{file}: `retired` names cases of the nightly suite and counts for nothing: "
+        "local:tmpfs/.*: name only what is not measured"
+    )
+    for text, notes in (
+        ("{}", [named]),
+        ("retired:\n  local:.*/backend=posix/.*: it is slow, ticket 1\n", [named]),
+        ("retired:\n  local:tmpfs/.*: all gone, ticket 1\n", [broad, named]),
+        ("retired:\n  local:.*/backend=mpiio/.*: hdf5 is enough, ticket 1\n", []),
+    ):
+        file.write_text(text)
+        site(Session(replace_uuid(text)))
+        night = nightly.run(Wanted("local"))
+        said = [note for note in night.notes if "begins anew" not in note]
+        assert (night.colour, said) == ("green", notes)
+
+
 def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):
-    """A bound on a name that was misspelt is none; so is a baseline of a case that has gone."""
+    """A bound on a name that was misspelt is none."""
     (tmp_path / "local.yaml").write_text(
         "SharedFileWrite:\n  local:tmpfs/.*/backend=HDF5/.*: {total_max: [9, -0.1, null]}\n"
         "  local:.*: {}\n"
     )
-    folders = tmp_path / "baselines", tmp_path / "expected_failures"
-    for folder in folders:
-        folder.mkdir()
-    bless.write("local", tmp_path, {MPIIO: BLESSED})
-    (folders[1] / "local.yaml").write_text(
+    (tmp_path / "expected_failures").mkdir()
+    (tmp_path / "expected_failures/local.yaml").write_text(
         "- {case: 'local:tmp/.*', until: 2026-12-01, why: ticket 4711}\n"
         f"- {{case: '{HDF5}', until: 2026-12-01, why: ticket 4712}}\n"
     )
     site(Session(GREEN))
     entries = {
         "local.yaml": "local:tmpfs/.*/backend=HDF5/.*",
-        "baselines/local.yaml": MPIIO,
         "expected_failures/local.yaml": "local:tmp/.*",
     }
     night = nightly.run(Wanted("local"))
@@ -360,6 +490,15 @@ def test_page_that_cannot_be_written_is_a_problem(site, database, monkeypatch):
     (problem,) = night.problems
     assert problem.endswith(".html: cannot be written: it is no regular file")
     assert night.page is None
+
+
+def test_record_that_cannot_be_written_is_a_problem(site, database):
+    database.parent.mkdir()
+    (database.parent / record.FOLDER).write_text("no folder")
+    site(Session(GREEN))
+    *_, problem = nightly.run(Wanted("local")).problems
+    assert "/nights/local-" in problem
+    assert problem.endswith(".json: cannot be written: File exists")
 
 
 def test_clock_that_is_set_back_during_the_night_hides_no_verdict(site):
@@ -450,6 +589,39 @@ def test_rerun_is_a_part_of_its_night(site, database, tmp_path):
         nightly.run(Wanted("local", again=True))
 
 
+def test_rerun_of_a_red_night_does_not_make_it_green(site, database, tmp_path):
+    """What runs again is green, and what was wrong before is on record."""
+    low = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect", promised=1)
+    blessed_past(database, tmp_path)
+    site(Session(session(low, uuid="low", began=NOW), status=3, stopped="killed"))
+    first = nightly.run(Wanted("local"))
+    assert (first.colour, first.problems) == ("red", ["killed"])
+    parts = [nightly.Part(["a"], {HDF5})]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nightly, "_reruns", lambda *arguments: (first.id, parts))
+        well = session(reported(HDF5, NOW, 990.0, promised=1), uuid="again", began=NOW)
+        site(Session(well))
+        again = nightly.run(Wanted("local", again=True))
+    assert (again.colour, again.problems) == ("red", ["killed"])
+    assert shown_later(database).problems == ["killed"]
+    assert [row.kind for row in again.cases] == ["ok"]
+
+
+def test_rerun_of_one_case_says_that_another_is_red(site, database):
+    bad = reported(MPIIO, NOW, result="fail", verdict="severe", sentence=f"{MPIIO}: it is slow")
+    night = night_id(NOW - timedelta(hours=1))
+    database.parent.mkdir()
+    store(database, session(bad, reported(HDF5, NOW), uuid="first", began=NOW, night=night))
+    parts = [nightly.Part(["a"], {HDF5})]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nightly, "_reruns", lambda *arguments: (night, parts))
+        well = session(reported(HDF5, NOW, 990.0, promised=1), uuid="again", began=NOW)
+        site(Session(well))
+        again = nightly.run(Wanted("local", again=True))
+    assert ([row.case for row in again.cases], again.colour) == ([HDF5], "red")
+    assert again.notes[-1].startswith("the night as a whole is red: mpiio on tmpfs: ")
+
+
 def test_rerun_has_the_last_word_though_the_clock_was_set_back(site, database, tmp_path):
     blessed_past(database, tmp_path, (5, 300.0, "suspect"))
     early = NOW - timedelta(hours=6)
@@ -516,6 +688,46 @@ def test_night_that_was_killed_goes_on_as_the_same(site, database, tmp_path):
     said = f"^--resume: the last night, {last}, is on record: nothing of it was lost$"
     with pytest.raises(UserError, match=said):
         nightly.run(resume)
+
+
+def test_night_that_was_lost_is_a_problem_of_the_next(site, database, tmp_path, monkeypatch):
+    """Its session was killed, or deleted; once. By hand or of another system, it is none."""
+
+    def began(hours, told=None, system="local"):
+        night = night_id(NOW - timedelta(hours=hours))
+        job = tmp_path / "runs" / night / f"{system}:tmpfs,gnu,LibraryVersions" / "job.json"
+        job.parent.mkdir(parents=True)
+        job.write_text(json.dumps({"night": night if told is None else told}))
+        return night
+
+    def problems(uuid):
+        site(Session(replace_uuid(uuid)))
+        return nightly.run(Wanted("local")).problems
+
+    began(20, told="")
+    began(21, system="other")
+    began(22)  # on record
+    stored = session(reported(HDF5), uuid="was", night=night_id(NOW - timedelta(hours=22)))
+    database.parent.mkdir()
+    store(database, stored)
+    assert problems("first") == []
+    lost = began(24)
+    (said,) = problems("second")
+    assert said.startswith(f"the night {lost} is not in the results database: its session was ")
+    assert f"{tmp_path}/runs/{lost}, " in said
+    assert problems("third") == [], "it is known"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DELETE FROM sessions WHERE uuid = 'was'")
+    (said,) = problems("fourth")
+    assert said.startswith(f"the night {night_id(NOW - timedelta(hours=22))} is not in ")
+    site(Session(replace_uuid("not stored")), stores=False)
+    told = nightly.run(Wanted("local"))
+    assert told.problems == ["the session is not in ReFrame's results database"]
+    began((NOW - datetime.fromisoformat(f"{told.id}+00:00")) / timedelta(hours=1))
+    assert problems("after that") == [], "it was said of the night itself"
+    began(90)
+    monkeypatch.setattr(OneCase, "archived", {"tmpfs": (NOW - timedelta(days=2)).date()})
+    assert problems("fifth") == [], "the site has moved it out"
 
 
 def test_nothing_to_run_again_before_the_first_night(site, database):
@@ -591,9 +803,6 @@ def mails(monkeypatch):
     """The mails that are sent."""
     sent = []
     monkeypatch.setattr(Outbox, "send", lambda self, notice: sent.append(notice))
-    monkeypatch.setattr(
-        "iowatch.night.notices.shutil.which", lambda name, path: "/usr/sbin/sendmail"
-    )
     return sent
 
 
@@ -639,10 +848,7 @@ def test_exit_code_output_and_mail(ends, mails):
 NO_HOOK = "--webhook: not a URL: give the URL that the chat has made for the webhook, https://..."
 
 
-def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
-    monkeypatch.setattr(
-        "iowatch.night.notices.shutil.which", lambda name, path: "/usr/sbin/sendmail"
-    )
+def test_wrong_usage_is_one_line_and_runs_nothing(ends):
     for options, sentence in (
         (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
@@ -662,6 +868,33 @@ def test_wrong_usage_is_one_line_and_runs_nothing(monkeypatch, ends):
         assert (done.exit_code, done.output) == (2, f"iowatch: error: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--disable-hook=set_verdict"],
+            "--disable-hook=set_verdict: no option of ReFrame's for a",
+        ),
+        (["--disable-ho", "set_verdict"], "--disable-ho: no option of ReFrame's for a night"),
+        (["-C", "memory.py"], "-C: no option of ReFrame's for a night"),
+        (["-S", "verdict=ok"], "--setvar verdict=ok: a night may set only repeats, "),
+        (["-vSSharedFileWrite.verdict=ok"], "--setvar SharedFileWrite.verdict=ok: a night may set"),
+        (["-S"], "after `--`: argument -S/--setvar: expected one argument"),
+        (["-v", "-J", "qos=io", "-S", "repeats=1", "-S", "SlowOst.time_limit=1h"], ""),
+    ],
+)
+def test_option_of_reframes_that_could_switch_judging_off_is_refused(ends, options, said):
+    done = ends(ALL_WELL, "--", *options)
+    assert (done.exit_code == 2) == bool(said), done.output
+    assert done.stderr.startswith(f"iowatch: error: {said}" if said else "")
+
+
+def test_what_changes_the_measurement_is_noted_wherever_the_night_is_shown(site, database):
+    site(Session(GREEN))
+    nightly.run(Wanted("local", options=["-S", "repeats=1"]))
+    assert "ReFrame was also given: -S repeats=1" in shown_later(database).notes
+
+
 def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
     def refuse(self, notice):
         raise NotSent("no mail to root: no such user")
@@ -674,6 +907,17 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
         )  # fmt: skip
         measured = len(night.cases) - len(night.amber)
         assert f"{counted(measured, 'case')} measured" in done.stdout
+
+
+def test_night_runs_although_its_mail_cannot_be_sent(ends, monkeypatch):
+    monkeypatch.setattr(notices.shutil, "which", lambda name, path: None)
+    done = ends(ALL_WELL, "--mail", "root")
+    assert (done.exit_code, done.stderr) == (
+        3,
+        "iowatch: error: no mail to root: there is no sendmail on this machine: install a mail "
+        "server\n",
+    )
+    assert "green: 1 case measured" in done.stdout
 
 
 def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch):

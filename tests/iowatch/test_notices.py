@@ -65,15 +65,16 @@ def test_what_is_no_address(sendmail):
 
 def test_no_sendmail(monkeypatch):
     monkeypatch.setattr(notices.shutil, "which", lambda name, path: None)
-    with pytest.raises(UserError, match="there is no sendmail on this machine"):
-        notices.outbox("root")
+    with pytest.raises(notices.NotSent, match="to root: there is no sendmail on this machine"):
+        notices.outbox("root").send(NOTICE)
 
 
 def test_sendmail_is_found_where_cron_does_not_look(monkeypatch):
     asked = []
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(notices.shutil, "which", lambda name, path: asked.append(path) or "/found")
-    assert notices.outbox("root").sendmail == "/found"
+    monkeypatch.setattr(notices.shutil, "which", lambda name, path: asked.append(path) or "/false")
+    with pytest.raises(notices.NotSent, match="No such file or directory: '/false'"):
+        notices.outbox("root").send(NOTICE)
     assert asked == ["/usr/bin:/bin:/usr/sbin:/usr/lib"]
 
 

@@ -13,12 +13,14 @@ from iowatch.files import UserError, whole
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
+    WAITS,
+    count,
     keep,
-    keep_problems,
     new_folder,
     problems_of,
     read_text,
     tidy,
+    waits_for,
     why_it_failed,
 )
 
@@ -82,6 +84,15 @@ def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, synced):
         keep(tmp_path / "none")
 
 
+def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(tmp_path):
+    assert (count(tmp_path, NIGHT), waits_for(tmp_path, NIGHT)) == (0, "")
+    folder = run(tmp_path)
+    folder.with_name(WAITS).write_text("squeue does not answer\n")
+    assert (count(tmp_path, NIGHT), waits_for(tmp_path, NIGHT)) == (1, "squeue does not answer")
+    tidy(tmp_path, KEEP, DAY + timedelta(days=401))
+    assert not folder.parent.exists()
+
+
 def test_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / FOLDER).write_text("a file")
     with pytest.raises(UserError) as error:
@@ -128,21 +139,16 @@ def test_what_is_kept_for_so_many_days_is_there_on_the_last(tmp_path):
     assert (long.exists(), short.exists()) == (True, False)
 
 
-def test_what_was_wrong_with_a_night_is_said_of_it_as_long_as_its_runs_are_kept(tmp_path):
+def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_are_there(tmp_path):
     night = run(tmp_path).parent
     assert problems_of(night) == []
-    keep_problems(tmp_path, NIGHT, [])
-    assert names(night) == [str(CASE).replace("/", ",")], "all was well"
-    keep_problems(tmp_path, NIGHT, ["one", "two"])
-    keep_problems(tmp_path, NIGHT, ["two", "three"])  # of a re-run
-    assert problems_of(night) == ["one", "two", "three"]
-    keep_problems(tmp_path, "2026-06-02T000000", ["nothing of it is on record"])
-    assert names(tmp_path / FOLDER) == [NIGHT]
+    (night / PROBLEMS).write_text('["one", "two"]')
     tidy(tmp_path, KEEP, DAY + timedelta(days=31))
-    assert problems_of(night) == ["one", "two", "three"]
-    (night / PROBLEMS).write_text("[")
-    (said,) = problems_of(night)
-    assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be read: ")
+    assert problems_of(night) == ["one", "two"]
+    for text in ("[", "null", "7", '{"a": 1}'):
+        (night / PROBLEMS).write_text(text)
+        (said,) = problems_of(night)
+        assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
     tidy(tmp_path, KEEP, DAY + timedelta(days=401))
     assert not night.exists()
 

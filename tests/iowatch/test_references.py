@@ -155,6 +155,9 @@ def test_file_that_cannot_be_used_is_named(written, tmp_path):
         f"{section}{{finish_fraction: [0, null, 25, '1']}}": r"SharedFileWrite, archer:\.\*: "
         r"finish_fraction: \[0, None, 25, '1'\] can never fail: it comes to 25, and the metric is "
         "a number of 0 to 1",
+        "retired: {'archer:fs2/.*': ''}": r"retired, archer:fs2/\.\* is '': name the cause, or a",
+        "retired: {'archer:.*': moved}": r"retired, archer:\.\* names no part of a case but",
+        "retired: [1]": "section retired has no case ids with their entries in it",
     }
     assert_refused(
         BadReference,

@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cases import case, changed
@@ -248,6 +249,19 @@ def test_link_that_waits_where_a_file_is_prepared_is_not_written_through(tmp_pat
     write(tmp_path / "report.html", "text")
     assert (tmp_path / "kept").read_text() == "precious"
     assert (tmp_path / "report.html").read_text() == "text"
+
+
+def test_file_is_on_stable_storage_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
+    """A power cut just after that would else leave it empty."""
+    page, synced = tmp_path / "a.html", []
+
+    def fsync(handle):
+        synced.append((Path(f"/proc/self/fd/{handle}").readlink(), page.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write(page, "text")
+    (file, existed), (folder, _) = synced
+    assert (file.parent, existed, folder) == (tmp_path, False, tmp_path)
 
 
 def test_only_a_regular_file_is_written_over(tmp_path):

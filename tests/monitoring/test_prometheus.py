@@ -8,13 +8,14 @@ import subprocess
 import time
 import urllib.parse
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import servers
 import yaml
 from cases import changed
-from nights import BLESSED, HDF5, MPIIO, invalid, ran, red, tonight, well
+from nights import BLESSED, HDF5, MPIIO, invalid, ran, red, tonight, unmeasured, well
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from iowatch.export import prometheus
@@ -73,6 +74,42 @@ def test_promtool_has_nothing_to_complain_of(text, need, tmp_path):
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     (tmp_path / "rules.yml").write_text(RULES)
     subprocess.run([promtool, "check", "rules", tmp_path / "rules.yml"], check=True)
+
+
+LEFT_OUT = {"kind": "left_out", "metrics": {}, "sentence": f"{MPIIO}: there is no ior"}
+
+
+@pytest.mark.parametrize(
+    ("runs", "alerts"),
+    [
+        ((ran(), ran(MPIIO)), set()),
+        ((ran(), unmeasured(MPIIO, **LEFT_OUT)), set()),
+        ((ran(), unmeasured(MPIIO)), set()),  # amber
+        ((ran(), red(MPIIO)), {"IoNightRed"}),
+        ((ran(),), {"IoNightIncomplete"}),
+    ],
+    ids=["green", "left out", "amber", "red", "incomplete"],
+)
+def test_documented_alerts_speak_of_what_is_wrong_alone(runs, alerts, need, tmp_path):
+    promised = [replace(run, promise=Promise(2, "aa")) for run in runs]
+    exported = prometheus([tonight(*well(), *promised)])
+    samples = [sample for family in openmetrics(exported) for sample in family.samples]
+    series = []
+    for sample in samples:
+        labels = ",".join(f"{name}={json.dumps(text)}" for name, text in sample.labels.items())
+        series.append({"series": f"{sample.name}{{{labels}}}", "values": f"{sample.value}"})
+    names = [rule["alert"] for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
+    fires = [{"labels": "{}", "value": 1}]
+    asked = [
+        {"expr": f"count({e})", "eval_time": "0m", "exp_samples": fires if name in alerts else []}
+        for name, e in zip(names, ALERTS, strict=True)
+    ]
+    test = {"tests": [{"input_series": series, "promql_expr_test": asked}]}
+    (tmp_path / "test.yml").write_text(json.dumps(test))  # which is YAML
+    done = subprocess.run(
+        [need("promtool"), "test", "rules", tmp_path / "test.yml"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_prometheus_has_every_number_through_the_textfile_collector(text, need, tmp_path):

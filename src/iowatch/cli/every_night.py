@@ -128,6 +128,7 @@ def nightly_command(
     mistake in the command or the site's file, or because the last night is still at work), 3 if it
     is not red but the summary could not be printed or sent, 4 if it is amber (nothing is red, but
     some cases were not measured, for a reason that is known), and 130 or 143 if it was interrupted.
+    With --again it is that of the whole night.
     """
     with session.interruptible():
         with one_line_errors():
@@ -160,7 +161,7 @@ def nightly_command(
         shown = show(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)
-    raise typer.Exit(code or (AMBER if night.amber else 0))
+    raise typer.Exit(code or (AMBER if night.colour == "amber" else 0))
 
 
 def read_time_limit(text: str) -> timedelta:

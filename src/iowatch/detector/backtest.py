@@ -37,6 +37,12 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+def _night(text: str) -> int | str:
+    """The number of a night, or its id or day as `iowatch history --csv` has it."""
+    is_id = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d{6})?", text, re.ASCII)
+    return text if is_id else _whole(text)
+
+
 def _number(text: str) -> float:
     if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
         raise ValueError
@@ -53,7 +59,7 @@ FILESYSTEM = "filesystem"  # the column that says which one a case is on
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
 NIGHTS: Mapping[str, Column] = {
     "case": _name,
-    "night": _whole,
+    "night": _night,
     "run": _whole,
     "max_mib_s": _number,
     "control_max_mib_s": _number,  # MPI-IO's in the same job
@@ -324,6 +330,8 @@ def _from_nights(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Ro
             case, night, run = key
             raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
         rows[key] = [values[name] for name in list(NIGHTS)[3:]]
+    if len({type(night) for _, night, _ in rows}) > 1:
+        raise UserError(f"{path}: some nights are numbers and others ids: use one of them")
     for key, (best, control, finish, where) in sorted(rows.items(), key=lambda item: item[0]):
         if best is not None:  # else the job has failed
             yield (*key, None, best, control, finish, where or "")

@@ -4,7 +4,7 @@ quietly."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -19,6 +19,7 @@ from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight, fastest
+from iowatch.night.record import Judged
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import NOTE, Promise, Run, by_case, day_of, deciding, night_id, nights_of
 from iowatch.site import AMBER_NIGHTS
@@ -26,7 +27,6 @@ from iowatch.verdict import Kind
 
 NAMED = 12  # cases that a sentence names at most
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
-COLOURS = ("green", "amber", "red")  # of a night, the worst last
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
@@ -45,6 +45,8 @@ class Night:
     page: Path | None = None  # its report
     is_by_hand: bool = False  # no night at all, but a session that somebody asks about
     later: str = ""  # the last night on record, dated later than now, that was not asked for
+    judged: Judged | None = None  # what the gate has said of the whole night; it holds
+    left_out: int = 0  # cases that need what has never been there
 
     @property
     def day(self) -> date:
@@ -73,7 +75,7 @@ class Night:
 
     @property
     def is_red(self) -> bool:
-        return bool(self.problems or self.red or self.red_alarms)
+        return self.colour == "red"
 
     @property
     def red_alarms(self) -> list[Alarm]:
@@ -103,8 +105,14 @@ class Night:
 
     @property
     def colour(self) -> str:
-        """Red if something is wrong, amber if not all is known, else green."""
-        return "red" if self.is_red else "amber" if self.amber else "green"
+        """Red if something is wrong, amber if not all is known, else green.
+
+        What the gate has said holds, whatever has become of the site's files since.
+        """
+        if self.judged:
+            return self.judged.colour
+        is_red = self.problems or self.red or self.red_alarms
+        return "red" if is_red else "amber" if self.amber else "green"
 
     @property
     def worst_first(self) -> list[CaseNight]:
@@ -142,9 +150,13 @@ class Night:
         return list(Counter(row.label for row in self.worst_first).items())
 
     def measured_in(self, sessions: Collection[str]) -> Night:
-        """The part of the night that ran in these sessions."""
+        """The part of the night that ran in these sessions; its colour is that of the whole."""
         cases = [c for c in self.cases if any(run.session in sessions for run in c.runs)]
-        return replace(self, cases=cases)
+        part = replace(self, cases=cases)
+        if replace(part, judged=None).colour == self.colour:
+            return part
+        said = f"the night as a whole is {self.colour}: {self.why}"
+        return replace(part, notes=[*self.notes, said])
 
 
 @dataclass(frozen=True)
@@ -183,6 +195,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *(_reruns(found, now, known.rerun_command) if known.rerun_command else ()),
         *_noisy(cases),
         *_baselines(cases),
+        *_recorded(cases),
         *_well(cases, known.expected),
         *_own_notes(cases),
         *_left_out(run for run in runs if run.night == night),
@@ -191,7 +204,8 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *known.notes,
     ]
     problems = [*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)]
-    return replace(found, problems=problems, notes=notes)
+    left_out = {run.case for run in runs if run.night == night and run.kind is Kind.LEFT_OUT}
+    return replace(found, problems=problems, notes=notes, left_out=len(left_out - {*tonight}))
 
 
 def _case_night(
@@ -214,11 +228,18 @@ def _case_night(
     )
 
 
-def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
+def on_record(
+    system: str,
+    night: str,
+    runs: Sequence[Run],
+    known: Known,
+    now: datetime,
+    judged: Callable[[str], Judged | None] = lambda night: None,
+) -> Night:
     """The night that begins with `night` (a day, or more of its id), or the last one until now.
 
-    What is wrong with it is what the record says: a case that was not measured is a problem if the
-    nights before measured it. UserError.
+    What is wrong with it is what its gate has said (`judged`, by the night's id). If nobody has, a
+    case that was not measured is a problem if the nights before measured it. UserError.
     """
     own = [run for run in runs if run.case.system == system]
     every, nights = nights_of(own), nights_of(run for run in own if not run.is_after(now))
@@ -248,12 +269,36 @@ def on_record(system: str, night: str, runs: Sequence[Run], known: Known, now: d
             f"{len(found)} nights of {system} began on {night}: name one of {', '.join(found)}"
         )
     (last,) = found
-    before = {name: runs for name, runs in nights.items() if name < last}
-    missing = list(_missing(before, {run.case for run in nights[last]}))
-    of_record = night_of(system, last, runs, known, now)
     later = "" if night or max(every) == last else max(every)
-    problems = [*missing, *of_record.problems]
-    return replace(of_record, problems=problems, is_gated=False, later=later)
+    of_record = replace(night_of(system, last, runs, known, now), is_gated=False, later=later)
+    if said := judged(last):
+        return _as_judged(of_record, said)
+    before = {name: runs for name, runs in nights.items() if name < last}
+    missing = _missing(before, {run.case for run in nights[last]})
+    return replace(of_record, problems=[*missing, *of_record.problems])
+
+
+def _as_judged(night: Night, judged: Judged) -> Night:
+    """A night on record as its gate has judged it, if that was by the runs that are on record."""
+    notes = [*dict.fromkeys([*night.notes, *judged.notes])]
+    if len(night.runs) == judged.runs:
+        # One that the baseline of today raises, nobody was told of.
+        told = [a for a in night.alarms if judged.colour == "red" or not a.is_red]
+        night = replace(night, problems=judged.problems, notes=notes, alarms=told)
+        night = replace(night, is_gated=True, judged=judged)
+    elif len(night.runs) < judged.runs:
+        gone = (
+            f"{counted(judged.runs - len(night.runs), 'run', 'are', of=judged.runs)} not on record "
+            "any more by which the night was judged: restore the results database from a backup"
+        )
+        night = replace(night, problems=[*judged.problems, gone], notes=notes, is_gated=True)
+    else:  # nobody has judged what came then
+        problems = dict.fromkeys([*judged.problems, *night.problems])
+        night = replace(night, problems=[*problems], notes=notes)
+    if judged.colour == "red" and not (night.problems or night.red or night.red_alarms):
+        # Such as an alarm that needs the baseline of then.
+        night = replace(night, problems=[f"as it was judged: {judged.why}"])
+    return night
 
 
 def by_hand(system: str, session: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
@@ -336,6 +381,25 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
         yield (
             f"{counted(stale, 'case', 'were')} blessed under other thresholds of the detector: see "
             "whether `iowatch bless` still accepts the nights"
+        )
+
+
+def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
+    """A sentence on the cases that nothing is compared with yet, on every night."""
+    rows = [row for row in cases if row.kind is Kind.NO_BASELINE]
+    measured = [sum(map(bool, map(fastest, [row.runs, *row.earlier.values()]))) for row in rows]
+    enough = sum(count >= NORMAL.min_nights for count in measured)
+    few = sorted(count for count in measured if count < NORMAL.min_nights)
+    said = []
+    if few:
+        least = f"{few[0]} to " if few[0] < few[-1] else ""
+        said.append(f"{least}{few[-1]} of {NORMAL.min_nights} nights for a baseline")
+    if enough:
+        said.append(f"{enough} with the nights that `iowatch bless` needs")
+    if rows:
+        yield (
+            f"{counted(len(rows), 'case', 'are', of=len(cases))} unguarded, without a reference "
+            f"value or a baseline: {', '.join(said)}"
         )
 
 
@@ -512,6 +576,23 @@ def _last_measured(row: CaseNight) -> Sequence[Run]:
     """The runs of the last night before on which it was measured; none: it never was."""
     nights = (row.earlier[night] for night in sorted(row.earlier, reverse=True))
     return next((runs for runs in nights if not deciding(runs).is_amber), ())
+
+
+def lost_references(cases: Iterable[CaseNight]) -> Iterator[str]:
+    """A sentence on the cases that are only recorded, and on their last night were judged."""
+    lost = [
+        row.case
+        for row in cases
+        if row.kind is Kind.NO_BASELINE
+        and not row.is_red
+        and any(run.references for run in _last_measured(row))
+    ]
+    if lost:
+        yield (
+            f"the reference value of {counted(len(lost), 'case')} is gone since the night before: "
+            f"{shown(lost)}: restore it in reference_values; from the next night on, --record "
+            "leaves them green"
+        )
 
 
 def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:

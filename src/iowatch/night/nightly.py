@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 import time
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import NoReturn
 
 from iowatch import bless, history, raw_results, references, report
 from iowatch.case import Case
@@ -23,11 +25,13 @@ from iowatch.night.gate import (
     Night,
     broken_promises,
     lost_baselines,
+    lost_references,
     night_of,
     problems_of,
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
+from iowatch.night.record import Judged, keep_judged, read_judged, told_lost
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
@@ -77,6 +81,7 @@ class Wanted:
                 f"{self.options[0]}: no option of iowatch: those of ReFrame follow `--`, such as "
                 "`-- -J reservation=NAME`"
             )
+        options_of_reframe(self.options)
         if self.quiet and self.verbose:
             raise UserError("--quiet and --verbose exclude each other: leave one of them out")
 
@@ -89,6 +94,45 @@ class Wanted:
         options = ["--", *self.options] if self.options else []
         words = ["iowatch", "nightly", "--system", self.system, *sweep, "--again", *options]
         return shlex.join(words)
+
+
+#: Options of ReFrame's that a night may be given, as they are abbreviated there, and whether each
+#: has a value. Any other could leave out a case, or its verdict, or go by another configuration.
+MAY_BE_GIVEN = (
+    *((("-J", "--job-option"), True), (("-S", "--setvar"), True), (("--exec-order",), True)),
+    *((("--exec-policy",), True), (("-m", "--module"), True), (("-u", "--unload-module"), True)),
+    *((("-M", "--map-module"), True), (("--purge-env",), False), (("-v", "--verbose"), False)),
+    *((("--keep-stage-files",), False), (("--non-default-craype",), False)),
+    *((("--report-junit",), True), (("--nocolor",), False)),
+)
+#: The variables of a check that may be set: they say how it is measured, not how it is judged.
+MAY_BE_SET = ("repeats", "time_limit", "max_pending_time", "build", "spack_spec")
+
+
+class _Refusing(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"after `--`: {message}")
+
+
+def options_of_reframe(options: Sequence[str]) -> None:
+    """UserError if one of them could switch judging off."""
+    parser = _Refusing(prog="reframe", add_help=False, allow_abbrev=False)
+    for names, has_value in MAY_BE_GIVEN:
+        parser.add_argument(*names, action="append" if has_value else "count")
+    given, others = parser.parse_known_args([*options])
+    if others:
+        there = ", ".join(names[-1] for names, _ in MAY_BE_GIVEN)
+        raise UserError(
+            f"{others[0]}: no option of ReFrame's for a night, which promises every case and its "
+            f"verdict: there are {there}"
+        )
+    for pair in given.setvar or ():
+        name = pair.partition("=")[0].rpartition(".")[2]
+        if name not in MAY_BE_SET:
+            raise UserError(
+                f"--setvar {pair}: a night may set only {', '.join(MAY_BE_SET)}: the site's file "
+                "and iowatch's own options say the rest"
+            )
 
 
 @dataclass(frozen=True)
@@ -172,7 +216,12 @@ def _watched(
     # ReFrame alone knows which cases a name matches.
     cases = 0 if wanted.names else sum(len(part.expected) for part in parts)
     earlier = raw_results.count(site.prefix, night)  # of a night that is run again
-    with watch(Progress(cases, lambda: raw_results.count(site.prefix, night) - earlier)) as follow:
+    progress = Progress(
+        cases,
+        lambda: raw_results.count(site.prefix, night) - earlier,
+        lambda: raw_results.waits_for(site.prefix, night),
+    )
+    with watch(progress) as follow:
         yield follow
 
 
@@ -341,13 +390,16 @@ def _judged(
     """The night: its verdicts, and everything that is wrong with it."""
     now = datetime.now(UTC)
     known, runs, problems, idle = Known(), list[Run](), list[str](), list[str]()
+    lost: list[str] = []
     if site.database.is_file():
         try:
             problems += _gone(site, before)
             known, runs = look_back(site, now, wanted.rerun_command)
+            lost = _lost(site, night, runs, now)
             idle += _idle(site, known)
         except UserError as err:
             problems.append(str(err))
+    problems += [_said_lost(site, earlier) for earlier in lost]
     problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
     stored = {run.session for run in runs}
     tonight: list[Run] = []
@@ -360,20 +412,77 @@ def _judged(
     # night even if its session was stored before it said so.
     runs = [run for run in runs if run.session not in sessions] + tonight
     whole = night_of(site.system, night, runs, known, now)
-    problems += [*whole.problems, *lost_baselines(whole.cases), *_tidy(site, now.date())]
+    problems += [*whole.problems, *lost_baselines(whole.cases), *lost_references(whole.cases)]
+    problems += _tidy(site, now.date())
+    own_notes = [*before.notes, *idle]
+    if wanted.options:
+        own_notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
+    if not site.is_whole:
+        own_notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
     whole = replace(
         whole,
         problems=list(dict.fromkeys(problems)),
-        notes=[*before.notes, *whole.notes, *idle],
+        notes=[*whole.notes, *own_notes],
         signal=ran[-1][1].signal,
     )
+    promised = site.promises[wanted.sweep].cases
+    if not sessions <= stored:  # which is said of it
+        lost = [*lost, night]
+    return _kept(whole, site, promised, own_notes, lost).measured_in(sessions)
+
+
+def _lost(site: Site, night: str, runs: Sequence[Run], now: datetime) -> list[str]:
+    """Earlier nights that nobody has on record but by their raw results, and of which no night has
+    said so yet."""
+    after = max(site.archived.values(), default=date.min)
+    since = max((now - OF_LATE).date(), after + timedelta(days=1))
+    stored = {run.night for run in runs if run.case.system == site.system}
+    began_earlier = raw_results.nights(site.prefix, site.system, since)
+    lost = [each for each in began_earlier if each < night and each not in stored]
+    told = told_lost(site.database, site.system) if lost else set()
+    return [each for each in lost if each not in told]
+
+
+def _said_lost(site: Site, night: str) -> str:
+    return (
+        f"the night {night} is not in the results database: its session was killed, or taken out: "
+        f"look at its raw results, {site.prefix / raw_results.FOLDER / night}, or restore the "
+        "database from a backup"
+    )
+
+
+def _kept(
+    whole: Night, site: Site, promised: int, own_notes: Sequence[str], lost: Sequence[str]
+) -> Night:
+    """The night with its page, and with all that is on record of it then."""
+    before = read_judged(site.database, site.system, whole.id)
+    problems, notes = [*whole.problems], [*whole.notes]
+    if before:  # a re-run takes nothing back
+        problems = [*dict.fromkeys([*before.problems, *problems])]
+        notes = [*dict.fromkeys([*notes, *before.notes])]
+        own_notes = [*dict.fromkeys([*before.notes, *own_notes])]
+        lost = [*before.lost, *lost]
+    whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
-            raw_results.keep_problems(site.prefix, night, whole.problems)
             whole = replace(whole, page=report.write_page(whole, site.database.parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
-    return whole.measured_in(sessions)
+    judged = Judged(
+        time=datetime.now(UTC).isoformat(),
+        colour=whole.colour,
+        why=whole.why,
+        promised=promised,
+        runs=len(whole.runs),
+        problems=whole.problems,
+        notes=own_notes,
+        lost=lost,
+    )
+    try:
+        keep_judged(site.database, site.system, whole.id, judged)
+    except UserError as err:
+        return replace(whole, problems=[*whole.problems, str(err)])
+    return replace(whole, judged=judged)
 
 
 def _idle(site: Site, known: Known) -> Iterator[str]:
@@ -386,8 +495,8 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
     cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
     folder = reference_folder()
     values = reference_values(site.system)
-    keys = references.ReferenceFile(values).idle(cases) if values.is_file() else []
-    blessed = [str(case) for case in known.blessed if case not in cases]
+    file = references.ReferenceFile(values) if values.is_file() else None
+    yield from _dropped(site, known, values, file.retired if file else {})
     expected = [
         entry.case.pattern
         for entry in known.expected
@@ -401,16 +510,41 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
             f"{references.maintenance_path(site.system, folder)}: names no filesystem of the site: "
             f"{', '.join(unknown)}: write their names as `filesystem` has them in the site's file"
         )
-    for file, entries in (
-        (values, keys),
-        (bless.path_of(site.system, folder), blessed),
+    for path, entries in (
+        (values, file.idle(cases) if file else []),
         (references.expected_path(site.system, folder), expected),
     ):
         if entries:
             yield (
-                f"{file}: {len(entries)} of its entries match no case of the site and count for "
+                f"{path}: {len(entries)} of its entries match no case of the site and count for "
                 f"nothing: {shown(entries)}: mend or remove them"
             )
+
+
+def _dropped(
+    site: Site, known: Known, values: Path, retired: Mapping[re.Pattern[str], str]
+) -> Iterator[str]:
+    """Blessed cases that have left the nightly suite, until somebody has said why."""
+    nightly = site.cases(NIGHTLY)
+    # What speaks of cases that are measured would hide the next one that is dropped.
+    broad = [key for key in retired if any(key.fullmatch(str(case)) for case in nightly)]
+    if broad:
+        yield (
+            f"{values}: `{references.RETIRED}` names cases of the nightly suite and counts for "
+            f"nothing: {shown(key.pattern for key in broad)}: name only what is not measured"
+        )
+    said = [key for key in retired if key not in broad]
+    dropped = [
+        case
+        for case in known.blessed
+        if case not in nightly and not any(key.fullmatch(str(case)) for key in said)
+    ]
+    if dropped:
+        yield (
+            f"nobody guards {counted(len(dropped), 'blessed case')}, not in the nightly suite any "
+            f"more: {shown(dropped)}: put it back, or say why under `{references.RETIRED}` in "
+            f"{values}"
+        )
 
 
 def _problems(

@@ -62,18 +62,25 @@ def channels(address: str | None, webhook: str | None) -> list[Channel]:
 class Outbox:
     """Where mails to one address go."""
 
-    sendmail: str
     address: str
 
     def send(self, notice: Notice) -> None:
-        """Hand over one mail; NotSent if it is refused."""
+        """Hand over one mail; NotSent if it is refused, or nobody takes it."""
+        # Cron's PATH has neither.
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/lib"])
+        sendmail = shutil.which("sendmail", path=path)
+        if sendmail is None:
+            raise NotSent(
+                f"no mail to {self.address}: there is no sendmail on this machine: install a mail "
+                "server"
+            )
         mail = EmailMessage()
         mail["To"], mail["Subject"] = self.address, one_line(notice.title)
         mail["Auto-Submitted"] = "auto-generated"  # no answer from people on holiday
         mail.set_content(notice.text.encode("utf-8", "replace").decode())  # a name may be no UTF-8
         try:
             done = subprocess.run(
-                [self.sendmail, "-i", self.address],
+                [sendmail, "-i", self.address],
                 input=bytes(mail),
                 capture_output=True,
                 timeout=TIMEOUT_S,
@@ -83,21 +90,16 @@ class Outbox:
         if done.returncode != 0:
             said = " ".join((done.stderr or done.stdout).decode(errors="replace").split())
             raise NotSent(
-                f"no mail to {self.address}: {self.sendmail} ended with exit code "
+                f"no mail to {self.address}: {sendmail} ended with exit code "
                 f"{done.returncode}: {said or 'and no reason'}"
             )
 
 
 def outbox(address: str) -> Outbox:
-    """The outbox for an address; UserError if no mail can be sent there."""
+    """The outbox for an address; UserError if it is none."""
     if not address.isascii() or not re.fullmatch(r"[^\s,;<>-][^\s,;<>]*", address):
         raise UserError(f"--mail {address}: not one mail address")
-    # Cron's PATH has neither.
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/lib"])
-    program = shutil.which("sendmail", path=path)
-    if program is None:
-        raise UserError("--mail: there is no sendmail on this machine: install a mail server")
-    return Outbox(program, address)
+    return Outbox(address)
 
 
 # Webhook

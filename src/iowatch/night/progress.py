@@ -40,6 +40,7 @@ class Progress:
 
     cases: int  # to be measured; 0: nobody knows
     jobs: Callable[[], int]  # how many were given to the scheduler so far
+    waits: Callable[[], str] = str  # what they wait for, besides their turn; empty: nothing
     done: int = 0
     red: int = 0
     skipped: int = 0
@@ -67,7 +68,7 @@ class Progress:
             f"{counted(self.done, 'case', of=self.cases or None)} done, {self.red} red, "
             f"{skipped}{running} running or queued"
             f"{f', {to_come} to come' if self.cases else ''}; "
-            f"{minutes} min"
+            f"{minutes} min" + (f"; {waits}" if (waits := self.waits()) else "")
         )
 
 

@@ -1,0 +1,80 @@
+"""What the gate has said of a night, kept beside the results database: nights/SYSTEM-NIGHT.json.
+
+The database has the runs and their verdicts. What never ran is in no database, and files of the
+site change: without this record, whoever shows the night later would come to another colour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from pathlib import Path
+
+from iowatch.files import UserError, whole
+from iowatch.run import is_night_id
+
+FOLDER = "nights"
+COLOURS = ("green", "amber", "red")  # of a night, the worst last
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the gate has said of a night."""
+
+    time: str  # when, UTC
+    colour: str
+    why: str  # the sentence that comes first
+    promised: int  # cases that the site's file promised
+    runs: int  # that it was judged by
+    problems: Sequence[str] = ()  # of all its sessions: a re-run takes nothing back
+    notes: Sequence[str] = ()  # that only who ran the night could make
+    lost: Sequence[str] = ()  # earlier nights of which it said that they were lost
+
+
+def path_of(database: Path, system: str, night: str) -> Path:
+    return database.parent / FOLDER / f"{system}-{night}.json"
+
+
+def keep_judged(database: Path, system: str, night: str, judged: Judged) -> None:
+    """Put on record, on stable storage, what the gate has said; UserError."""
+    path = path_of(database, system, night)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UserError(f"{path}: cannot be written: {err.strerror}") from None
+    with whole(path) as temporary:
+        temporary.write_text(json.dumps(asdict(judged), indent=1) + "\n", "utf-8")
+
+
+def told_lost(database: Path, system: str) -> set[str]:
+    """The nights of which some night has said that they were lost."""
+    files = (database.parent / FOLDER).glob(f"{system}-*.json")
+    nights = (file.stem.removeprefix(f"{system}-") for file in files)
+    records = (read_judged(database, system, night) for night in nights if is_night_id(night))
+    return {lost for judged in records if judged for lost in judged.lost}
+
+
+def read_judged(database: Path, system: str, night: str) -> Judged | None:
+    """What the gate has said of a night; None: nothing is on record. A record that cannot be read
+    makes the night red."""
+    path = path_of(database, system, night)
+    try:
+        kept = json.loads(path.read_text("utf-8"))
+        judged = Judged(**kept)
+        for field in fields(Judged):
+            value, default = getattr(judged, field.name), field.default
+            of = list if default == () else int if field.name in ("promised", "runs") else str
+            if not isinstance(value, of):
+                raise ValueError(f"{field.name} is {value!r}")
+        if judged.colour not in COLOURS:
+            raise ValueError(f"colour is {judged.colour!r}")
+        if datetime.fromisoformat(judged.time).tzinfo is None:
+            raise ValueError(f"time is {judged.time!r}, without its zone")
+        return judged
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, RecursionError) as err:
+        said = f"{path}: what was said of the night cannot be read: {err}"
+        return Judged("", "red", said, 0, 0, [said])
