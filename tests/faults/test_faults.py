@@ -72,7 +72,7 @@ def test_what_an_io_error_was(survive: Callable[..., Run]) -> None:
             assert done.code == VERIFICATION
             return
         assert done.code == IO, done.err
-        met = "fails as well: Disk quota exceeded" if also else "succeeds"
+        met = "fails: Disk quota exceeded" if also else "succeeds"
         says = way.backend == "posix" and "Disk quota exceeded" in done.errors[0]
         assert says or f"; a small write beside it {met}" in done.errors[0], done.errors
 
