@@ -63,16 +63,16 @@ def test_what_an_io_error_was(survive: Callable[..., Run]) -> None:
     said as well, a quota or nothing at all. OMPIO may report success; then the witness tells."""
 
     def check(case: tuple[Way, str]) -> None:
-        way, also = case
-        file = FILES[way.backend]
+        way, others = case
+        file = others or FILES[way.backend]
         done = survive(
-            way, "write", "--collective", "no", file=f"{file}{also}", ERRNO=errno.EDQUOT, RANK="all"
+            way, "write", "--collective", "no", file=file, ERRNO=errno.EDQUOT, RANK="all"
         )
         if done.code != IO and way.component == "ompio":
             assert done.code == VERIFICATION
             return
         assert done.code == IO, done.err
-        met = "fails: Disk quota exceeded" if also else "succeeds"
+        met = "fails: Disk quota exceeded" if others else "succeeds"
         says = way.backend == "posix" and "Disk quota exceeded" in done.errors[0]
         assert says or f"; a small write beside it {met}" in done.errors[0], done.errors
 
