@@ -143,6 +143,7 @@ class Site:
             name,
             "lfs",
             f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
+            'shift; [ $# != 0 ] && ls -d "$@" >/dev/null || exit 2\n'
             f"sed '1,/^--- stdout/d; /^--- stderr/,$d' {recorded}",
         )
 

@@ -9,11 +9,14 @@ import pytest
 
 #: They keep what is asked of them in `asked`, beside them.
 SLURM = {
-    "sbatch": "echo 77",
-    "scancel": "touch ended",
+    "sbatch": """\
+known='^--parsable( --[a-z-]+=[^ ]+)* --wrap [^ ]'
+[[ "$*" =~ $known ]] || exit 1
+echo 77""",
+    "scancel": '[ "$*" = 77 ] || exit 1; touch ended',
     # Every other answer is that of a controller which begins anew, unless this one is steady.
     "squeue": """\
-case "$*" in *%T*) ;; *) exit ;; esac
+case "$*" in "-h -u $(id -un) -o %A %T %L") ;; *%D | "-h "*) exit ;; *) exit 1 ;; esac
 if [ ! "$STEADY" ] && [ ! -e asked.once ]; then
     touch asked.once
     echo "slurm_load_jobs error: Unable to contact slurm controller" >&2
@@ -23,7 +26,11 @@ rm -f asked.once
 [ -e ended ] || echo "77 RUNNING $LEFT\"""",
     "srun": """\
 while [[ "$1" = --* ]]; do
-    case "$1" in --ntasks=*) tasks=${1#*=} ;; esac
+    case "$1" in
+    --ntasks=*) tasks=${1#*=} ;;
+    --time=[1-9]* | --nodes=[1-9]* | --ntasks-per-node=[1-9]* | --overlap) ;;
+    *) exit 1 ;;
+    esac
     shift
 done
 cd - >/dev/null
