@@ -115,11 +115,25 @@ def findmnt(*mounts):
     return json.dumps({"filesystems": found})
 
 
+#: The command lines to which the real ones gave these forms, as patterns of the shell.
+ASKED = {
+    "benchio": "--version",
+    "findmnt": "'--json --list --nofsroot --output TARGET,FSTYPE,SOURCE,OPTIONS,MAJ:MIN'",
+    "pbsnodes": "-a",
+    "qstat": "--version",
+    "quota": "'-w -f '/*",
+    "scontrol": "'show config'",
+    "sinfo": "'-h -e -o %P|%a|%l|%D|%z'",
+}
+
+
 def say(folder, **said):
-    """Put commands into a folder, say(folder, sinfo="text"), which say that."""
+    """Put commands into a folder, say(folder, sinfo="text"), which say that where they are asked
+    for it."""
     for name, text in said.items():
         script = folder / name
-        text = f"#!/bin/sh\n/bin/cat <<'EOF'\n{text}\nEOF\n"
+        only = f'case "$*" in {ASKED.get(name, "*")}) ;; *) exit 64 ;; esac'
+        text = f"#!/bin/sh\n{only}\n/bin/cat <<'EOF'\n{text}\nEOF\n"
         script.write_text(text, errors="surrogateescape")
         script.chmod(0o755)
 
