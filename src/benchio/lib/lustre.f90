@@ -162,16 +162,16 @@ contains
         if (error == '' .and. found%is_known) call places_in(found%holder, bytes, places, osts)
     end subroutine stripe_places
 
-    !> Of each stripe of a component, a place behind the bytes of the file, where a write needs room
-    !> on its OST; or at the end of the component, if that comes before. Stripes take turns from the
-    !> beginning of the file, in every component.
+    !> Finds a place in each stripe of a component where a write needs room on its OST: behind the
+    !> bytes of the file and a row of stripes more, which a header may have moved them into; or at
+    !> the end of the component, if that comes before. Stripes take turns from the beginning of the
+    !> file, in every component.
     pure subroutine places_in(holder, bytes, places, osts)
         type(component), intent(in) :: holder
         integer(int64), intent(in) :: bytes
         integer(int64), allocatable, intent(out) :: places(:), osts(:)
 
-        integer(int64) :: first, stripe
-        integer(int64) :: i
+        integer(int64) :: first, i, row, stripe
 
         stripe = holder%stripe_size
         associate (stripes => size(holder%osts, kind=int64))
@@ -179,9 +179,10 @@ contains
                 allocate (places(0), osts(0))
                 return
             end if
-            first = (bytes + stripe - 1)/stripe*stripe
+            row = stripes*stripe
+            first = (bytes/row + 2)*row
             if (holder%end_byte /= unset) first = max(holder%first_byte, min(first, &
-                holder%end_byte - stripes*stripe))
+                holder%end_byte - row))
             places = [(first + i*stripe, i=0, stripes - 1)]
             osts = holder%osts(1 + mod(places/stripe, stripes))
         end associate
