@@ -170,15 +170,18 @@ def _read_slurm(found: Found, *said: str) -> None:
 
 
 def _read_lustre(found: Found, before: str, after: str) -> None:
-    """What the client has seen of each target, as `lctl get_param` names them."""
+    """What the client has seen of each target, as `lctl get_param` and `lfs check` name them."""
     first, last = _targets(before), _targets(after)
-    away = [
-        target
-        for target in dict.fromkeys([*first, *last])
-        if any(its.get(target, {}).get("state", "FULL") not in _CONNECTED for its in (first, last))
+    connections = [
+        (target, facts["connection"])
+        for target, facts in (*first.items(), *last.items())
+        if "connection" in facts
     ]
-    if first or last:
-        found.add("lustre_away", len(away), ", ".join(away))
+    away = {target: f"{target}{_AWAY[how]}" for target, how in connections if how in _AWAY}
+    if connections:
+        found.add("lustre_away", len(away), ", ".join(away.values()))
+    elif first or last:
+        found.silent.append("Lustre shows this user no connection (lctl get_param, lfs check)")
     late, waits = {}, {}
     for target in sorted(first.keys() & last.keys()):
         was, now = first[target], last[target]
@@ -196,22 +199,42 @@ def _read_lustre(found: Found, before: str, after: str) -> None:
         found.add("lustre_wait_ms", mean / 1000, f"the longest for {slowest}")
 
 
+#: What ends the name of a target that this client cannot reach, by why.
+_AWAY = {"away": "", "deactivated": " (deactivated)"}
+
 #: States of a connection that is there; an idle one is made again when it is needed.
-_CONNECTED = {"FULL", "IDLE"}
+_CONNECTED = {"FULL", "IDLE", "active"}
 
 
 def _targets(text: str) -> dict[str, dict[str, Any]]:
-    """What is said of each OST and MDT, by its name."""
-    found: dict[str, dict[str, Any]] = {}
-    its: dict[str, Any] = {}
+    """What is said of each OST and MDT, by its name: lines of `lctl get_param`, and of `lfs check`
+    as `NAME active.` or `check 'NAME': ERROR`."""
+    targets: dict[str, dict[str, Any]] = {}
+    facts: dict[str, Any] = {}
     for line in text.splitlines():
-        if match := re.match(r"(?:osc|mdc)\.\S*?((?:OST|MDT)[0-9a-f]{4})\S*=", line):
-            its = found.setdefault(match[1], {})
-        elif match := re.match(r"\s*(state|services|timeouts):\s*(\w+)", line):
-            its[match[1]] = match[2]
-        elif match := re.match(r"req_waittime\s+(\d+) samples \[usec\] \d+ \d+ (\d+)", line):
-            its["waits"] = (int(match[1]), int(match[2]))
-    return found
+        if match := re.match(r"(?:osc|mdc)\.\S*?((?:OST|MDT)[0-9a-f]{4})\S*?\.(\w+)=(\d*)", line):
+            facts = targets.setdefault(match[1], {})
+            if match[2] == "active" and match[3] == "0":
+                facts["connection"] = "deactivated"
+        elif match := re.match(r"\s*(services|timeouts):\s*(\w+)", line):
+            facts[match[1]] = match[2]
+        elif match := re.match(r"\s*state:\s*(\w+)", line):
+            facts.setdefault("connection", "there" if match[1] in _CONNECTED else "away")
+        # An import may be FULL all the same.
+        elif re.match(r"\s*import_flags:.*\b(IMPF_)?DEACTIVE\b", line, re.I):
+            facts["connection"] = "deactivated"
+        elif re.match(r"\s*import_flags:.*\b(IMPF_)?INVALID\b", line, re.I):
+            facts["connection"] = "away"
+        # In microseconds, `usecs` since Lustre 2.15.52.
+        elif match := re.match(r"req_waittime\s+(\d+) samples \[usecs?\] \d+ \d+ (\d+)", line):
+            facts["waits"] = (int(match[1]), int(match[2]))
+        elif match := re.match(r".*?((?:OST|MDT)[0-9a-f]{4})-(?:osc|mdc)-\w+'?:? (.+)", line):
+            facts = targets.setdefault(match[1], {})
+            if match[2].strip(" .") in _CONNECTED:
+                facts["connection"] = "there"
+            elif not re.search("permission|permitted", match[2], re.I):
+                facts["connection"] = "away"
+    return targets
 
 
 def _read_ceph(found: Found, *said: str) -> None:

@@ -25,7 +25,15 @@ from iowatch.checks import (
 )
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
-from iowatch.result import InvalidResult, Repetition, Result, Slowest, bytes_of, conditions
+from iowatch.result import (
+    InvalidResult,
+    Repetition,
+    Result,
+    Slowest,
+    bytes_of,
+    conditions,
+    osts_in_words,
+)
 
 #: What the time of a run goes into, one after the other; output is all that an application says.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
@@ -216,6 +224,27 @@ def hung_osts(folder: Path) -> dict[str, str]:
 def void_osts(why: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
     """A sentence on each OST that could not be measured; `osts` as above."""
     return [f"OST {osts[name]} was not measured: {said}" for name, said in why.items()]
+
+
+def osts_away(text: str) -> dict[str, tuple[int, ...]]:
+    """By filesystem, from `fs3:7,fs3:9` as a session declares it; ValueError if it is not so."""
+    found: dict[str, set[int]] = {}
+    for one in filter(None, text.split(",")):
+        name, _, ost = one.rpartition(":")
+        found.setdefault(name, set()).add(int(ost))
+    return {name: tuple(sorted(osts)) for name, osts in found.items()}
+
+
+def require_away(away: Collection[int], void: Mapping[str, str], osts: Mapping[str, int]) -> None:
+    """InvalidResult unless the OSTs that were declared to be away are those that could not be
+    measured, and all of them; `osts` as above."""
+    if there := set(away) - {osts[name] for name in void}:
+        raise InvalidResult(
+            f"the session was declared to be without {osts_in_words(sorted(there))}, which it "
+            "could measure"
+        )
+    if unknown := {name: why for name, why in void.items() if osts[name] not in away}:
+        raise InvalidResult("; ".join(void_osts(unknown, osts)))
 
 
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:

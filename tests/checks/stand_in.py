@@ -1,11 +1,13 @@
 """Stands in for benchio where a check must meet a fault that the real one can't be made to have.
 
-usage: stand_in.py FAULT benchio's options. It measures nothing. Only rank 0 comes here, see
-STAND_IN_PROGRAM in conftest.py.
+usage: stand_in.py FAULT benchio's options. It measures nothing, and refuses what benchio does not
+know. Only rank 0 comes here, see STAND_IN_PROGRAM in conftest.py.
 """
 
+import getopt
 import json
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -15,7 +17,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from result_file import laid_out, make_result, turn_into_targets
 
 fault, *options = sys.argv[1:]
-value = dict(zip(options[::2], options[1::2], strict=True))
+source = Path(__file__).parents[2] / "src/benchio/lib/command_line.f90"
+named = re.findall(r"^ *option\('--([\w-]+)', '([^']*)'", source.read_text(), re.M)
+known = [f"{name}=" if takes else name for name, takes in named]
+assert {"backend=", "flush", "dir=", "json="} < {*known}, known
+given, rest = getopt.getopt(options, "", known)
+assert not rest, rest
+value = dict(given)
+if not Path(value["--dir"]).is_dir():
+    sys.exit(f"benchio: error: stand-in: no directory {value['--dir']}")
 targets = value.get("--targets", "").split(",")
 those = fault.partition(",")[0].split()[2:] if fault.startswith("hangs on") else []
 if set(targets) & {*those}:

@@ -215,6 +215,15 @@ def test_each_ost_by_itself(site):
     assert job.count("--targets") == 1, "one start, unless one hangs"
     assert "--operation write,read " in job
 
+    # Of a session that was declared to be without an OST.
+    site.reframe("-r", "-n", "SlowOst", "-p", "^(well|full)$", "-S", "away=memory:7")
+    tests = {test["environ"]: test for test in site.report()}
+    assert {name: test["verdict"] for name, test in tests.items()} == {
+        "well": "invalid", "full": "ok",
+    }  # fmt: skip
+    declared = "the session was declared to be without OST 7, which it could measure"
+    assert said("well").endswith(declared)
+
 
 def test_all_osts_that_are_not_all_and_what_users_get(site):
     site.extras.update(type="lustre", osts=[0, 1, 2, 3])
@@ -287,10 +296,8 @@ def test_osts_and_layouts_in_an_acceptance(lustre, tmp_path):
     assert lustre.reframe("-r", "--mode=acceptance").returncode == 0
     (lustre.folder / "contract.yaml").write_text(CONTRACT)
     accepted = lustre._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
-    found = re.search(
-        r"^pass: A1: \S+ %, at least 1.0 % committed; the slowest is OST \d$", accepted.stdout, re.M
-    )
-    assert found, accepted.stdout
+    said = r"^pass: A1: \S+ %, at least 1.0 % committed; the slowest is OST \d$"
+    assert re.search(said, accepted.stdout, re.M), accepted.stdout
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -320,10 +327,10 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     session = ("--sweep", "acceptance", "--quiet")
     three = ("--away", "memory:3")
 
-    def measure(gone, *declared):
+    def measure(gone, *declared, code=0):
         away.write_text(str(gone))
         done = lustre.iowatch(*session, *declared)
-        assert done.returncode == 0, done.stdout
+        assert done.returncode == code, done.stdout
 
     def verdicts(begins="2020-01-01"):
         (lustre.folder / "contract.yaml").write_text(DEGRADED.replace("2020-01-01", begins))
@@ -354,7 +361,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     # It is away, and nobody has said so; it is there, and somebody has said that it is not.
     later = datetime.now(UTC).isoformat(timespec="seconds")
     measure(3)
-    measure(-1, *three)
+    measure(-1, *three, code=1)
     said = verdicts(later)
     assert re.search(r"^not certified: A1: .*; invalid: .*: OST 3 was not measured: ", said, re.M)
     assert re.search(

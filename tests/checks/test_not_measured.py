@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from login_node import say
 
 CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
 LOST_RANK = "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9"
@@ -153,7 +152,12 @@ def test_filesystem_that_is_taken_away_as_announced_before_benchio_starts(site):
     site.faults = {"gnu": "none", "late": "ends late", "poor": "none"}
     tools = site.folder / "tools"
     tools.mkdir()
-    say(tools, lfs="/fs 1000* 1000 1000 - 2 0 0 -")  # a stand-in for Lustre's
+    lfs = tools / "lfs"  # a stand-in for Lustre's
+    lfs.write_text(
+        '#!/bin/sh\ncase "$*" in "quota -q -"[ug]" "[0-9]*" /"*) ;; *) exit 64 ;; esac\n'
+        "echo '/fs 1000* 1000 1000 - 2 0 0 -'\n"
+    )
+    lfs.chmod(0o755)
     site.environs["poor"] = {"env_vars": [["PATH", f"{tools}:$PATH"]]}
     away = {"path": str(site.scratch / "not" / "mounted")}
     site.partitions = {

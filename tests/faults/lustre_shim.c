@@ -10,7 +10,8 @@
  *   LUSTRE_STRIPING         "count size offset": every file is plain, whatever was asked for
  *   LUSTRE_OF=END           these two are of files alone whose path ends so
  *   LUSTRE_INACTIVE=N       OST N takes no new files: another one does, silently
- * If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
+ * LUSTRE_FULL is an OST without room, and LUSTRE_DEAD one that does not answer: a write into a stripe
+ * on it fails, or never ends. If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
  * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
  * with LUSTRE_MAGIC statfs says another filesystem. With LUSTRE_RANKS=N each N ranks say that they
  * are on a host of their own. */
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -277,3 +279,70 @@ int PMPI_Get_processor_name(char *name, int *length)
     *length = sprintf(name, "node%d", atoi(rank) / atoi(ranks) + 1);
     return 0;
 }
+/* Where this OST's next stripe begins in an open file that was laid out, from an offset on; -1: it
+ * has none. */
+static off_t stripe_on(int descriptor, int ost, off_t offset)
+{
+    unsigned char bytes[1024] = {0};
+    char path[LONGEST], unused[LONGEST];
+    unsigned first;
+    size_t header;
+    uint32_t size;
+    uint16_t count;
+
+    path_of(descriptor, path);
+    if (!noted(path, "plain", unused) || layout_of(path, bytes, sizeof bytes, &first) == 0)
+        return -1;
+    header = bytes[2] == 0xd3 ? 48 : 32;
+    memcpy(&size, bytes + 24, sizeof size);
+    memcpy(&count, bytes + 28, sizeof count);
+    for (unsigned i = 0; i < count; i++, offset = (offset / size + 1) * size)
+        if (bytes[header + 24 * (offset / size % count) + 20] == ost)
+            return offset;
+    return -1;
+}
+
+/* How much of a write goes through: what comes before the stripe on an OST in trouble; or -1 and an
+ * errno. */
+static ssize_t allowed(int descriptor, size_t bytes, off_t offset)
+{
+    const char *dead = getenv("LUSTRE_DEAD"), *full = getenv("LUSTRE_FULL");
+    off_t stripe;
+
+    if (dead == NULL && full == NULL)
+        return (ssize_t)bytes;
+    stripe = stripe_on(descriptor, atoi(dead == NULL ? full : dead), offset);
+    if (stripe < 0 || stripe >= offset + (off_t)bytes)
+        return (ssize_t)bytes;
+    if (stripe > offset)
+        return (ssize_t)(stripe - offset);
+    while (dead != NULL)
+        pause();
+    errno = ENOSPC;
+    return -1;
+}
+
+ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
+{
+    ssize_t part = allowed(descriptor, bytes, offset);
+
+    return part < 0 ? part : NEXT(pwrite)(descriptor, data, (size_t)part, offset);
+}
+
+ssize_t pwrite64(int descriptor, const void *data, size_t bytes, off64_t offset)
+    __attribute__((alias("pwrite")));
+
+ssize_t pwritev(int descriptor, const struct iovec *vectors, int count, off_t offset)
+{
+    ssize_t part;
+
+    if (getenv("LUSTRE_DEAD") == NULL && getenv("LUSTRE_FULL") == NULL)
+        return NEXT(pwritev)(descriptor, vectors, count, offset);
+    part = allowed(descriptor, vectors[0].iov_len, offset);
+    if (part < 0)
+        return part;
+    return NEXT(pwrite)(descriptor, vectors[0].iov_base, (size_t)part, offset); /* short */
+}
+
+ssize_t pwritev64(int descriptor, const struct iovec *vectors, int count, off64_t offset)
+    __attribute__((alias("pwritev")));

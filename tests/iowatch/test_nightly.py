@@ -21,7 +21,7 @@ from cases import changed
 from nights import BLESSED
 from reported import HDF5, MPIIO, reported, session, store
 from rich.console import Console
-from servers import free_port, posts
+from servers import ONE_ADDRESS, free_port, posts
 from typer.testing import CliRunner
 
 from iowatch import bless, report
@@ -991,7 +991,7 @@ def test_mail_and_webhook_are_sent_both_even_if_one_fails(ends, mails, monkeypat
 def sendmail(monkeypatch, tmp_path):
     """The file that a stand-in for sendmail, first on PATH, writes to."""
     program = tmp_path / "sendmail"
-    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n")
+    program.write_text(f"#!/bin/sh\n{ONE_ADDRESS}\ncat > {tmp_path}/mail\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return tmp_path / "mail"

@@ -84,6 +84,35 @@ int benchio_raw_sync(int fd)
     return 0;
 }
 
+/* What a page meets at each of these places of the file at path, one after the other: an errno or 0,
+ * and -1 as long as it has not returned. Returns 0, or the errno of opening the file. Past the page
+ * cache where the filesystem lets it: an fsync would wait for all that is dirty in the file, and
+ * tell of that. */
+int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
+                         volatile int32_t *errors)
+{
+    int32_t direct = 1;
+    void *page;
+    int fd, error = benchio_raw_open(path, 1, 0, &direct, &fd);
+
+    if (error != 0)
+        return error;
+    error = benchio_raw_allocate(alignment(), &page);
+    if (error == 0) {
+        memset(page, 0, (size_t)alignment());
+        for (int32_t i = 0; i < count; i++) {
+            errors[i] = -1;
+            if (pwrite(fd, page, (size_t)alignment(), offsets[i]) < 0)
+                errors[i] = errno;
+            else
+                errors[i] = direct ? 0 : benchio_raw_sync(fd);
+        }
+        free(page);
+    }
+    close(fd);
+    return error;
+}
+
 /* Adjacent bytes of the file, in as many places of memory as one call takes. */
 struct run {
     int64_t at, bytes;

@@ -13,14 +13,14 @@ module benchio_rounds
     use benchio_layout, only: file_share
     use benchio_metadata, only: run_metadata
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
-    use benchio_phases, only: file_task, gather_times, meet, phase_total, phases, &
+    use benchio_phases, only: diagnose, file_task, gather_times, meet, phase_total, phases, &
         remove_task_file, stopwatch, timed_move, timed_sync, timed_unlink
     use benchio_options, only: is_metadata
     use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
     use benchio_registry, only: backend_item
     use benchio_result, only: case_index, repetition, run_result
     use benchio_text, only: decimal
-    use benchio_watchdog, only: new_watchdog
+    use benchio_watchdog, only: know_layouts, new_watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
         fraction_in_memory, pages_in_memory, testimony
     implicit none (type, external)
@@ -40,6 +40,7 @@ contains
         integer :: at, i, last_round, position, round, t, turn
 
         start = now()
+        call know_layouts(run%place%keeper)
         last_round = run%choice%warmup + run%choice%repeats
         allocate (run%seen(size(methods), size(run%place%targets)))
         do t = 1, size(run%place%targets)   ! one that fails at once is never looked at
@@ -251,7 +252,7 @@ contains
         logical, intent(in) :: writes               !! the file, or reads it
         type(file_task) :: task
 
-        character(:), allocatable :: directories, made
+        character(:), allocatable :: directories, made, written
 
         task%path = run%place%path_of(t, method%name, method%extension, share%file, &
             run%plan%files, kept_round(run, round))
@@ -273,8 +274,10 @@ contains
             directories = run%place%directories()
         end if
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
+        written = ''
+        if (writes) written = task%path
         call task%watchdog%guard(made, run%place%targets(t)%path, directories, &
-            task%settings%access%subfiles > 0)
+            task%settings%access%subfiles > 0, written, share%block%global_bytes())
     end function new_task
 
     !> The round of the run that has written the files which are kept; 0 if they are not.
@@ -349,8 +352,11 @@ contains
         end associate
         call timed_move(method, task, .true., field, times, run%error)
         call wait_for_others(task, run%error)
+        call diagnose(task, run%error)
         if (.not. run%error%failed()) call find_parts(task, run%error)
-        if (.not. run%error%failed()) call timed_sync(task, times, run%error)
+        if (run%error%failed()) return
+        call timed_sync(task, times, run%error)
+        call diagnose(task, run%error)
     end subroutine write_file
 
     !> Collective: what HDF5 has made of the file, if it was to make subfiles.

@@ -16,7 +16,7 @@ module benchio_witness
     use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share, layout
     use benchio_pattern, only: differences, poison
-    use benchio_phases, only: file_task, look_closer, meet
+    use benchio_phases, only: diagnose, file_task, meet
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -98,10 +98,10 @@ contains
             if (message == '' .and. is_short) message = 'file has '//decimal(bytes) &
                 //' bytes, '//decimal(data_bytes)//' bytes of data were written'
             if (message /= '') call error%set(exit_io, 'stat', task%parts%path, message)
-            call look_closer(task, error)
             file_bytes = bytes
         end if
         call meet(task%watchdog, plan%comm, error)
+        call diagnose(task, error)
         if (error%failed()) return
         call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
     end subroutine check_size

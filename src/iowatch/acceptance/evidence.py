@@ -28,8 +28,9 @@ from iowatch.metrics import (
     metrics_of,
     ost_metrics,
     ost_rates,
+    osts_away,
     physical_rate,
-    void_osts,
+    require_away,
 )
 from iowatch.night.gate import faults
 from iowatch.raw_results import (
@@ -310,15 +311,6 @@ def _job_record(
         yield datetime.fromisoformat(record["made"]), record
 
 
-def osts_away(text: str) -> dict[str, tuple[int, ...]]:
-    """By filesystem, from `fs3:7,fs3:9` as a session declares it; ValueError if it is not so."""
-    found: dict[str, set[int]] = {}
-    for one in filter(None, text.split(",")):
-        name, _, ost = one.rpartition(":")
-        found.setdefault(name, set()).add(int(ost))
-    return {name: tuple(sorted(osts)) for name, osts in found.items()}
-
-
 def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
     """It was declared to be without OSTs 7 and 9 of fs3."""
     each = (f"{osts_in_words(osts)} of {name}" for name, osts in away.items())
@@ -478,7 +470,7 @@ def _exhibit(
         hung = hung_osts(folder) if each_ost else {}
         results = [verified(job, paths[0].name, test["repeats"], hung)]
         if each_ost:
-            _require_away(away, {**hung, **results[0].void}, place)
+            require_away(away, {**hung, **results[0].void}, place.targets)
             found = ost_metrics(results[0], place.targets)
             osts = ost_rates(results[0], place.targets)
         else:
@@ -514,19 +506,6 @@ def _exhibit(
         | {key: recorded[key] for key in _RECORDED if key in recorded},
         folder=name,
     )
-
-
-def _require_away(away: Sequence[int], void: Mapping[str, str], place: Filesystem) -> None:
-    """InvalidResult unless the OSTs that were said to be away are those that could not be
-    measured, and all of them."""
-    gone = {place.targets[name] for name in void}
-    if there := set(away) - gone:
-        raise InvalidResult(
-            f"the session was declared to be without {osts_in_words(sorted(there))}, which it "
-            "could measure"
-        )
-    if unknown := {name: why for name, why in void.items() if place.targets[name] not in away}:
-        raise InvalidResult("; ".join(void_osts(unknown, place.targets)))
 
 
 def _read_backs(
