@@ -14,13 +14,17 @@ import shlex
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from iowatch import renames
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
+from iowatch.places import reference_folder, results
+from iowatch.raw_results import Moved
 from iowatch.references import Reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
@@ -52,12 +56,17 @@ def read(
 ) -> list[Run]:
     """The runs in these databases, oldest first; one that is in several counts once.
 
-    `since` leaves out sessions that began before, but for those in one of the `spans`.
+    Each has the present name of its case, and the present folder of its raw results. `since` leaves
+    out sessions that began before, but for those in one of the `spans`. UserError.
     """
-    found = {}
+    found, renamed = {}, renames.read(reference_folder())
     with _without_gc():
         for file in files:
-            for run in _runs_in(file, since, spans):
+            moved = Moved(file.absolute().parent, results())
+            for stored in _runs_in(file, since, spans):
+                run = renamed.applied(stored)
+                if (folder := moved.folder(run.folder)) != run.folder:
+                    run = replace(run, folder=folder)
                 found[run.session, run.case, run.time] = run
     return sorted(found.values(), key=lambda run: (run.time, str(run.case)))
 

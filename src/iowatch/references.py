@@ -151,6 +151,17 @@ class ReferenceFile:
         return BadReference(f"{self._path} cannot be used as reference values: {why}")
 
 
+def require_file(path: Path) -> None:
+    """BadReference if these reference values were never written, or cannot be used: each run of a
+    night would be verified, and then fail for that."""
+    if not path.exists():
+        raise BadReference(
+            f"{path}: there is no such file: the reference values of {path.stem} belong there: "
+            f"write the line `{GENERAL}: {{}}` into it to begin with; nothing was run"
+        )
+    ReferenceFile(path)
+
+
 def _of_any_backend(case: Case) -> str:
     return re.sub(r"(/backend=)\w+", r"\1{}", str(case))
 

@@ -74,6 +74,7 @@ def site(monkeypatch, tmp_path, database):
     monkeypatch.setattr(nightly, "read_site", lambda system: site)
     monkeypatch.setattr(nightly, "ignore_signals", lambda: None)  # pytest wants its Ctrl-C
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+    (tmp_path / "local.yaml").write_text("general: {}\n")
 
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
         given, left = [], list(ends)
@@ -347,7 +348,7 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):
     assert (night.is_red, night.problems) == (False, [])
     assert [note for note in night.notes if "match no case" in note] == [
         f"{tmp_path / file}: 1 of its entries match no case of the site and count for nothing: "
-        f"{named}: mend or remove them"
+        f"{named}: `iowatch rename` gives them the new name of a place; mend or remove others"
         for file, named in entries.items()
     ]
 

@@ -11,7 +11,7 @@ with suppress(ValueError):  # not the main thread, which alone is interrupted
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 # In the order in which the help lists them.
-from iowatch.cli import every_night, people, earlier, tests_and_paper, adopting  # noqa: E402  # isort: skip
+from iowatch.cli import every_night, earlier, tests_and_paper, adopting, people  # noqa: E402  # isort: skip
 from iowatch.cli.command import app  # noqa: E402
 
 with suppress(ValueError):
