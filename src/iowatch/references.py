@@ -103,7 +103,9 @@ class ReferenceFile:
         try:
             sections = load_yaml(text_of(path))
         except FileNotFoundError:
-            raise self._bad("there is no such file") from None
+            raise self._bad(
+                f"there is no such file: write the line `{GENERAL}: {{}}` into it to begin with"
+            ) from None
         except BadYaml as err:
             raise self._bad(str(err)) from None
         if not isinstance(sections, dict):
@@ -149,17 +151,6 @@ class ReferenceFile:
 
     def _bad(self, why: str) -> BadReference:
         return BadReference(f"{self._path} cannot be used as reference values: {why}")
-
-
-def require_file(path: Path) -> None:
-    """BadReference if these reference values were never written, or cannot be used: each run of a
-    night would be verified, and then fail for that."""
-    if not path.exists():
-        raise BadReference(
-            f"{path}: there is no such file: the reference values of {path.stem} belong there: "
-            f"write the line `{GENERAL}: {{}}` into it to begin with; nothing was run"
-        )
-    ReferenceFile(path)
 
 
 def _of_any_backend(case: Case) -> str:

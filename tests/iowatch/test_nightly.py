@@ -216,6 +216,33 @@ def test_options_that_reframe_gets(site):
         assert given[0].options == ["--system", "local", *options]
 
 
+def test_night_without_reference_values_is_refused_before_any_job(site, tmp_path):
+    """Each run would be verified, and then fail for want of them."""
+    file = tmp_path / "local.yaml"
+    for spoil, said in (
+        (file.unlink, "there is no such file: write the line `general: {}` into it to begin with"),
+        (lambda: file.write_text("general: ["), "line 1: while parsing"),
+    ):
+        spoil()
+        given = site(Session(GREEN), stores=False)
+        with pytest.raises(UserError, match=f"^{file} cannot be used as reference values: {said}"):
+            nightly.run(Wanted("local"))
+        assert given == []
+        nightly.run(Wanted("local", sweep="acceptance"))
+        assert len(given) == 1, "that goes by its contract"
+
+
+def test_session_that_is_on_record_is_not_said_to_be_lost(site, tmp_path):
+    """Of a baseline that somebody has changed, nothing else is said."""
+    (tmp_path / "baselines").mkdir()
+    bless.write("local", tmp_path, {HDF5: BLESSED})
+    baselines = tmp_path / "baselines" / "local.yaml"
+    baselines.write_text(baselines.read_text().replace("tmpfs", "scratch"))
+    site(Session(GREEN))
+    (problem,) = nightly.run(Wanted("local")).problems
+    assert "was changed since it was blessed" in problem
+
+
 def test_green_report_is_not_enough(site, database, tmp_path):
     missing = f"1 of 1 case was not run: {HDF5}"
     lost = "the session is not in ReFrame's results database"
