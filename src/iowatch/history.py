@@ -165,6 +165,9 @@ def _run(
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
     # What was not measured has no metric, whatever its job has left.
     perfvalues = {} if kind.is_untried else test.get("perfvalues") or {}
+    conditions = test.get("conditions") or {}
+    if conditions and (version := test.get("iowatch")):  # of what was not verified, it is alone
+        conditions = {"iowatch": version, **conditions}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
@@ -177,7 +180,7 @@ def _run(
         result=test["result"],
         filesystem=test.get("filesystem_name") or case.partition,
         folder=test.get("kept") or "",
-        conditions=test.get("conditions") or {},
+        conditions=conditions,
         circumstances=test.get("circumstances") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},

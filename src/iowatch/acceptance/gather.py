@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, raw_results
+from iowatch import __version__, build, raw_results
 from iowatch.acceptance.contract import Contract, Rules
 from iowatch.acceptance.evidence import (
     CONTRACT,
@@ -130,7 +130,7 @@ def _facts(site: Site, lost: Sequence[str]) -> dict[str, Any]:
     """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
     names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
     return {
-        "iowatch": __version__,
+        "iowatch": build.version(__version__),
         "system": site.system,
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
         "cases": {str(case): nodes for case, nodes in sweep(site).items()},
