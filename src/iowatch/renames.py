@@ -133,7 +133,6 @@ class Renames:
             sentence = new + sentence.removeprefix(old)
         return replace(run, case=case, sentence=sentence)
 
-
     def with_old_names(self, keep: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
         """What holds of a system's partition, of its old names too."""
         known = dict(keep)

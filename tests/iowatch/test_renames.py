@@ -15,7 +15,7 @@ from iowatch.files import UserError
 from iowatch.night.gate import Known as KnownOf
 from iowatch.night.gate import lost_baselines, night_of
 from iowatch.references import read_expected
-from iowatch.renames import Place, Rename, rename
+from iowatch.renames import Place, Rename, read, rename
 from iowatch.run import by_case, night_id
 
 WHEN = datetime(2026, 6, 1, tzinfo=UTC)
@@ -101,6 +101,16 @@ def test_an_environment_is_renamed_in_one_partition_or_in_all(folder, tmp_path):
         cce, gcc, changed(HDF5, place="archer:fs2/gcc"), OTHER
     }  # fmt: skip
     assert str(Place.parse("archer/gnu")) == "archer/gnu"
+
+
+def test_raw_results_are_kept_as_long_under_an_old_name(folder):
+    made(folder)
+    made(folder, change("archer:scratch", "archer:work", WHEN + DAY), runs=on_record(NEW),
+         cases=[changed(HDF5, place="archer:work/cray")])  # fmt: skip
+    kept = read(folder).with_old_names({("archer", "work"): 400, ("archer", "fs3"): 60})
+    assert kept == {
+        ("archer", "work"): 400, ("archer", "scratch"): 400, ("archer", "fs3"): 60
+    }, "fs3 is another one now"  # fmt: skip
 
 
 # What is blessed and expected

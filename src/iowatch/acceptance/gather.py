@@ -27,7 +27,7 @@ from iowatch.case import Case
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.history import sessions, tests_of
-from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD
+from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 
@@ -61,11 +61,12 @@ def gather(
         for number, file in enumerate(_configuration(site), start=1):
             _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
         sources: dict[Path, Path] = {}
+        moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
         for session in found:
             uuid = session["session_info"]["uuid"]
             _write(folder / SESSIONS / f"{uuid}.json", session)
             if start_of(session) >= agreed.rules.begins:
-                sources |= _raw_results(session, agreed.system)
+                sources |= raw_results_of(session, agreed.system, moved)
                 for file in _builds(session):
                     _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
         for source, target in sources.items():
@@ -94,10 +95,10 @@ def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], se
     return list(found.values()), claimed
 
 
-def _raw_results(session: Stored, system: str) -> dict[Path, Path]:
-    """Where each run of a session left them, and where they are in the evidence."""
+def raw_results_of(session: Stored, system: str, moved: Moved) -> dict[Path, Path]:
+    """Where those of each run of a session are now, and where they are in the evidence."""
     tests = (test for test in tests_of(session) if is_acceptance(test, system))
-    kept = {Path(test["kept"]) for test in tests if test.get("kept")}
+    kept = {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
     return {path: Path(name) for path in kept if (name := place_of(path))}
 
 
