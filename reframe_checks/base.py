@@ -27,7 +27,7 @@ from reframe.core.logging import getlogger
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
-from iowatch import circumstances, raw_results
+from iowatch import __version__, build, circumstances, raw_results
 from iowatch.checks import CHECKS, DRIFT, metric
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
@@ -163,6 +163,9 @@ class CaseCheck(OfSession):
     #: How many cases that sweep of the whole system has: a session that ran them all is a night.
     promised = variable(int, value=0, loggable=True)
 
+    #: The iowatch that runs the check.
+    iowatch = variable(str, value="", loggable=True)
+
     #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
     case_id = variable(str, value="", loggable=True)
 
@@ -220,6 +223,10 @@ class CaseCheck(OfSession):
     @run_after("init")
     def set_promised(self):
         self.promised = promised(self.sweep)
+
+    @run_after("setup")
+    def set_iowatch(self):
+        self.iowatch = build.version(__version__)
 
     @run_after("setup")
     def set_case(self):

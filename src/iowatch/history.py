@@ -14,6 +14,7 @@ import shlex
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -22,8 +23,11 @@ from typing import Any
 
 import jsonschema
 
+from iowatch import renames
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
+from iowatch.places import reference_folder, results
+from iowatch.raw_results import Moved
 from iowatch.references import Reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
@@ -56,13 +60,18 @@ def read(
 ) -> list[Run]:
     """The runs in these databases, oldest first; one that is in several counts once.
 
-    `since` leaves out sessions that began before, but for those in one of the `spans`. A sentence
-    on whatever makes reading slow is added to `notes`.
+    Each has the present name of its case, and the present folder of its raw results. `since` leaves
+    out sessions that began before, but for those in one of the `spans`. A sentence on whatever
+    makes reading slow is added to `notes`. UserError.
     """
-    runs = {}
+    runs, renamed = {}, renames.read(reference_folder())
     with _without_gc():
         for file in files:
-            for run in _runs_in(file, since, spans, notes if notes is not None else []):
+            moved = Moved(file.absolute().parent, results())
+            for stored in _runs_in(file, since, spans, notes if notes is not None else []):
+                run = renamed.applied(stored)
+                if (folder := moved.folder(run.folder)) != run.folder:
+                    run = replace(run, folder=folder)
                 runs[run.session, run.case, run.time] = run
     return sorted(runs.values(), key=lambda run: (run.time, str(run.case)))
 
@@ -167,6 +176,9 @@ def _run(
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
     # What was not measured has no metric, whatever its job has left.
     perfvalues = {} if kind.is_untried else test.get("perfvalues") or {}
+    conditions = test.get("conditions") or {}
+    if conditions and (version := test.get("iowatch")):  # of what was not verified, it is alone
+        conditions = {"iowatch": version, **conditions}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
@@ -179,7 +191,7 @@ def _run(
         result=test["result"],
         filesystem=test.get("filesystem_name") or case.partition,
         folder=test.get("kept") or "",
-        conditions=test.get("conditions") or {},
+        conditions=conditions,
         circumstances=test.get("circumstances") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},

@@ -78,6 +78,26 @@ def folders(prefix: Path, night: str, case: Case) -> list[Path]:
     return [folder for folder in reversed(found) if folder.is_dir()]
 
 
+class Moved:
+    """Where raw results are now: those of a prefix that is gone are taken to be beside the results
+    database, or where the site has its results, if either has any."""
+
+    def __init__(self, *prefixes: Path) -> None:
+        self._prefixes = [*map(str, prefixes)]
+        self._now: dict[str, str] = {}
+
+    def folder(self, kept: str) -> str:
+        """Of the folder of a run, as its session has it."""
+        prefix, is_kept, rest = kept.rpartition(f"/{FOLDER}/")
+        if not is_kept:
+            return kept
+        if prefix not in self._now:
+            places = (prefix, *self._prefixes)
+            there = (place for place in places if os.path.isdir(f"{place}/{FOLDER}"))  # noqa: PTH112
+            self._now[prefix] = next(there, prefix)
+        return f"{self._now[prefix]}{is_kept}{rest}"
+
+
 def last_night(prefix: Path, system: str) -> str:
     """The last night with runs of a system; empty: there is none."""
     nights = sorted((prefix / FOLDER).glob("*"), reverse=True)

@@ -18,7 +18,9 @@ reference_values/expected_failures/<system>.yaml has the failures that a site ex
 
     - case: archer:fs[23]/.*/backend=hdf5/.*
       until: 2027-01-31
-      why: HDF5 1.8.14 closes slowly on Lustre, ticket 4711
+      why: HDF5 1.8.14 closes slowly on Lustre
+      owner: jane
+      ticket: OPS-4711
 
 reference_values/maintenance/<system>.yaml has what was announced:
 
@@ -108,7 +110,9 @@ class ReferenceFile:
         try:
             sections = load_yaml(text_of(path))
         except FileNotFoundError:
-            raise self._bad("there is no such file") from None
+            raise self._bad(
+                f"there is no such file: write the line `{GENERAL}: {{}}` into it to begin with"
+            ) from None
         except BadYaml as err:
             raise self._bad(str(err)) from None
         if not isinstance(sections, dict):
@@ -240,6 +244,8 @@ class ExpectedFailure:
     case: re.Pattern[str]  # matches the whole case id
     until: date
     why: str
+    owner: str = ""  # who looks after it
+    ticket: str = ""
 
     def excuses(self, case: str, today: date) -> bool:
         return today <= self.until and bool(self.case.fullmatch(case))
@@ -256,7 +262,9 @@ class ExpectedFailure:
         return " and ".join(too_much)
 
     def __str__(self) -> str:
-        return f"expected until {self.until}: {self.why}"
+        owner = f", {self.owner}" if self.owner else ""
+        ticket = f", ticket {self.ticket}" if self.ticket else ""
+        return f"expected until {self.until}{owner}{ticket}: {self.why}"
 
 
 def _made_up(system: str) -> Iterator[str]:
@@ -274,16 +282,33 @@ def expected_path(system: str, folder: Path) -> Path:
 def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
     """The failures that are expected of a system; none without a file. BadReference."""
     file = expected_path(system, folder)
-    return [_expected(*entry) for entry in _entries(file, ("case", "until", "why"))]
+    return expected_in(file, _text(file))
 
 
-def _entries(file: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries of a list in a file, each with where it stands and with exactly these keys, the
-    last of which is a text; none without a file. BadReference."""
+def expected_in(file: Path, text: str) -> list[ExpectedFailure]:
+    """The same with this text in the file. BadReference."""
+    entries = _entries(file, text, ("case", "until", "why"), ("owner", "ticket"))
+    return [_expected(*entry) for entry in entries]
+
+
+def _text(file: Path) -> str:
+    """What a file says, empty without a file; BadReference."""
     try:
-        entries = load_yaml(text_of(file)) or []
+        return text_of(file)
     except FileNotFoundError:
-        return
+        return ""
+    except BadYaml as err:
+        raise BadReference(f"{file}: {err}") from None
+
+
+def _entries(
+    file: Path, text: str, keys: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The entries of the list that is this text of a file, each with where it stands and with
+    exactly these keys, the last of which is a text, and some of the optional ones, which are texts.
+    BadReference."""
+    try:
+        entries = load_yaml(text) or []
     except BadYaml as err:
         raise BadReference(f"{file}: {err}") from None
     named = f"{', '.join(keys[:-1])} and {keys[-1]}"
@@ -291,11 +316,15 @@ def _entries(file: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
         raise BadReference(f"{file}: write a list of entries, each with {named}")
     for number, entry in enumerate(entries, start=1):
         where = f"{file}, entry {number}"
-        if not isinstance(entry, dict) or set(entry) != set(keys):
-            raise BadReference(f"{where}: an entry has {named}, and nothing else")
+        if not isinstance(entry, dict) or {*entry} - {*optional} != {*keys}:
+            besides = f" but {' or '.join(optional)}" if optional else ""
+            raise BadReference(f"{where}: an entry has {named}, and nothing else{besides}")
         why = entry[keys[-1]]
         if not (isinstance(why, str) and why.strip()):
             raise BadReference(f"{where}: {keys[-1]} is {why!r}: name the cause, or its ticket")
+        for key in {*optional} & {*entry}:
+            if not (isinstance(entry[key], str) and entry[key].strip()):
+                raise BadReference(f"{where}: {key} is {entry[key]!r}: write a text, or remove it")
         yield where, entry
 
 
@@ -304,7 +333,8 @@ def _expected(where: str, entry: Mapping[str, Any]) -> ExpectedFailure:
     if type(until) is not date:
         raise BadReference(f"{where}: until is {until!r}: write a day such as 2027-01-31")
     try:
-        return ExpectedFailure(re.compile(case), until, why)
+        owner, ticket = entry.get("owner", ""), entry.get("ticket", "")
+        return ExpectedFailure(re.compile(case), until, why, owner, ticket)
     except (re.error, TypeError) as err:
         raise BadReference(
             f"{where}: case is {case!r}, which is no regular expression for case ids: {err}"
@@ -346,7 +376,8 @@ def maintenance_path(system: str, folder: Path) -> Path:
 def read_maintenance(system: str, folder: Path) -> list[Maintenance]:
     """What a system has announced, past and to come; nothing without a file. BadReference."""
     file = maintenance_path(system, folder)
-    return [_maintenance(*e) for e in _entries(file, ("from", "until", "filesystems", "why"))]
+    keys = ("from", "until", "filesystems", "why")
+    return [_maintenance(*entry) for entry in _entries(file, _text(file), keys)]
 
 
 def _maintenance(where: str, entry: Mapping[str, Any]) -> Maintenance:

@@ -304,6 +304,12 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         if len(cases) > 1:
             said = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
         console.print(f"refused: {said}", style="red", soft_wrap=True, markup=False)
+    for case, nights in sorted(blessing.red.items(), key=lambda item: str(item[0])):
+        if nights:
+            console.print(
+                f"taken although red: {case}: {', '.join(nights)}", style="red", soft_wrap=True,
+                markup=False,
+            )  # fmt: skip
     if blessing.file:
         console.print(f"written: {blessing.file}", soft_wrap=True, markup=False)
     done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"

@@ -33,9 +33,11 @@ from iowatch.acceptance.contract import (
     read_exclusions,
 )
 from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack, collect
+from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan, power
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.raw_results import Moved
 from iowatch.run import Run, night_id
 from iowatch.site import Filesystem, Setting, Site
 from iowatch.verdict import Kind
@@ -805,3 +807,13 @@ def test_the_power_is_that_of_simulated_sessions():
             values = {str(n): 110 * math.exp(rng.gauss(0, spread)) for n in range(sessions)}
             passed += judge_sessions(criterion, values, 0.95).verdict == "pass"
         assert passed / 500 == pytest.approx(power(sessions, 0.95, spread), abs=0.06)
+
+
+def test_evidence_is_gathered_from_where_results_were_moved_to(tmp_path):
+    (tmp_path / "new/runs/2026-03-01T010000/a,case").mkdir(parents=True)
+    kept = f"{tmp_path}/old/runs/2026-03-01T010000/a,case"
+    one = reported(case(), system="local", sweep="acceptance", kept=kept)
+    found = raw_results_of(reported_session(one), "local", Moved(tmp_path / "new"))
+    assert [str(folder.relative_to(tmp_path)) for folder in found] == [
+        "new/runs/2026-03-01T010000/a,case"
+    ]

@@ -2,6 +2,7 @@
 
 import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from cases import case, changed
@@ -375,6 +376,35 @@ def test_broken_program_is_not_taken_for_a_file_that_cannot_be_used(tmp_path, mo
     monkeypatch.setattr(run_cache, "_TABLES", run_cache._TABLES.replace(", runs TEXT", ""))
     with pytest.raises(sqlite3.OperationalError, match="no such column: runs"):
         history.read([database])
+
+
+def test_raw_results_are_found_where_they_were_moved_to(tmp_path, monkeypatch):
+    """With the database, or to where the site has its results now."""
+    old, new, site = (tmp_path / name for name in ("old", "new", "site"))
+    monkeypatch.setenv("RFM_PREFIX", str(site))
+    run = "runs/2026-03-01T010000/a,case"
+
+    def folder():
+        (found,) = history.read([database])
+        return found.folder
+
+    for prefix in (old, site):
+        (prefix / run).mkdir(parents=True)
+    new.mkdir()
+    database = old / "results.db"
+    store(database, nightly(0, 1, kept=f"{old}/{run}"))
+    assert folder() == f"{old}/{run}", "it is there still"
+    database = database.rename(new / "results.db")
+    (old / "runs").rename(new / "runs")
+    for _ in range(2):  # decoded, and in brief
+        assert folder() == f"{new}/{run}"
+    monkeypatch.chdir(tmp_path)
+    database = Path("new/results.db")
+    assert folder() == f"{new}/{run}"
+    (new / "runs").rename(tmp_path / "archive")
+    assert folder() == f"{site}/{run}", "where the site has its results"
+    (site / "runs").rename(site / "gone")
+    assert folder() == f"{old}/{run}", "nobody knows better"
 
 
 def test_table_without_a_match_prints_nothing_but_the_error(monkeypatch):

@@ -81,6 +81,7 @@ def site(monkeypatch, tmp_path, database):
     begun = map(night_id, (NOW - timedelta(minutes=9, seconds=-n) for n in itertools.count()))
     monkeypatch.setattr(nightly, "night_id", lambda now: next(begun))  # none twice in a second
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+    (tmp_path / "local.yaml").write_text("general: {}\n")
 
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
         given, left = [], list(ends)
@@ -222,6 +223,33 @@ def test_options_that_reframe_gets(site):
         given = site(Session(GREEN), stores=False)
         nightly.run(Wanted("local", **wanted))
         assert given[0].options == ["--system", "local", *options]
+
+
+def test_night_without_reference_values_is_refused_before_any_job(site, tmp_path):
+    """Each run would be verified, and then fail for want of them."""
+    file = tmp_path / "local.yaml"
+    for spoil, said in (
+        (file.unlink, "there is no such file: write the line `general: {}` into it to begin with"),
+        (lambda: file.write_text("general: ["), "line 1: while parsing"),
+    ):
+        spoil()
+        given = site(Session(GREEN), stores=False)
+        with pytest.raises(UserError, match=f"^{file} cannot be used as reference values: {said}"):
+            nightly.run(Wanted("local"))
+        assert given == []
+        nightly.run(Wanted("local", sweep="acceptance"))
+        assert len(given) == 1, "that goes by its contract"
+
+
+def test_session_that_is_on_record_is_not_said_to_be_lost(site, tmp_path):
+    """Of a baseline that somebody has changed, nothing else is said."""
+    (tmp_path / "baselines").mkdir()
+    bless.write("local", tmp_path, {HDF5: BLESSED})
+    baselines = tmp_path / "baselines" / "local.yaml"
+    baselines.write_text(baselines.read_text().replace("tmpfs", "scratch"))
+    site(Session(GREEN))
+    (problem,) = nightly.run(Wanted("local")).problems
+    assert "was changed since it was blessed" in problem
 
 
 def test_green_report_is_not_enough(site, database, tmp_path):
@@ -477,7 +505,7 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):
     assert (night.is_red, night.problems) == (False, [])
     assert [note for note in night.notes if "match no case" in note] == [
         f"{tmp_path / file}: 1 of its entries match no case of the site and count for nothing: "
-        f"{named}: mend or remove them"
+        f"{named}: `iowatch rename` gives them the new name of a place; mend or remove others"
         for file, named in entries.items()
     ]
 

@@ -34,7 +34,7 @@ contains
             return
         end if
         associate (plan => run%plan, choice => run%choice)
-            text = 'benchio '//version//', run '//choice%run_id//': '//run%place%path//' (' &
+            text = 'benchio '//version()//', run '//choice%run_id//': '//run%place%path//' (' &
                 //run%place%filesystem//')'//lf//writers_text(run)//lf//'each file: array ' &
                 //extents(plan%own%block%global)//' on a grid of ' &
                 //extents(plan%own%block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
@@ -82,7 +82,7 @@ contains
 
         allocate (rounds, source=measured_rounds(run, 1))
         allocate (rate(size(rounds)))
-        text = 'benchio '//version//', run '//run%choice%run_id//': '//run%place%path//' (' &
+        text = 'benchio '//version()//', run '//run%choice%run_id//': '//run%place%path//' (' &
             //run%place%filesystem//')'//lf//items_text(run)//lf//'repeats ' &
             //decimal(size(rounds))//lf//lf//'operations/s       min      median         max'//lf
         do phase = 1, size(order)
@@ -278,7 +278,7 @@ contains
         character(:), allocatable :: library
         integer :: i
 
-        text = 'benchio '//version//lf//'compiler '//compiler_version()//lf
+        text = 'benchio '//version()//lf//'compiler '//compiler_version()//lf
         do i = 1, size(backend_names)
             library = library_version(trim(backend_names(i)))
             if (library == '') library = 'not built in'

@@ -41,7 +41,7 @@ contains
         call add_error(json, run%error)
         call json%add(run%started, 'started')
         call json%open_object('benchio')
-        call json%add(version, 'version')
+        call json%add(version(), 'version')
         call json%add(compiler_version(), 'compiler')
         call json%add(compiler_options(), 'compiler_options')
         call json%close_object()

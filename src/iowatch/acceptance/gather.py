@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, raw_results
+from iowatch import __version__, build, raw_results
 from iowatch.acceptance.contract import Contract, Rules
 from iowatch.acceptance.evidence import (
     CONTRACT,
@@ -28,7 +28,7 @@ from iowatch.case import Case
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.history import sessions, tests_of
-from iowatch.raw_results import COMPRESSED, EXIT_CODE, FOLDER, JOB_RECORD
+from iowatch.raw_results import COMPRESSED, EXIT_CODE, FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 
@@ -63,11 +63,12 @@ def gather(
             _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
         cut, lost = _unclaimed(site, agreed.rules, claimed)
         sources = {site.prefix / FOLDER / run: Path(FOLDER, run) for run in cut}
+        moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
         for session in found:
             uuid = session["session_info"]["uuid"]
             _write(folder / SESSIONS / f"{uuid}.json", session)
             if start_of(session) >= agreed.rules.begins:
-                sources |= _raw_results(session, agreed.system)
+                sources |= raw_results_of(session, agreed.system, moved)
                 for file in _builds(session):
                     _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
         for source, target in sources.items():
@@ -96,10 +97,10 @@ def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], se
     return list(found.values()), claimed
 
 
-def _raw_results(session: Stored, system: str) -> dict[Path, Path]:
-    """Where each run of a session left them, and where they are in the evidence."""
+def raw_results_of(session: Stored, system: str, moved: Moved) -> dict[Path, Path]:
+    """Where those of each run of a session are now, and where they are in the evidence."""
     tests = (test for test in tests_of(session) if is_acceptance(test, system))
-    kept = {Path(test["kept"]) for test in tests if test.get("kept")}
+    kept = {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
     return {path: Path(name) for path in kept if (name := place_of(path))}
 
 
@@ -132,7 +133,7 @@ def _facts(site: Site) -> dict[str, Any]:
     """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
     names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
     return {
-        "iowatch": __version__,
+        "iowatch": build.version(__version__),
         "gathered": datetime.now(UTC).isoformat(),
         "system": site.system,
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],

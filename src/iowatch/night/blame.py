@@ -55,7 +55,7 @@ RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environmen
 
 
 #: Conditions that no environment makes, and those that a job script says better.
-_NOT_MADE = ("hosts", "free space", "witness", "program", "modules", "spack")
+_NOT_MADE = ("iowatch", "hosts", "free space", "witness", "program", "modules", "spack")
 _NAMED = 5  # cases that an error names at most
 
 
