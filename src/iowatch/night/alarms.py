@@ -190,11 +190,11 @@ class _Together:
             lost = f"{1 - self.group.reached(self.tonight):.0%} below"
             below = lost if is_far_below else f"{lost} {usual}"
             return f"{many} tonight{runs}; together they are {below}"
-        since, drop = _since(verdict.since), f"{verdict.drop:.0%}"
+        since, lost = _since(verdict.since), f"{verdict.drop:.0%} below {usual}"
         first = min(own[0].time for own in self.tonight.values() if own)
         if not verdict.raised or verdict.raised >= first:
-            return f"{many} tonight; together they have been {drop} below {usual}{since}"
-        reached = f"at {usual}" if (verdict.drop or 0) <= 0 else f"{drop} below {usual}"
+            return f"{many} tonight; together they have been {lost}{since}"
+        reached = lost if (verdict.drop or 0) > 0 else f"at {usual}"
         alarm = f"alarm of {verdict.raised:%Y-%m-%d}, slow{since}"
         return f"{many} tonight; together they are {reached} ({alarm})"
 
