@@ -280,8 +280,8 @@ def test_slow_filesystem_is_one_alarm_after_two_nights_of_reruns():
     night = tonight(*runs, blessed=dict.fromkeys(cases, baseline))
     (alarm,) = night.alarms
     assert alarm.sentence == (
-        "fs3: every one of its 4 cases is below 50% of its baseline tonight; together they have "
-        "been 81% below their baselines since 2026-11-17 (alarm of 2026-11-19): the filesystem, "
+        "fs3: every one of its 4 cases is below 50% of its baseline tonight; together they are "
+        "81% below their baselines (alarm of 2026-11-19, slow since 2026-11-17): the filesystem, "
         "not one of its I/O paths"
     )
     assert (night.why, {*night.merged}) == (alarm.sentence, {*cases})

@@ -215,9 +215,10 @@ class CaseNight:
     @property
     def rerun_at(self) -> datetime | None:
         """When the case is to be run again; None: no more in this night."""
-        if not self.is_suspect or self.invalid_runs > MAX_INVALID or not self.past:
+        if not self.past or self.invalid_runs > MAX_INVALID:
             return None
-        return self.past.verdict.rerun_at
+        is_open = self.last.kind in EXCUSABLE and self.past.verdict.is_red  # an alarm may have gone
+        return self.past.verdict.rerun_at if self.is_suspect or is_open else None
 
     # Tonight's numbers, and those to compare them with
 
