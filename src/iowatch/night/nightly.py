@@ -429,7 +429,7 @@ def _judged(
         signal=ran[-1][1].signal,
     )
     promised = site.promises[wanted.sweep].cases
-    if not sessions <= stored:  # which is said of it
+    if not sessions.issubset(stored):  # which is said of it
         lost = [*lost, night]
     return _kept(whole, site, promised, own_notes, lost).measured_in(sessions)
 
