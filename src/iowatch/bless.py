@@ -30,6 +30,7 @@ from iowatch.detector.baseline import (
     largest_spread,
 )
 from iowatch.detector.settings import NORMAL, Settings
+from iowatch.explain import finish_s
 from iowatch.files import UserError, whole
 from iowatch.places import reference_folder, reference_values
 from iowatch.run import Nights, Run, day_of, night_id
@@ -179,7 +180,8 @@ def samples_of(runs: Sequence[Run]) -> list[Sample]:
 def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
     """The metrics of one run, as the detector takes them."""
     best = metrics[rate_name(metrics)]
-    return Sample(time, best, metrics.get("ratio"), metrics.get("finish_fraction"))
+    part, median = metrics.get("finish_fraction"), metrics.get("ratio_median", 0.0)
+    return Sample(time, best, metrics.get("ratio"), part, finish_s(metrics), median)
 
 
 def _contradiction(entry: Blessed, nights: Nights) -> str:

@@ -20,6 +20,7 @@ from iowatch.case import Case
 from iowatch.checks import metric
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, State
+from iowatch.explain import why_slow
 from iowatch.night.gate import Known, on_record
 from iowatch.run import night_id
 from iowatch.verdict import Kind
@@ -162,6 +163,7 @@ class Year:
             "finish_fraction": close,
             "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
         }
+        values["ratio_median"] = values["ratio"]
         if of.check.needs_stripes:
             rates = {f"ost_{ost}": best * rng.uniform(0.9, 1) for ost in range(12)}
             rates["ost_5"] = best * 0.55
@@ -209,6 +211,7 @@ def as_reframe(of, time, metrics, verdict, met):
     place = f"{of.system}:{of.partition}"
     is_first = verdict.kind is Kind.NO_BASELINE  # the references stand in for the baseline
     is_red = verdict.is_red and not is_first
+    said = "; ".join(filter(None, [verdict.sentence, is_red and why_slow(of, metrics, {})]))
     return {
         "name": f"{of.check.name} %backend={of.backend}",
         "display_name": f"{of.check.name} %backend={of.backend}",
@@ -227,7 +230,7 @@ def as_reframe(of, time, metrics, verdict, met):
         "filesystem_name": of.partition,
         "kept": f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
         "verdict": "ok" if is_first else str(verdict.kind),
-        "sentence": f"{of}: {verdict.sentence}",
+        "sentence": f"{of}: {said}",
         "conditions": met,
         "slowest": slowest(met["hosts"].split()),
         "perfvalues": {

@@ -18,9 +18,19 @@ from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
-from iowatch.night.case_night import CaseNight, fastest
+from iowatch.night.case_night import CaseNight
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import NOTE, Promise, Run, by_case, day_of, deciding, night_id, nights_of
+from iowatch.run import (
+    NOTE,
+    Promise,
+    Run,
+    by_case,
+    day_of,
+    deciding,
+    fastest,
+    night_id,
+    nights_of,
+)
 from iowatch.site import AMBER_NIGHTS
 from iowatch.verdict import Kind
 
