@@ -580,7 +580,8 @@ class BenchioCheck(BenchioJob):
         earlier, tonight = past.nights_of(self.case)
         now = datetime.now(UTC)
         entry = past.baseline_of(self.case)
-        return by_past(earlier, tonight, entry, now, self.measured.metrics)
+        metrics, control = self.measured.metrics, self.measured.control
+        return by_past(earlier, tonight, entry, now, metrics, control)
 
     @run_after("performance")
     def set_verdict(self):
@@ -604,6 +605,7 @@ class BenchioCheck(BenchioJob):
             self.filesystem.peak,
             self.case_past,
             blessed,
+            self.measured.control,
             circumstances.node_busy(Path(self.kept)),
         )
         self.log_bounds(verdict, in_force(self.references, blessed))

@@ -215,11 +215,10 @@ class Case:
         One of each OST has one of every OST besides, and one with a baseline the detector's
         `drift`.
         """
-        ratios = {"ratio", "ratio_median"}
-        absent = set() if self.get("flush") else {"flush_s"}
-        absent |= ratios if self.backend == CONTROL else set()
+        absent = {"ratio"} if self.backend == CONTROL else set()
+        absent |= set() if self.get("flush") else {"flush_s"}
         absent |= {MDTEST_RATES["read"]} if self.get(IO500.name) == EASY else set()
-        absent |= {*ratios, "finish_fraction"} if self.is_compressed else {"stored_fraction"}
+        absent |= {"ratio", "finish_fraction"} if self.is_compressed else {"stored_fraction"}
         return [name for name in self.check.metrics if name not in absent]
 
     @property

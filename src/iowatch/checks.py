@@ -81,7 +81,6 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "unlink_s": _SECONDS,
         "finish_fraction": _PART,
         "ratio": _RATIO,
-        "ratio_median": _RATIO,
         "stored_fraction": _PART,
         "instance_min": _RATE,
         "ost_ratio": _RATIO,
@@ -101,7 +100,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 )
 _TOTALS = ("total_max", "total_median", "total_mean", "total_min")  # from opening to closing
 _STABLE = ("stable_max", "stable_median")  # from opening to having synced what was written
-_FINISH = ("finish_fraction", "ratio_median", "ratio", "stored_fraction")
+_FINISH = ("finish_fraction", "ratio", "stored_fraction")
 _WRITE = (
     *(*_TOTALS, *_STABLE, "data_median"),
     *("open_s", "define_s", "write_s", "flush_s", "close_s", "sync_s", "unlink_s", *_FINISH),

@@ -53,10 +53,22 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+def _phases_s(metrics: Mapping[str, float]) -> float:
+    """The seconds of all phases of the median round; 0: they are not on record."""
+    return sum(metrics.get(f"{phase}_s", 0.0) for phase in PHASES)
+
+
 def finish_s(metrics: Mapping[str, float]) -> float:
     """The seconds of `finish_fraction`, in the median round; infinite if they are not on record."""
-    seconds = [metrics[f"{phase}_s"] for phase in PHASES if f"{phase}_s" in metrics]
-    return metrics.get("finish_fraction", 0.0) * sum(seconds) if seconds else math.inf
+    seconds = _phases_s(metrics)
+    return metrics.get("finish_fraction", 0.0) * seconds if seconds else math.inf
+
+
+def ratio_median(metrics: Mapping[str, float], control: Mapping[str, float]) -> float:
+    """The rate of the median round over that of MPI-IO, of whose phases these are the median
+    seconds; 0: it is not known."""
+    seconds = _phases_s(metrics)
+    return sum(control.values()) / seconds if seconds else 0.0
 
 
 def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) -> bool:
@@ -65,17 +77,17 @@ def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) 
     if now is None or finish_s(metrics) < NORMAL.noticed_s:
         return False
     usually = NORMAL.defect_finish_fraction if before is None else NORMAL.finish_limit(before)
-    return now > usually or is_defect(metrics)
+    return now > usually or is_defect(metrics, {})
 
 
-def is_defect(metrics: Mapping[str, float]) -> bool:
+def is_defect(metrics: Mapping[str, float], control: Mapping[str, float]) -> bool:
     """Is this the founding fault, whatever the past? The library is below half of MPI-IO's rate in
     the median round as in the best, most of what it loses goes into making a file of the data, and
-    a user notices."""
+    a user notices. `control` has the median seconds of MPI-IO's phases in the same rounds."""
     now, ratio = metrics.get("finish_fraction"), metrics.get("ratio")
     if now is None or ratio is None or finish_s(metrics) < NORMAL.noticed_s:
         return False
-    return NORMAL.is_defect(now, max(ratio, metrics.get("ratio_median", 0.0)))
+    return NORMAL.is_defect(now, max(ratio, ratio_median(metrics, control)))
 
 
 def why_slow(

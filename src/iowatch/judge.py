@@ -44,16 +44,18 @@ def judge(
     ceiling: float,
     past: Past,
     blessed: Blessed | None,
+    control: Mapping[str, float],
     waited: str = "",
 ) -> Verdict:
     """The verdict on a verified run, and where it lost its time.
 
     `references` stand in the file `source`; `ceiling` is the filesystem's physical limit in MiB/s.
+    `control` has the median seconds of MPI-IO's phases in the same rounds, if it is not the case's.
     `waited` says that its ranks had to wait for their processors: then a slow run says nothing.
     """
     present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
     if present.kind is not Kind.TOO_FAST and not (blessed and "finish_fraction" in blessed.judged):
-        present = _with_defect(case, metrics, present)
+        present = _with_defect(case, metrics, control, present)
     verdict = _together(case, metrics, present, past, blessed)
     if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
         return verdict
@@ -65,9 +67,11 @@ def judge(
     return replace(verdict, sentence=f"{verdict.sentence}; {why}") if why else verdict
 
 
-def _with_defect(case: Case, metrics: Mapping[str, float], present: Verdict) -> Verdict:
+def _with_defect(
+    case: Case, metrics: Mapping[str, float], control: Mapping[str, float], present: Verdict
+) -> Verdict:
     """The founding fault needs no bound and no past where it is unmistakable."""
-    if not is_defect(metrics):
+    if not is_defect(metrics, control):
         return present
     fault = (
         f"{case.backend} has less than half of MPI-IO's bandwidth in the same rounds, and most of "
@@ -178,6 +182,7 @@ def by_past(
     blessed: Blessed | None,
     time: datetime,
     metrics: Mapping[str, float],
+    control: Mapping[str, float],
 ) -> Past:
     """What the detector says of a run that has just ended.
 
@@ -191,7 +196,7 @@ def by_past(
         samples = samples_of(night)
         if samples and (blessed is None or blessed.is_before(night[0].night)):
             state, _ = detector.judge(state, samples)
-    now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics)]
+    now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics, control)]
     verdict = detector.judge(state, now, final=False)[1]
     drift = detector.drift(detector.judge(state, now)[0])
     if blessed and words:

@@ -97,9 +97,6 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     if "ratio" in names:
         # With the sync: NetCDF syncs within its close, and MPI-IO does not.
         values["ratio"] = fastest.rate / max(rep.rate for rep in by_backend[CONTROL])
-    if "ratio_median" in names:
-        rates = (median(rep.rate for rep in each) for each in (reps, by_backend[CONTROL]))
-        values["ratio_median"] = next(rates) / next(rates)
     return {name: values[name] for name in names}
 
 

@@ -31,7 +31,7 @@ from iowatch.detector.baseline import (
 )
 from iowatch.detector.common import Common, Group, each, have_alarms
 from iowatch.detector.rules import Detector, State
-from iowatch.detector.settings import SETTINGS
+from iowatch.detector.settings import NORMAL, SETTINGS
 from iowatch.verdict import Kind
 
 # R1
@@ -622,7 +622,7 @@ def test_what_is_said_before_the_last_run_is_not_red_unless_an_alarm_is_open_or_
 def test_a_constant_series_never_alarms(best, ratio, finish, runs, name):
     nights = [[sample(n, best, ratio, finish, 4 * i) for i in range(runs)] for n in range(60)]
     baseline = baseline_of(nights[:30])
-    defect = finish > 0.45 and ratio < 0.5
+    defect = NORMAL.is_defect(finish, ratio)
     said = {verdict.kind for verdict in judged(nights, baseline, SETTINGS[name])[0]}
     assert said <= ({"defect", "suspect"} if defect else {"ok"})
 

@@ -318,14 +318,14 @@ def night(row, rate, close):
     own = case("SharedFileWrite", f"{row['system']}:{row['filesystem'] or 'work'}/gnu", **known)
     ratio = rate / MPIIO[setting(row)]
     metrics = dict.fromkeys(own.metrics, 1.0)
-    metrics |= {"total_max": rate, "stable_max": rate, "ratio": ratio, "ratio_median": ratio}
+    metrics |= {"total_max": rate, "stable_max": rate, "ratio": ratio}
     metrics["finish_fraction"] = close
     bounds = read_references(own, GENERAL_BOUNDS[row["backend"]])
     references = {name: replace(bound, is_general=True) for name, bound in bounds.items()}
     times = (NIGHT, NIGHT + NORMAL.rerun_after)
     runs = [Sample(time, rate, ratio, close) for time in times]
     _, past = Detector(None).judge(State(), runs, final=False)
-    verdict = judge(own, metrics, references, "site.yaml", 1e9, Past(past, None, {}), None)
+    verdict = judge(own, metrics, references, "site.yaml", 1e9, Past(past, None, {}), None, {})
     return verdict, past
 
 

@@ -112,7 +112,7 @@ class Year:
             for number in range(5):
                 metrics = self._metrics(rng, of, middle, left)
                 time = start + timedelta(hours=4.1 * number)
-                samples.append(sample_of(time, metrics))
+                samples.append(sample_of(time, metrics, {}))
                 is_last = number == 4 or left == 0
                 _, verdict = detector.judge(state, samples, final=is_last and left > 0)
                 met = conditions(rng, of, left, self.has_faults)
@@ -163,7 +163,6 @@ class Year:
             "finish_fraction": close,
             "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
         }
-        values["ratio_median"] = values["ratio"]
         if of.check.needs_stripes:
             rates = {f"ost_{ost}": best * rng.uniform(0.9, 1) for ost in range(12)}
             rates["ost_5"] = best * 0.55

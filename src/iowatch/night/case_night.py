@@ -194,7 +194,7 @@ class CaseNight:
             return None
         before = [other for other in self.runs if other is not run]
         nights = list(self.earlier.values())
-        return by_past(nights, before, self.blessed, run.time, run.metrics)
+        return by_past(nights, before, self.blessed, run.time, run.metrics, run.control)
 
     @property
     def is_suspect(self) -> bool:
