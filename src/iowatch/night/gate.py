@@ -141,9 +141,14 @@ class Night:
         worst += [*(row.sentence for row in rows if row.is_red), *self.problems]
         loud = [f"{alarm.label}: {alarm.sentence}" for alarm in self.alarms]
         loud += [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
-        well = "Every case is as it should be."
-        if not self.is_gated:
-            well = "Every case on record is as it should be; what never ran is not on record."
+        measured = [row for row in self.cases if row.case.metrics]
+        well = "Every case is" if self.is_gated else "Every case on record is"
+        well += " as it should be"
+        if rest := sum(not row.blessed for row in measured):
+            well = (
+                f"No past judges {rest} of {counted(len(measured), 'case')} yet: bless good nights"
+            )
+        well += "." if self.is_gated else "; what never ran is not on record."
         return [*worst, *loud, well][0]
 
     @property
