@@ -229,6 +229,17 @@ def test_the_defect_needs_no_baseline():
         assert kinds([low(0, 0.3, **metrics)], None) == ["no_baseline"]
 
 
+def test_what_nobody_notices_is_no_sign_of_a_slow_close():
+    def slow(**changes):
+        return [[replace(run, **changes) for run in low(0, 0.3, ratio=0.27, finish=0.7)]]
+
+    assert kinds(slow(finish_s=0.1), None) == ["defect"]
+    for change in ({"finish_s": 0.09}, {"ratio_median": 0.5}):
+        assert kinds(slow(**change), None) == ["no_baseline"], change
+    assert judged(slow())[0][0].rule == "R3"
+    assert judged(slow(finish_s=0.09))[0][0].rule != "R3"
+
+
 def test_a_defect_that_has_been_blessed_is_still_one():
     faulty = [low(n, 0.3, ratio=0.27, finish=0.7) for n in range(30)]
     assert judged([faulty[0]], baseline_of(faulty))[0][0].kind == "defect"

@@ -75,6 +75,17 @@ def test_contention_in_some_rounds_leaves_ratio_and_finish_fraction_alone(spoil)
     assert values["finish_fraction"] == pytest.approx(0.1 / 1.25)
 
 
+def test_finish_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
+    def change(result):
+        for rep in timed(result):
+            is_best = rep["round"] == 2
+            times(rep, open=0.8 if is_best else 0.01)
+            rep["rates"]["stable"] = 100.0 if is_best else 5.0
+
+    values = metrics_of(spoil(change), CASE)
+    assert (values["finish_fraction"], values["open_s"]) == (0.0, 0.01)
+
+
 def times(rep, **windows):
     for phase, seconds in windows.items():
         rep["phases"].setdefault(phase, dict(rep["phases"]["close"]))
