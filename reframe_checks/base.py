@@ -355,6 +355,8 @@ class CaseCheck(OfSession):
     def end(self, verdict, error):
         """End the test with this verdict: `error` is what to raise if it is red."""
         self.verdict, self.sentence = str(verdict.kind), verdict.sentence
+        if verdict.kind.is_untried:
+            self.skip(self.sentence)
         if not verdict.is_red:
             return
         if excused := self.excuse_of(verdict):
@@ -371,8 +373,7 @@ class CaseCheck(OfSession):
 
     def end_not_measured(self, why):
         """End the test as ReFrame ends one that is skipped, whatever it has come to."""
-        self.verdict, self.sentence = str(Kind.NOT_MEASURED), f"{self.case}: {why}"
-        self.skip(self.sentence)
+        self.end(Verdict(Kind.NOT_MEASURED, f"{self.case}: {why}"), None)
 
     def end_without_program(self, why):
         """End the test of a case whose program is missing.
@@ -389,8 +390,7 @@ class CaseCheck(OfSession):
 
     def end_left_out(self, why):
         """End the test of a case that nobody has ever known."""
-        self.verdict, self.sentence = str(Kind.LEFT_OUT), f"{self.case}: {why}"
-        self.skip(self.sentence)
+        self.end(Verdict(Kind.LEFT_OUT, f"{self.case}: {why}"), None)
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts."""
@@ -442,7 +442,7 @@ class BenchioJob(CaseCheck):
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
 
-    #: What else went on then, :data:`iowatch.circumstances.Circumstances`; nothing is judged by it.
+    #: What else went on then, :data:`iowatch.circumstances.Circumstances`; it is no figure.
     circumstances = variable(dict, value={}, loggable=True)
 
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
@@ -602,7 +602,8 @@ class BenchioCheck(BenchioJob):
         earlier, tonight = past.nights_of(self.case)
         now = datetime.now(UTC)
         entry = past.baseline_of(self.case)
-        return by_past(earlier, tonight, entry, now, self.measured.metrics)
+        metrics, control = self.measured.metrics, self.measured.control
+        return by_past(earlier, tonight, entry, now, metrics, control)
 
     @run_after("performance")
     def set_verdict(self):
@@ -626,6 +627,8 @@ class BenchioCheck(BenchioJob):
             self.filesystem.peak,
             self.case_past,
             blessed,
+            self.measured.control,
+            circumstances.node_busy(Path(self.kept)),
         )
         self.log_bounds(verdict, in_force(self.references, blessed))
         said = [verdict.sentence, *self.details(verdict), *self.measured.notes]
@@ -652,5 +655,5 @@ class BenchioCheck(BenchioJob):
                     reference.lower_threshold,
                     reference.upper_threshold,
                 ]
-            if name in verdict.failed:
+            if verdict.is_red and name in verdict.failed:
                 entry[-1] = "xfail" if excused else "fail"

@@ -30,6 +30,7 @@ from iowatch.detector.baseline import (
     largest_spread,
 )
 from iowatch.detector.settings import NORMAL, Settings
+from iowatch.explain import finish_s, ratio_median
 from iowatch.files import UserError, brief_rate, counted, whole
 from iowatch.places import reference_folder, reference_values
 from iowatch.run import Nights, Run, day_of, deciding, night_id
@@ -192,13 +193,19 @@ def red_nights(nights: Nights) -> list[str]:
 
 def samples_of(runs: Sequence[Run]) -> list[Sample]:
     """The runs of a night that count, for the detector."""
-    return [sample_of(run.time, run.metrics) for run in runs if run.is_measured]
+    return [sample_of(run.time, run.metrics, run.control) for run in runs if run.is_measured]
 
 
-def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
-    """The metrics of one run, as the detector takes them."""
-    best = metrics[rate_name(metrics)]
-    return Sample(time, best, metrics.get("ratio"), metrics.get("finish_fraction"))
+def sample_of(time: datetime, metrics: Mapping[str, float], control: Mapping[str, float]) -> Sample:
+    """The metrics of one run, and MPI-IO's seconds in it, as the detector takes them."""
+    return Sample(
+        time,
+        metrics[rate_name(metrics)],
+        metrics.get("ratio"),
+        metrics.get("finish_fraction"),
+        finish_s(metrics),
+        ratio_median(metrics, control),
+    )
 
 
 def _contradiction(entry: Blessed, nights: Nights) -> str:

@@ -1,8 +1,9 @@
 """What a site expects of its cases: reference_values/<system>.yaml, failures until a date, and
 when its filesystems are not there.
 
-A reference file has a section for each check that needs one, and one for all others. Their keys are
-regular expressions for whole case ids; the first that matches counts:
+A reference file has a section for each check that a site or a published table bounds, and a general
+one of what holds on any machine. Their keys are regular expressions for whole case ids; the first
+that matches counts:
 
     general:
       archer:.*/backend=hdf5/.*: {ratio: [0.9, -0.5, null, '1']}
@@ -36,7 +37,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,8 @@ class Reference:
     value: float
     lower_threshold: float | None  # <= 0
     upper_threshold: float | None  # >= 0
+    #: It knows neither the machine nor the size of the case: nothing is red by it alone.
+    is_general: bool = False
 
     @property
     def is_absolute(self) -> bool:
@@ -94,7 +97,7 @@ LARGEST = 1e300
 #: For which a failure may be expected.
 YEAR = timedelta(days=366)
 
-#: The section for what no section of a check has.
+#: The section of what holds on any machine.
 GENERAL = "general"
 #: The section that has no bounds, but says why cases are not measured any more.
 RETIRED = "retired"
@@ -133,23 +136,42 @@ class ReferenceFile:
 
     def of(self, case: Case) -> dict[str, Reference]:
         """The references of a case: those of the first key that matches, in its check's section and
-        then in the general one; none if none does. BadReference."""
-        for name in (case.check.name, GENERAL) if case.metrics else ():
-            for key, entries in self._sections.get(name, {}).items():
-                if key.fullmatch(str(case)):
-                    try:
-                        return read_references(case, entries)
-                    except BadReference as err:
-                        raise self._bad(f"{name}, {key.pattern}: {err}") from None
-        return {}
+        then in the general one; none if none does. What the general section says of the case is
+        general wherever it stands. BadReference."""
+        own, general = self._entry(case.check.name, case), self._entry(GENERAL, case)
+        chosen = own or general
+        if not (chosen and case.metrics):
+            return {}
+        where, entries = chosen
+        try:
+            references = read_references(case, entries)
+        except BadReference as err:
+            raise self._bad(f"{where}: {err}") from None
+        shipped = general[1] if general and isinstance(general[1], Mapping) else {}
+        return {
+            name: replace(entry, is_general=shipped.get(name) == entries[name])
+            for name, entry in references.items()
+        }
+
+    def _entry(self, section: str, case: Case) -> tuple[str, Any] | None:
+        """What a section says of a case, and where that stands."""
+        for key, entries in self._sections.get(section, {}).items():
+            if key.fullmatch(str(case)):
+                return f"{section}, {key.pattern}", entries
+        return None
 
     def idle(self, cases: Collection[Case]) -> list[str]:
         """The keys that match none of these cases, whatever their backend, compressed or not; a
-        section of a check that has none of them is left out, as is made for every site."""
+        section of a check that has none of them is left out. A general key may be of any check."""
         found = []
         for name, section in self._sections.items():
-            own = {_of_any_backend(case) for case in cases if name in (case.check.name, GENERAL)}
-            texts = [text.format(backend) for text in own for backend in BACKENDS]
+            of_any = {
+                _of_any_backend(f"{case}".replace(f"/{case.check.name}", f"/{check}", 1))
+                for case in cases
+                for check in ([name] if name != GENERAL else CHECKS)
+                if name in (case.check.name, GENERAL)
+            }
+            texts = [text.format(backend) for text in of_any for backend in BACKENDS]
             texts += [f"{text}/{PATTERN.name}={COMPRESSED}=1" for text in texts]
             keys = section if texts else ()
             found += [k.pattern for k in keys if not any(k.fullmatch(text) for text in texts)]
@@ -170,8 +192,8 @@ class ReferenceFile:
         return BadReference(f"{self._path} cannot be used as reference values: {why}")
 
 
-def _of_any_backend(case: Case) -> str:
-    return re.sub(r"(/backend=)\w+", r"\1{}", str(case))
+def _of_any_backend(case: str) -> str:
+    return re.sub(r"(/backend=)\w+", r"\1{}", case)
 
 
 def read_references(case: Case, entries: Any) -> dict[str, Reference]:

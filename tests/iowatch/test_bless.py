@@ -87,8 +87,8 @@ def test_what_was_not_known_of_the_nights_is_not_judged(folder):
 
 def test_writes_are_judged_with_their_sync_and_others_as_they_are():
     found = {"total_max": 3000.0, "total_median": 2000.0, "ratio": 0.5}
-    assert sample_of(FIRST, found).best == 3000.0, "a read, or imported"
-    assert sample_of(FIRST, found | {"stable_max": 1000.0}).best == 1000.0
+    assert sample_of(FIRST, found, {}).best == 3000.0, "a read, or imported"
+    assert sample_of(FIRST, found | {"stable_max": 1000.0}, {}).best == 1000.0
 
 
 def test_blessing_again_replaces_and_keeps_the_others(folder):

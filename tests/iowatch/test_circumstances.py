@@ -9,7 +9,7 @@ from nights import BLESSED, HDF5, invalid, ran, red, row_of, slow, tonight, well
 from result_file import make_result
 
 from iowatch import report
-from iowatch.circumstances import QUANTITIES, compare, read
+from iowatch.circumstances import QUANTITIES, compare, node_busy, read
 from iowatch.export import document
 
 DATA = Path(__file__).parents[1] / "data"
@@ -160,6 +160,37 @@ def test_nodes(noted, tmp_path):
         "load": 64, "load_of": "n2", "stolen": 0, "cpu_waiting": 0.1, "cpu_waiting_of": "n1",
         "io_waiting": 0.25, "io_waiting_of": "n1",
     }  # fmt: skip
+
+
+def test_ranks_waited_if_others_took_the_processors_while_processes_waited(tmp_path):
+    def said(*runs):
+        for number, nodes in enumerate(runs):
+            result = make_result()
+            result["run"]["nodes"] = nodes
+            (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
+        found = node_busy(tmp_path)
+        for file in tmp_path.iterdir():
+            file.unlink()
+        return found
+
+    busy = {"host": "n1", "load": 8, "stolen": 0, "cpu_waiting": 0.9, "others": 0.6}
+    others = "node_busy: its ranks waited for the processors of n1, of whose time others took "
+    assert said([busy]) == f"{others}60%"
+    assert said([busy | {"host": "n2", "others": 0.1}, busy]) == f"{others}60%"
+    # Its own ranks share processors, which is how this machine is.
+    assert said([busy | {"cpu_waiting": 1, "others": 0.2}]) == ""
+    # A neighbour on a large node, which has processors for all; a slow disk is no processor's work.
+    assert said([busy | {"cpu_waiting": 0.1}]) == ""
+    assert said([busy | {"others": 0, "cpu_waiting": 0.05, "io_waiting": 1}]) == ""
+    # The host's other machines are others; a kernel without PSI says nothing of who waited.
+    assert said([busy | {"others": 0.1, "stolen": 0.3, "cpu_waiting": None}]) == f"{others}40%"
+    # Of several starts of benchio the median; of an older one, or a mute kernel, nothing.
+    quiet = busy | {"others": 0.05}
+    assert said([busy], [quiet], [quiet]) == ""
+    assert said([busy], [busy], [quiet]) == f"{others}60%"
+    assert said([{**busy, "others": None}]) == ""
+    assert said([{name: busy[name] for name in ("host", "stolen", "cpu_waiting")}]) == ""
+    assert said() == ""
 
 
 @pytest.mark.parametrize("source", ["slurm", "lustre", "ceph", "osds"])

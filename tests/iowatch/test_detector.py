@@ -31,7 +31,7 @@ from iowatch.detector.baseline import (
 )
 from iowatch.detector.common import Common, Group, each, have_alarms
 from iowatch.detector.rules import Detector, State
-from iowatch.detector.settings import SETTINGS
+from iowatch.detector.settings import NORMAL, SETTINGS
 from iowatch.verdict import Kind
 
 # R1
@@ -261,6 +261,17 @@ def test_the_defect_needs_no_baseline():
     )
     for metrics in ({"ratio": 0.27, "finish": 0.4}, {"ratio": 0.6, "finish": 0.7}, {"ratio": None}):
         assert kinds([low(0, 0.3, **metrics)], None) == ["no_baseline"]
+
+
+def test_what_nobody_notices_is_no_sign_of_a_slow_close():
+    def slow(**changes):
+        return [[replace(run, **changes) for run in low(0, 0.3, ratio=0.27, finish=0.7)]]
+
+    assert kinds(slow(finish_s=0.1), None) == ["defect"]
+    for change in ({"finish_s": 0.09}, {"ratio_median": 0.5}):
+        assert kinds(slow(**change), None) == ["no_baseline"], change
+    assert judged(slow())[0][0].rule == "R3"
+    assert judged(slow(finish_s=0.09))[0][0].rule != "R3"
 
 
 def test_a_defect_that_has_been_blessed_is_still_one():
@@ -659,7 +670,7 @@ def test_what_is_said_before_the_last_run_is_not_red_unless_an_alarm_is_open_or_
 def test_a_constant_series_never_alarms(best, ratio, finish, runs, name):
     nights = [[sample(n, best, ratio, finish, 4 * i) for i in range(runs)] for n in range(60)]
     baseline = baseline_of(nights[:30])
-    defect = finish > 0.45 and ratio < 0.5
+    defect = NORMAL.is_defect(finish, ratio)
     said = {verdict.kind for verdict in judged(nights, baseline, SETTINGS[name])[0]}
     assert said <= ({"defect", "suspect"} if defect else {"ok"})
 

@@ -274,9 +274,9 @@ def test_ost_that_nobody_guards_is_a_problem():
 
 
 def test_only_who_ran_the_night_can_say_green():
-    night = tonight(ran())
+    night = tonight(ran(), blessed={CASE: BLESSED})
     assert (night.brief, night.why) == ("Green: 1 case", "Every case is as it should be.")
-    night = recorded(ran())
+    night = recorded(ran(), blessed={CASE: BLESSED})
     assert night.brief == "Green, as far as it is on record: 1 case"
     assert night.why == (
         "Every case on record is as it should be; what never ran is not on record."
@@ -286,6 +286,14 @@ def test_only_who_ran_the_night_can_say_green():
         (red(kind="no_baseline"), "Red: 1 of 1 case"),
     ):
         assert recorded(other).brief == brief
+
+
+def test_night_without_a_baseline_does_not_say_that_all_is_well():
+    night = tonight(ran(), ran(MPIIO), ran(OSTS), blessed={CASE: BLESSED})
+    assert night.why == "No past judges 2 of 3 cases yet: bless good nights."
+    assert recorded(ran()).why == (
+        "No past judges 1 of 1 case yet: bless good nights; what never ran is not on record."
+    )
 
 
 def test_case_that_was_not_measured_makes_the_record_red():

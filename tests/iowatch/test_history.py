@@ -173,7 +173,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     entry = type(BLESSED)(**{**vars(BLESSED), **baseline})
     nights = by_case(runs)[HDF5]
     earlier = [own for night, own in nights.items() if night < last.night]
-    past = by_past(earlier, (), entry, last.time, last.metrics)
+    past = by_past(earlier, (), entry, last.time, last.metrics, {})
     assert (past.verdict.kind, past.verdict.runs) == ("suspect", 1), "as the check judges it"
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
     (row,) = night_of("local", last.night, runs, Known({HDF5: entry}), NOW).cases

@@ -71,7 +71,7 @@ program benchio
     run%choice = choice
     call choose_run_id(choice%run_id, comm, run%choice%run_id, run%error)
     run%started = utc_now()
-    if (run%plan%is_first_on_node) node = look_at_node()
+    node = look_at_node(run%plan%is_first_on_node)
     call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
     if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
     call gather_hosts()

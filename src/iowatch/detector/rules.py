@@ -257,13 +257,13 @@ class Detector:
         """By how much the part of the time that finishes the file is above R3's limit; more than 0
         is its signature."""
         part, limits = run.finish_fraction, []
-        if part is None:
+        if part is None or run.finish_s < self.settings.noticed_s:
             return -math.inf
         # A write phase that has become faster raises the fraction as well.
         if self._speed and self._speed.value(run.best) < -self._speed.warn:
             limits.append(self._finish_limit)
-        if self._may_be_defect and run.ratio is not None and run.ratio < self.settings.defect_ratio:
-            limits.append(self.settings.defect_finish_fraction)
+        if self._may_be_defect and run.ratio is not None:
+            limits.append(self.settings.defect_limit(max(run.ratio, run.ratio_median)))
         return part - min(limits, default=math.inf)
 
     def _fell_alone(self, run: Sample) -> float:

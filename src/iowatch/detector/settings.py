@@ -97,6 +97,9 @@ class Settings:
     #: ... and less than this part of MPI-IO's bandwidth. Study: flags the published HDF5 on Cirrus,
     #: nothing on GPFS.
     defect_ratio: float = 0.5
+    #: Seconds to finish the file in the median round: whatever part of the time less is, it is no
+    #: sign of R3. Chosen: up to a tenth of a second, people take an answer for immediate.
+    noticed_s: float = 0.1
     #: One job says enough if it is this much above either limit, and MPI-IO is not slow beside it.
     #: Tuned: a stall of the metadata server, which MPI-IO meets in the same rounds, does not come
     #: so far.
@@ -185,9 +188,16 @@ class Settings:
         this part."""
         return max(self.finish_fraction, usual + self.finish_rise)
 
+    def defect_limit(self, ratio: float) -> float:
+        """The part of the time to finish the file above which a case of this ratio to MPI-IO has
+        the close-phase fault, whatever its history: most of what is lost goes there."""
+        if ratio >= self.defect_ratio:
+            return math.inf
+        return max(self.defect_finish_fraction, (1 - ratio) / 2)
+
     def is_defect(self, finish_fraction: float, ratio: float) -> bool:
-        """Is this the close-phase fault, whatever the history?"""
-        return finish_fraction > self.defect_finish_fraction and ratio < self.defect_ratio
+        """Is this the close-phase fault?"""
+        return finish_fraction > self.defect_limit(ratio)
 
 
 NORMAL = Settings()
