@@ -25,8 +25,8 @@
  *
  * of FAULT_FILE's pages:
  *   cached     stay where they are, whatever posix_fadvise is asked for, after this process's first
- *              FAULT_CALL syncs (1); and O_DIRECT, which the filesystem took, is refused when it is
- *              read with
+ *              FAULT_CALL syncs (1), or mincore says so, for the kernel may take them all the same;
+ *              and O_DIRECT, which the filesystem took, is refused when it is read with
  *   unknown    stay likewise, and FAULT_RANK does not learn that they are in memory
  *   unsynced   are not written by any fsync
  *
@@ -193,11 +193,14 @@ int statfs(const char *path, struct statfs *filesystem)
     return code;
 }
 
+static int pages_stay(void)
+{
+    return (fault_is("cached") || fault_is("unknown")) && syncs <= number("FAULT_CALL", 1);
+}
+
 int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
 {
-    const int stay = fault_is("cached") || fault_is("unknown");
-
-    if (stay && is_fault_file(fd) && syncs <= number("FAULT_CALL", 1))
+    if (pages_stay() && is_fault_file(fd))
         return 0;
     return NEXT(posix_fadvise)(fd, offset, bytes, advice);
 }
@@ -207,6 +210,10 @@ int mincore(void *pages, size_t bytes, unsigned char *are_there)
     if (fault_is("unknown") && hit()) {
         errno = ENOSYS;
         return -1;
+    }
+    if (pages_stay() && syncs > 0) {
+        memset(are_there, 1, (bytes + (size_t)getpagesize() - 1) / (size_t)getpagesize());
+        return 0;
     }
     return NEXT(mincore)(pages, bytes, are_there);
 }

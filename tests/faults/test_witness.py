@@ -266,10 +266,10 @@ def test_pages_that_stay_in_one_round_of_two(cached: Cached) -> None:
     """What was read is suspect for one round's sake; and the witness, whom O_DIRECT was refused
     when it was late, does not say that it read past them."""
     case = cached("cached")  # until it is synced again
-    assert case["cache"]["page_cache_fraction"] > 0.9
+    assert case["cache"]["page_cache_fraction"] > 0.3, "of the rank that syncs, and mostly of all"
     assert case["cache"]["suspect"]
     first, second = (repetition["witness"] for repetition in case["repetitions"])
-    assert first["page_cache_fraction"] > 0.9
+    assert first["page_cache_fraction"] > 0.3
     assert second["page_cache_fraction"] == 0
     assert not first["direct"]
     assert not second["direct"]
