@@ -1,5 +1,5 @@
-"""The disk of the results is full, has no inodes left, or is read-only: the night after is well, but
-for what it says of a night of which nothing could be stored."""
+"""The disk of the results is full, has no inodes left, or is read-only: the night after is well,
+but for what it says of a night of which nothing could be stored."""
 
 import subprocess
 from contextlib import suppress
