@@ -889,10 +889,16 @@ def test_option_of_reframes_that_could_switch_judging_off_is_refused(ends, optio
     assert done.stderr.startswith(f"iowatch: error: {said}" if said else "")
 
 
-def test_what_changes_the_measurement_is_noted_wherever_the_night_is_shown(site, database):
+def test_what_was_measured_otherwise_or_in_part_is_noted_wherever_the_night_is_shown(
+    site, database, monkeypatch
+):
     site(Session(GREEN))
-    nightly.run(Wanted("local", options=["-S", "repeats=1"]))
-    assert "ReFrame was also given: -S repeats=1" in shown_later(database).notes
+    whole = nightly.read_site("local")
+    monkeypatch.setattr(nightly, "read_site", lambda system: replace(whole, is_whole=False))
+    nightly.run(Wanted("local:tmpfs", options=["-S", "repeats=1"]))
+    assert shown_later(database).notes[-2:] == [
+        "ReFrame was also given: -S repeats=1", "only local:tmpfs was asked for, 1 case",
+    ]  # fmt: skip
 
 
 def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):
