@@ -334,6 +334,25 @@ def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(site
     assert later.night().problems == []
 
 
+def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(site, database, tmp_path):
+    """Else the night before would be shown, green, as if it were the last."""
+    site(Session(GREEN))
+    nightly.run(Wanted("local"))
+    site(Session(None, status=1, error="ERROR: no such check"))
+    night, later = nightly.run(Wanted("local")), shown_later(database)
+    assert (later.id, later.colour, later.why) == (night.id, "red", night.why)
+    assert later.problems == night.problems
+    assert 'iowatch_night_colour{system="local",colour="red"} 1.0' in prometheus([later])
+    assert night.why in report.markdown(later).replace("\\", "")
+    assert 'failures="1"' in report.junit(later)
+    index = report.write_site([database], tmp_path / "www")
+    assert "nothing ran" in (index.parent / f"local-{night.id}.html").read_text()
+    assert re.findall(r'class="([GAR])"', index.read_text()) == ["G", "R"]
+    site(Session(replace_uuid("next")))
+    nightly.run(Wanted("local"))
+    assert shown_later(database).colour == "green"
+
+
 def test_record_that_cannot_be_read_makes_its_night_red(site, database):
     site(Session(GREEN))
     night = nightly.run(Wanted("local"))

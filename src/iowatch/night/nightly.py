@@ -31,7 +31,7 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import Judged, keep_judged, read_judged, told_lost
+from iowatch.night.record import Judged, Records, keep_judged, read_judged
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
@@ -438,7 +438,7 @@ def _lost(site: Site, night: str, runs: Sequence[Run], now: datetime) -> list[st
     stored = {run.night for run in runs if run.case.system == site.system}
     began_earlier = raw_results.nights(site.prefix, site.system, since)
     lost = [each for each in began_earlier if each < night and each not in stored]
-    told = told_lost(site.database, site.system) if lost else set()
+    told = Records(site.system, [site.database]).told_lost if lost else set()
     return [each for each in lost if each not in told]
 
 
