@@ -122,7 +122,7 @@ def _families(nights: Sequence[Night]) -> list[Family]:
     for night in nights:
         of = {"system": night.system}
         start.add(began(night.id).timestamp(), of)
-        end.add(night.runs[-1].time.timestamp(), of)
+        end.add(night.ended.timestamp(), of)
         colour.add_states(night.colour, COLOURS, "colour", of)
         problems.add(len(night.problems), of)
         cases.add(len(night.cases) - len(night.amber), of)

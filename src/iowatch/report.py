@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.gate import Known, Night, by_hand, faults, on_record
-from iowatch.night.record import COLOURS, Judged, read_judged
+from iowatch.night.record import COLOURS, Records
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
 from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
@@ -38,7 +39,7 @@ MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 def html(night: Night) -> str:
     """One self-contained page."""
-    days = [day for row in night.cases for day in row.trend.nights]
+    days = [night.day, *(day for row in night.cases for day in row.trend.nights)]
     trends = Trends(min(days), max(days))
     env = _environment(autoescape=True)
     env.globals |= {
@@ -85,7 +86,7 @@ def junit(night: Night) -> str:
     suite = ET.Element(
         "testsuite",
         name=f"iowatch {night.system} {night.day}",
-        timestamp=f"{night.runs[0].time:%Y-%m-%dT%H:%M:%S}",
+        timestamp=f"{night.runs[0].time if night.runs else night.ended:%Y-%m-%dT%H:%M:%S}",
         tests=str(len(night.cases) + len(night.red_alarms) + 1),
         failures=str(red),
         errors="0",
@@ -201,17 +202,17 @@ class Record:
 
     def night(self, night: str = "") -> Night:
         """The last night, or the one with this day or id; UserError."""
-        found = on_record(self.system, night, self.runs, self.known, self.now, self._judged)
+        found = on_record(self.system, night, self.runs, self.known, self.now, self.judged)
         return found if found.is_gated else self._with_faults(found)
 
     def session(self, session: str) -> Night:
         """A session that was run by hand; UserError."""
         return self._with_faults(by_hand(self.system, session, self.runs, self.known, self.now))
 
-    def _judged(self, night: str) -> Judged | None:
-        """What the gate has said of a night; None: nothing, as of plain ReFrame."""
-        found = (read_judged(database, self.system, night) for database in self.databases)
-        return next(filter(None, found), None)
+    @cached_property
+    def judged(self) -> Records:
+        """What its gate has said of each night."""
+        return Records(self.system, self.databases)
 
     def _with_faults(self, found: Night) -> Night:
         """With what is wrong with it besides its verdicts, as far as that is on record."""
@@ -328,15 +329,16 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         last = record.night()
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
         own = (run for run in record.runs if run.case.system == system)
-        names = [name for name in nights_of(own) if f"{first}" <= name <= last.id]
+        every = sorted({*nights_of(own), *record.judged.nights})
+        names = [name for name in every if f"{first}" <= name <= last.id]
         squares = [
             _square(last if name == last.id else record.night(name), folder) for name in names
         ]
         days = {square.day for square in squares}
-        every = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
-        squares += [Square(day) for day in every if day not in days]
+        month = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
+        squares += [Square(day) for day in month if day not in days]
         shown = sorted(squares, key=lambda square: (square.day, square.page))[-SITE_DAYS:]
-        rows.append(Watched(system, last, shown, now - last.runs[-1].time > SILENT))
+        rows.append(Watched(system, last, shown, now - last.ended > SILENT))
     rows.sort(key=lambda row: (-COLOURS.index(row.colour), not row.last.is_red, row.name))
     template = _environment(autoescape=True).get_template("index.html.j2")
     write(index, template.render(systems=rows, now=now, mark=SITE_MARK))
@@ -345,7 +347,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
 
 def _square(night: Night, folder: Path) -> Square:
     path = folder / f"{night.system}-{night.id}.html"
-    changed = night.runs[-1].time
+    changed = night.ended
     if night.judged:
         changed = max(changed, datetime.fromisoformat(night.judged.time))
     if not path.exists() or path.stat().st_mtime < changed.timestamp():

@@ -362,6 +362,25 @@ def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(site
     assert later.night().problems == []
 
 
+def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(site, database, tmp_path):
+    """Else the night before would be shown, green, as if it were the last."""
+    site(Session(GREEN))
+    nightly.run(Wanted("local"))
+    site(Session(None, status=1, error="ERROR: no such check"))
+    night, later = nightly.run(Wanted("local")), shown_later(database)
+    assert (later.id, later.colour, later.why) == (night.id, "red", night.why)
+    assert later.problems == night.problems
+    assert 'iowatch_night_colour{system="local",colour="red"} 1.0' in prometheus([later])
+    assert night.why in report.markdown(later).replace("\\", "")
+    assert 'failures="1"' in report.junit(later)
+    index = report.write_site([database], tmp_path / "www")
+    assert "nothing ran" in (index.parent / f"local-{night.id}.html").read_text()
+    assert re.findall(r'class="([GAR])"', index.read_text()) == ["G", "R"]
+    site(Session(replace_uuid("next")))
+    nightly.run(Wanted("local"))
+    assert shown_later(database).colour == "green"
+
+
 def test_record_that_cannot_be_read_makes_its_night_red(site, database):
     site(Session(GREEN))
     night = nightly.run(Wanted("local"))
@@ -917,10 +936,16 @@ def test_option_of_reframes_that_could_switch_judging_off_is_refused(ends, optio
     assert done.stderr.startswith(f"iowatch: error: {said}" if said else "")
 
 
-def test_what_changes_the_measurement_is_noted_wherever_the_night_is_shown(site, database):
+def test_what_was_measured_otherwise_or_in_part_is_noted_wherever_the_night_is_shown(
+    site, database, monkeypatch
+):
     site(Session(GREEN))
-    nightly.run(Wanted("local", options=["-S", "repeats=1"]))
-    assert "ReFrame was also given: -S repeats=1" in shown_later(database).notes
+    whole = nightly.read_site("local")
+    monkeypatch.setattr(nightly, "read_site", lambda system: replace(whole, is_whole=False))
+    nightly.run(Wanted("local:tmpfs", options=["-S", "repeats=1"]))
+    assert shown_later(database).notes[-2:] == [
+        "ReFrame was also given: -S repeats=1", "only local:tmpfs was asked for, 1 case",
+    ]  # fmt: skip
 
 
 def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends, mails):

@@ -4,7 +4,7 @@ quietly."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -19,12 +19,13 @@ from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.record import Judged
+from iowatch.night.record import Judged, Records
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import (
     NOTE,
     Promise,
     Run,
+    began,
     by_case,
     day_of,
     deciding,
@@ -67,6 +68,11 @@ class Night:
     def runs(self) -> list[Run]:
         """All of them, in the order of time."""
         return sorted((run for row in self.cases for run in row.runs), key=lambda run: run.time)
+
+    @property
+    def ended(self) -> datetime:
+        """When its last run did; if nothing ran, when it began."""
+        return self.runs[-1].time if self.runs else began(self.id)
 
     @property
     def sessions(self) -> set[str]:
@@ -249,15 +255,19 @@ def on_record(
     runs: Sequence[Run],
     known: Known,
     now: datetime,
-    judged: Callable[[str], Judged | None] = lambda night: None,
+    judged: Records = Records(),  # noqa: B008 it is frozen
 ) -> Night:
     """The night that begins with `night` (a day, or more of its id), or the last one until now.
 
-    What is wrong with it is what its gate has said (`judged`, by the night's id). If nobody has, a
-    case that was not measured is a problem if the nights before measured it. UserError.
+    What is wrong with it is what its gate has said, also of a night of which nothing is on record
+    besides. If it has said nothing, a case that was not measured is a problem if the nights before
+    measured it. UserError.
     """
     own = [run for run in runs if run.case.system == system]
-    every, nights = nights_of(own), nights_of(run for run in own if not run.is_after(now))
+    empty = {name: list[Run]() for name in judged.nights}
+    every = {**empty, **nights_of(own)}
+    nights = {name: runs for name, runs in empty.items() if name <= night_id(now)}
+    nights |= nights_of(run for run in own if not run.is_after(now))
     if night:  # a clock was wrong then, or is now
         nights |= {name: its for name, its in every.items() if name.startswith(night)}
     if every and not nights:
@@ -286,9 +296,9 @@ def on_record(
     (last,) = found
     later = "" if night or max(every) == last else max(every)
     of_record = replace(night_of(system, last, runs, known, now), is_gated=False, later=later)
-    if said := judged(last):
+    if said := judged.of(last):
         return _as_judged(of_record, said)
-    before = {name: runs for name, runs in nights.items() if name < last}
+    before = {name: nights[name] for name in sorted(nights) if name < last and nights[name]}
     missing = _missing(before, {run.case for run in nights[last]})
     return replace(of_record, problems=[*missing, *of_record.problems])
 

@@ -31,7 +31,7 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import Judged, keep_judged, read_judged, told_lost
+from iowatch.night.record import Judged, Records, keep_judged, read_judged
 from iowatch.night.session import Session, held, ignore_signals, locked, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
@@ -96,15 +96,13 @@ class Wanted:
         return shlex.join(words)
 
 
-#: Options of ReFrame's that a night may be given, as they are abbreviated there, and whether each
-#: has a value. Any other could leave out a case, or its verdict, or go by another configuration.
-MAY_BE_GIVEN = (
-    *((("-J", "--job-option"), True), (("-S", "--setvar"), True), (("--exec-order",), True)),
-    *((("--exec-policy",), True), (("-m", "--module"), True), (("-u", "--unload-module"), True)),
-    *((("-M", "--map-module"), True), (("--purge-env",), False), (("-v", "--verbose"), False)),
-    *((("--keep-stage-files",), False), (("--non-default-craype",), False)),
-    *((("--report-junit",), True), (("--nocolor",), False)),
+#: Options of ReFrame's that a night may be given, those with a value and those without. Any other
+#: could leave out a case, or its verdict, or go by another configuration.
+WITH_VALUE = (
+    *("-J --job-option", "-S --setvar", "-m --module", "-u --unload-module", "-M --map-module"),
+    *("--exec-order", "--exec-policy", "--report-junit"),
 )
+WITHOUT = ("-v --verbose", "--purge-env", "--keep-stage-files", "--non-default-craype", "--nocolor")
 #: The variables of a check that may be set: they say how it is measured, not how it is judged.
 MAY_BE_SET = ("repeats", "time_limit", "max_pending_time", "build", "spack_spec")
 
@@ -117,11 +115,12 @@ class _Refusing(argparse.ArgumentParser):
 def options_of_reframe(options: Sequence[str]) -> None:
     """UserError if one of them could switch judging off."""
     parser = _Refusing(prog="reframe", add_help=False, allow_abbrev=False)
-    for names, has_value in MAY_BE_GIVEN:
-        parser.add_argument(*names, action="append" if has_value else "count")
+    for action, every in (("append", WITH_VALUE), ("count", WITHOUT)):
+        for names in every:
+            parser.add_argument(*names.split(), action=action)
     given, others = parser.parse_known_args([*options])
     if others:
-        there = ", ".join(names[-1] for names, _ in MAY_BE_GIVEN)
+        there = ", ".join(names.split()[-1] for names in (*WITH_VALUE, *WITHOUT))
         raise UserError(
             f"{others[0]}: no option of ReFrame's for a night, which promises every case and its "
             f"verdict: there are {there}"
@@ -420,7 +419,7 @@ def _judged(
     own_notes = [*before.notes, *idle]
     if wanted.options:
         own_notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
-    if not site.is_whole:
+    if not (site.is_whole or wanted.again):
         own_notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
     whole = replace(
         whole,
@@ -442,7 +441,7 @@ def _lost(site: Site, night: str, runs: Sequence[Run], now: datetime) -> list[st
     stored = {run.night for run in runs if run.case.system == site.system}
     began_earlier = raw_results.nights(site.prefix, site.system, since)
     lost = [each for each in began_earlier if each < night and each not in stored]
-    told = told_lost(site.database, site.system) if lost else set()
+    told = Records(site.system, [site.database]).told_lost if lost else set()
     return [each for each in lost if each not in told]
 
 
@@ -465,6 +464,7 @@ def _kept(
         notes = [*dict.fromkeys([*notes, *before.notes])]
         own_notes = [*dict.fromkeys([*before.notes, *own_notes])]
         lost = [*before.lost, *lost]
+        promised = max(promised, before.promised)  # to the whole of it
     whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:

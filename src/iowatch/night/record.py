@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from iowatch.files import UserError, whole
@@ -48,12 +49,29 @@ def keep_judged(database: Path, system: str, night: str, judged: Judged) -> None
         temporary.write_text(json.dumps(asdict(judged), indent=1) + "\n", "utf-8")
 
 
-def told_lost(database: Path, system: str) -> set[str]:
-    """The nights of which some night has said that they were lost."""
-    files = (database.parent / FOLDER).glob(f"{system}-*.json")
-    nights = (file.stem.removeprefix(f"{system}-") for file in files)
-    records = (read_judged(database, system, night) for night in nights if is_night_id(night))
-    return {lost for judged in records if judged for lost in judged.lost}
+@dataclass(frozen=True)
+class Records:
+    """What the gate has said of the nights of a system, beside any of these databases."""
+
+    system: str = ""
+    databases: Sequence[Path] = ()
+
+    @cached_property
+    def nights(self) -> list[str]:
+        """Their ids, in the order of time."""
+        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
+        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
+        return sorted(filter(is_night_id, names))
+
+    def of(self, night: str) -> Judged | None:
+        """None: nothing, as of plain ReFrame."""
+        found = (read_judged(database, self.system, night) for database in self.databases)
+        return next(filter(None, found), None)
+
+    @property
+    def told_lost(self) -> set[str]:
+        """The nights of which some night has said that they were lost."""
+        return {lost for each in self.nights if (said := self.of(each)) for lost in said.lost}
 
 
 def read_judged(database: Path, system: str, night: str) -> Judged | None:
