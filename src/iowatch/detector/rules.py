@@ -393,7 +393,7 @@ class Detector:
         reruns = _reruns(back, limits)
         is_back = all(self._is_back(alarm, run) for run in back)
         rerun_at = more.rerun_at
-        if is_back and reruns < limits.max_reruns and len(back) == len(night):
+        if is_back and reruns < limits.recovered_reruns and len(back) == len(night):
             rerun_at = back[-1].time + limits.rerun_after
         if not final and rerun_at:
             said = self._open(state, alarm, looked, more)
@@ -401,7 +401,7 @@ class Detector:
         recent = (*state.recent, all(self._is_well(alarm, run) for run in looked))
         after = replace(state, recent=recent[-limits.recovered_of :], beyond=beyond)
         why = f"{sum(after.recent)} of {len(after.recent)} nights were well"
-        if is_back and reruns >= limits.max_reruns:
+        if is_back and reruns >= limits.recovered_reruns:
             why = f"all {len(back)} runs of the night are as they were before it"
         elif sum(after.recent) < limits.recovered:
             return after, self._open(after, alarm, looked, more)
@@ -440,7 +440,7 @@ class Detector:
         limits = self.settings
         for count, run in enumerate(night, 1):
             told = night[:count]
-            if not self._is_back(alarm, run) or _reruns(told, limits) >= limits.max_reruns:
+            if not self._is_back(alarm, run) or _reruns(told, limits) >= limits.recovered_reruns:
                 return told
         return night
 
