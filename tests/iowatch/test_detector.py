@@ -397,13 +397,15 @@ def test_what_is_nearer_to_the_alarm_than_to_the_baseline_is_not_back():
 def test_a_run_that_does_not_show_what_the_alarm_is_about_does_not_end_it():
     ratio = judged([low(0, 0.3, ratio=0.27)])[1]
     finish = judged([[sample(0, 300, 0.27, 0.8)]])[1]
-    for state, missing in (
-        (ratio, {"ratio": None}),
-        (finish, {"ratio": None}),
-        (finish, {"finish": None}),
-    ):
+    defect = judged([low(0, 0.3, ratio=0.27, finish=0.7)], None)[1]
+    lost = {"ratio": None}, {"finish": None}
+    for state, missing in ((ratio, lost[0]), (finish, lost[0]), (finish, lost[1])):
         nights = [night(n, *[1000] * 5, **missing) for n in range(1, 10)]
         assert set(kinds(nights, state=state)) == {"regression"}, missing
+    nights = [night(n, *[1000] * 5, **lost[0]) for n in range(1, 10)]
+    assert set(kinds(nights, None, state=defect)) == {"defect"}
+    assert kinds([night(1, *[1000] * 3)], None, state=defect) == ["transient"]
+    assert kinds([night(1, *[1000] * 3)], state=finish) == ["transient"]
 
 
 def test_a_new_fault_under_an_open_alarm_has_its_own_sentence_and_rerun():
