@@ -189,6 +189,15 @@ def test_best_run_of_the_night_counts_and_the_last_verdict():
     assert row.drop == pytest.approx(1 - 7000 / 7700)
 
 
+def test_red_case_is_run_again_only_to_tell_whether_its_alarm_has_gone():
+    hours = (1, 5.1, 9.2, 13.3, 17.4)
+    nights = [*well(nights=40)[:-3], *(slow(ago=ago, hour=h) for ago in (3, 2, 1) for h in hours)]
+    fast = row_of(*nights, red(rate=7700.0), blessed=KNOWN)
+    assert fast.rerun_at == at(5)
+    assert row_of(*nights, red(rate=3000.0), blessed=KNOWN).rerun_at is None, "it is no better"
+    assert row_of(*well(), red(rate=3000.0), blessed=KNOWN).rerun_at is None, "by a reference"
+
+
 def test_invalid_run_is_seen_though_a_later_one_is_well():
     row = row_of(*well(), invalid(), ran(hour=5))
     assert (row.kind, row.invalid_runs, row.is_quiet) == ("ok", 1, False)

@@ -443,9 +443,21 @@ def test_filesystem_that_is_mended_is_run_again_and_its_alarm_goes_the_same_nigh
         "cases are run again to tell whether it lasts"
     )
     assert alarm.is_red
-    assert len(mended(3).reruns) == 5
-    (over,) = mended(4).alarms
+    assert len(mended(1).reruns) == 5
+    (over,) = mended(2).alarms
     assert (over.kind, over.is_red) == ("transient", False)
+
+
+def test_filesystem_is_named_before_a_library_that_has_lost_more():
+    work = [changed(one, place="archer:work/cray") for one in PAIRS]
+    more = [changed(work[0], backend="hdf5", writers=writers) for writers in (144, 192)]
+    parts = {one: (0.3 if one.backend == "hdf5" else 0.5, 0.5) for one in (*work, *more)}
+    night = together(parts, 4, 4)
+    assert [(alarm.what, alarm.is_red) for alarm in night.alarms] == [
+        ("work", True),
+        ("hdf5", True),
+    ]
+    assert night.why.startswith("work: ")
 
 
 def test_alarm_of_a_case_is_not_hidden_by_a_suspicion_of_its_filesystem():

@@ -393,15 +393,14 @@ class Detector:
         reruns = _reruns(back, limits)
         is_back = all(self._is_back(alarm, run) for run in back)
         rerun_at = more.rerun_at
-        if is_back and reruns < limits.max_reruns and len(back) == len(night):
+        if is_back and reruns < limits.recovered_reruns and len(back) == len(night):
             rerun_at = back[-1].time + limits.rerun_after
         if not final and rerun_at:
-            said = self._open(state, alarm, looked, more)
-            return state, replace(said, rerun_at=rerun_at)
+            return state, replace(self._open(state, alarm, looked, more), rerun_at=rerun_at)
         recent = (*state.recent, all(self._is_well(alarm, run) for run in looked))
         after = replace(state, recent=recent[-limits.recovered_of :], beyond=beyond)
         why = f"{sum(after.recent)} of {len(after.recent)} nights were well"
-        if is_back and reruns >= limits.max_reruns:
+        if is_back and reruns >= limits.recovered_reruns:
             why = f"all {len(back)} runs of the night are as they were before it"
         elif sum(after.recent) < limits.recovered:
             return after, self._open(after, alarm, looked, more)
@@ -440,13 +439,14 @@ class Detector:
         limits = self.settings
         for count, run in enumerate(night, 1):
             told = night[:count]
-            if not self._is_back(alarm, run) or _reruns(told, limits) >= limits.max_reruns:
+            if not self._is_back(alarm, run) or _reruns(told, limits) >= limits.recovered_reruns:
                 return told
         return night
 
     def _is_well(self, alarm: Verdict, run: Sample) -> bool:
         """Would no rule ask for a re-run? What the alarm is about must have been measured."""
-        if (alarm.rule == R2 or (alarm.rule == R3 and self._ratio)) and run.ratio is None:
+        compares = bool(self._ratio) or alarm.kind is Kind.DEFECT
+        if alarm.rule in (R2, R3) and compares and run.ratio is None:
             return False
         if alarm.rule == R3 and run.finish_fraction is None:
             return False
@@ -459,9 +459,12 @@ class Detector:
 
     def _is_back(self, alarm: Verdict, run: Sample) -> bool:
         """Is it well, and nearer to its baseline than to the alarm?"""
-        y, r = self._values(run)
-        lost = self._lost(alarm.rule, y, r) if self.baseline else 0.0
-        return self._is_well(alarm, run) and 1 - lost > math.sqrt(max(0.0, 1 - (alarm.drop or 0)))
+        if not self._is_well(alarm, run):
+            return False
+        if alarm.rule == R3:
+            return self._finish_excess(run) <= 0
+        left = 1 - self._lost(alarm.rule, *self._values(run))
+        return left > math.sqrt(1 - (alarm.drop or 0))
 
     def _values(self, run: Sample) -> tuple[float, float]:
         """Bandwidth and ratio, as in _Tonight."""
@@ -477,28 +480,28 @@ class Detector:
         y, r = (max(column) for column in zip(*values, strict=True))
         run, ratio = looked[0], max((one.ratio or 0 for one in looked), default=0)
         if alarm.kind is Kind.DEFECT:
-            said = f"bandwidth is {ratio:.2f} of MPI-IO's"
+            sentence = f"bandwidth is {ratio:.2f} of MPI-IO's"
             if run.finish_fraction is not None:
-                said += f", and finishing the file takes {run.finish_fraction:.0%} of the time"
+                sentence += f", and finishing the file takes {run.finish_fraction:.0%} of the time"
         elif alarm.rule == R3:
-            said = self._finish_sentence(run, y, r)
+            sentence = self._finish_sentence(run, y, r)
         elif alarm.rule == R2:
-            known = _beside(r, self._usual_ratio()) if r > -math.inf else "not compared with MPI-IO"
-            said = f"{self.what} is {known}"
+            beside = _beside(r, self._usual_ratio())
+            sentence = f"{self.what} is {beside if r > -math.inf else 'not compared with MPI-IO'}"
         else:
-            said = f"{self.what} is {_beside(y, self._usual())}"
+            sentence = f"{self.what} is {_beside(y, self._usual())}"
         since = f", slow since {alarm.since:%Y-%m-%d}" if alarm.since else ""
-        was = f"alarm of {alarm.raised:%Y-%m-%d}{since}, nights that were well since: "
-        said = f"{said} tonight ({was}{sum(state.recent)})"
+        raised = f"alarm of {alarm.raised:%Y-%m-%d}{since}"
+        sentence += f" tonight ({raised}, nights that were well since: {sum(state.recent)})"
         drop = 1 - ratio if alarm.kind is Kind.DEFECT else self._lost(alarm.rule, y, r)
-        now = replace(alarm, sentence=said, runs=len(looked), drop=drop)
+        now = replace(alarm, sentence=sentence, runs=len(looked), drop=drop)
         if more.kind is Kind.SUSPECT:
-            return replace(now, sentence=f"{said}; {more.sentence}")
+            return replace(now, sentence=f"{sentence}; {more.sentence}")
         if not more.is_red:
             return now
         kind = min(alarm.kind, more.kind, key=lambda kind: kind.rank)
         drop = self._lost(more.rule, y, r)
-        return replace(more, kind=kind, sentence=f"{more.sentence}; {said}", drop=drop)
+        return replace(more, kind=kind, sentence=f"{more.sentence}; {sentence}", drop=drop)
 
 
 def _reruns(runs: Sequence[Sample], limits: Settings) -> int:

@@ -190,12 +190,13 @@ class _Together:
             lost = f"{1 - self.group.reached(self.tonight):.0%} below"
             below = lost if is_far_below else f"{lost} {usual}"
             return f"{many} tonight{runs}; together they are {below}"
-        since, lost = _since(verdict.since), f"{verdict.drop:.0%} below {usual}"
-        first = min(own[0].time for own in self.tonight.values() if own)
+        reached, begun = f"{verdict.drop:.0%} below {usual}", _since(verdict.since)
+        first = min(runs[0].time for runs in self.tonight.values() if runs)
         if not verdict.raised or verdict.raised >= first:
-            return f"{many} tonight; together they have been {lost}{since}"
-        reached = lost if (verdict.drop or 0) > 0 else f"at {usual}"
-        alarm = f"alarm of {verdict.raised:%Y-%m-%d}, slow{since}"
+            return f"{many} tonight; together they have been {reached}{begun}"
+        if (verdict.drop or 0) <= 0:
+            reached = f"at {usual}"
+        alarm = f"alarm of {verdict.raised:%Y-%m-%d}, slow{begun}"
         return f"{many} tonight; together they are {reached} ({alarm})"
 
     def _due(self) -> dict[Case, datetime]:
