@@ -227,7 +227,7 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     assert "1 of the 2 sessions were measured" in said, said
     assert "1 run was replaced by re-runs" in said, said
     page = (hanging.folder / "d.html").read_text()
-    assert re.search(r"/hangs/.* \(\S+,hangs,\S+ was cut off as its session was killed\) by ", page)
+    assert re.search(r"/hangs/.* \(its session was killed and cut off \S+,hangs,\S+\) by ", page)
 
 
 def members(site):

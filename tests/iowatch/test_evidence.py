@@ -108,7 +108,7 @@ def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
     assert (found.lost, found.invalid, len(found.exhibits)) == ([], {}, 1)
     name = f"{cut.parent.name}/{cut.name}"
     assert found.replaced == [
-        f"{CASE} of session a ({name} was cut off as its session was killed) by a"
+        f"{CASE} of session a (its session was killed and cut off {name}) by a"
     ]
     assert (record.folder / "evidence/runs" / name / "job.json").is_file(), "it is evidence"
     never = record.evidence(replaces_invalid=False)
@@ -119,6 +119,20 @@ def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
     shutil.rmtree(cut)
     found = record.evidence()
     assert (found.lost, found.replaced) == ([name], [])
+
+
+def test_what_was_cut_off_twice_is_no_more_lost(record):
+    """And what a power cut has left of the record of a job makes no evidence unreadable."""
+    names = []
+    for _ in range(2):
+        kept = record.run(0)
+        names.append(f"{kept.parent.name}/{kept.name}")
+    last = record.run(0)
+    (last / "job.json").write_text("")
+    record.session("a", 1, record.end(last, 1))
+    found = record.evidence()
+    assert (found.lost, len(found.exhibits)) == ([], 1)
+    assert f"cut off {' and '.join(names)}) by a" in found.replaced[0]
 
 
 def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):

@@ -228,7 +228,7 @@ def _read(
         tests = [test for test in tests_of(one) if is_acceptance(test, contract.system)]
         session = _session(folder, one, tests)
         cut_off = _resumed(tests, cut)
-        resumed.update(cut_off.values())
+        resumed.update(run for runs in cut_off.values() for run in runs)
         why = _differing(tests) or _switched_off(session.command)
         if not why and session.away and session.condition not in conditions:
             why = f"{away_in_words(session.away)}, and no criterion is about that"
@@ -264,17 +264,18 @@ def _read(
     evidence.lost = sorted({*evidence.lost, *cut} - resumed)
 
 
-def _resumed(tests: Iterable[Mapping[str, Any]], cut: Sequence[str]) -> dict[Case, str]:
+def _resumed(tests: Iterable[Mapping[str, Any]], cut: Sequence[str]) -> dict[Case, list[str]]:
     """The runs that were cut off with their session, and that this one of the same night has made
     anew, by case."""
-    found = {}
-    for test in tests:
-        night, name = ["", "", *place_of(Path(test.get("kept") or "")).split("/")][-2:]
+    resumed = {}
+    for test in tests if cut else ():
+        place = place_of(Path(test.get("kept") or ""))
+        night, _, name = place.removeprefix(f"{FOLDER}/").partition("/")
         before = {f"{night}/{earlier}" for earlier in names_before(name)}
         case = known_case(test.get("case_id") or "")
         if case and (runs := before.intersection(cut)):
-            found[case] = max(runs)
-    return found
+            resumed[case] = sorted(runs)
+    return resumed
 
 
 def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
@@ -304,10 +305,11 @@ def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -
 def _job_record(
     folder: Path, test: Mapping[str, Any]
 ) -> Iterator[tuple[datetime, Mapping[str, Any]]]:
-    """When a job was made, and what it was given; nothing if it has left no record of that."""
+    """When a job was made, and what it was given; nothing if it has left no record of that, or one
+    that a power cut has emptied."""
     file = folder / place_of(Path(test.get("kept") or "")) / JOB_RECORD
-    if file.is_file():
-        record = json.loads(file.read_text("utf-8"))
+    if file.is_file() and (text := file.read_text("utf-8")):
+        record = json.loads(text)
         yield datetime.fromisoformat(record["made"]), record
 
 
@@ -352,10 +354,8 @@ def _why_not(
         which = "the one before that counts"
         up_s = abs(session.up_s - other.up_s)
         if session.boot and session.boot == other.boot and abs(by_clock - up_s) > SKEW_S:
-            apart, which = (
-                up_s,
-                f"session {other.uuid} by how long their node was up (its clock was set)",
-            )
+            apart = up_s
+            which = f"session {other.uuid} by how long their node was up (its clock was set)"
         if apart < 3600 * rules.hours_apart:
             return (
                 f"it began {brief(apart / 3600)} h after {which}, and {rules.hours_apart:g} h were "
@@ -371,7 +371,7 @@ def _take(
     session: Session,
     rules: Rules,
     evidence: Evidence,
-    cut_off: Mapping[Case, str],
+    cut_off: Mapping[Case, Sequence[str]],
 ) -> None:
     """Take the runs of a stored session as those of a session that counts, for which it may be a
     re-run. Of a case the first verified run counts, and a second never does, whatever has become
@@ -393,8 +393,8 @@ def _take(
         key, again = (session.uuid, case), is_rerun or case in seen or case in cut_off
         seen.add(case)
         if case in cut_off and not is_rerun:
-            why = f"{cut_off[case]} was cut off as its session was killed"
-            evidence.invalid.setdefault(key, why)
+            runs = " and ".join(cut_off[case])
+            evidence.invalid.setdefault(key, f"its session was killed and cut off {runs}")
         if again and (not rules.replaces_invalid or key in evidence.spoilt):
             continue
         if is_rerun and case not in evidence.cases:  # tried out, and none of the sweep's
