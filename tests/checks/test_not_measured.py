@@ -120,17 +120,19 @@ def test_maintenance_that_cannot_be_read_is_one_line(quick):
         assert re.search(f"{file}, {said}", done.stdout), done.stdout
 
 
-def announce_in_jobs(site):
-    """Maintenance of `memory` that is announced once a job of a case has begun, and mpirun's word
-    that it lost a rank."""
+def announce_in_jobs(site, jobs):
+    """Maintenance of `memory` that is announced once so many jobs of cases, which are all, have
+    begun, and mpirun's word that it lost a rank."""
     file, hour = site.folder / "maintenance" / "small.yaml", timedelta(hours=1)
     entry = (
         f"{{from: {datetime.now(UTC) - hour:%Y-%m-%dT%H:%M:%SZ}, until: 2999-01-01T00:00:00Z, "
         "filesystems: [memory], why: now}"
     )
-    announce = f"mkdir -p {file.parent}; sleep 1; echo '- {entry}' > {file}"
+    begun = site.folder / "begun"
+    all_begun = f"mkdir -p {begun}; touch {begun}/$$; until [ $(ls {begun} | wc -l) = {jobs} ]"
+    announce = f"mkdir -p {file.parent}; echo '- {entry}' > {file}"
     site.partition["prepare_cmds"] = [
-        f"case $PWD in *SharedFileWrite*) {announce} ;; esac",
+        f"case $PWD in *SharedFileWrite*) {all_begun}; do sleep 0.1; done; {announce} ;; esac",
         f"export STAND_IN_SAYS='{LOST_RANK}'",
     ]
 
@@ -139,7 +141,7 @@ def test_what_did_not_verify_is_never_amber(site):
     """Though maintenance is announced while the job runs, and mpirun says that it lost a rank."""
     site.faults = {fault.replace(" ", "-"): fault for fault in FAULTS}
     site.partition["max_jobs"] = len(FAULTS)
-    announce_in_jobs(site)
+    announce_in_jobs(site, len(FAULTS))
     done = site.reframe("-r", "-n", "SharedFileWrite")
     assert done.returncode == 1, done.stdout
     found = {test["environ"]: test["verdict"] for test in site.report()}
@@ -164,7 +166,7 @@ def test_filesystem_that_is_taken_away_as_announced_before_benchio_starts(site):
         "memory": {"environs": ["gnu"], "extras": away},
         "other": {"environs": ["late", "poor"]},
     }
-    announce_in_jobs(site)
+    announce_in_jobs(site, 3)
     done = site.reframe("-r", "-n", "SharedFileWrite")
     found = {test["environ"]: test for test in site.report()}
     assert {test["result"] for test in found.values()} == {"skip"}, done.stdout
