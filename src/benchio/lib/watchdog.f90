@@ -3,8 +3,8 @@
 !> Every rank watches itself, in a thread. At the limit each removes the file it has made, for the
 !> launcher kills the others as soon as one has ended. A rank that met an error then ends first,
 !> with the error and its exit code; where no rank met any, they end for the time limit, rank 0
-!> first. Each removes the directories of the run, which succeeds once they are empty. Rank 0, and one
-!> that has failed to write, also say what small writes meet beside the file and in each of its
+!> first. Each removes the directories of the run, which succeeds once they are empty. Rank 0, and
+!> one that has failed to write, also say what small writes meet beside the file and in each of its
 !> stripes: a library that waits for ever may have met a full target, or a server that is gone.
 module benchio_watchdog
     use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_int64_t, c_null_char
@@ -37,7 +37,7 @@ module benchio_watchdog
     end type watchdog
 
     !> Who knows in which stripes a file has its bytes.
-    class(layout_keeper), allocatable, save :: known
+    class(layout_keeper), allocatable :: known
 
     !> Seconds from the limit to the end: of a rank that knows why, of rank 0, and of the others.
     !> One line is enough, so the first has ended all before the next is due.
@@ -88,8 +88,8 @@ contains
         allocate (known, source=keeper)
     end subroutine know_layouts
 
-    !> Places in a file, one in each of its stripes, and their OSTs; returns how many, 0 where nobody
-    !> knows. For the clock's thread too, when this rank hangs.
+    !> Finds a place in each stripe of a file, and its OST; returns how many, 0 where nobody knows.
+    !> For the clock's thread too, when this rank hangs.
     integer(c_int32_t) function stripe_places(path, bytes, most, offsets, osts) &
         bind(C, name='benchio_stripe_places') result(count)
         character(kind=c_char), intent(in) :: path(*)
