@@ -113,7 +113,7 @@ contains
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(in) :: task         !! what it will read
         type(failure), intent(inout) :: error
-        !> What of the files that it wrote this rank's node still had to write, bytes; -1: not known.
+        !> Bytes of what it wrote that this rank's node had still to write; -1: not known.
         integer(int64), intent(out), optional :: unsynced
 
         if (present(unsynced)) unsynced = 0
