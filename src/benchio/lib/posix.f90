@@ -11,7 +11,7 @@ module benchio_posix
 
     public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
-    public :: make_directory, make_private, names_error, peak_rss, probe_file
+    public :: make_directory, make_private, peak_rss, probe_file
     public :: random_digits, real_path, remove_directory, remove_file
     public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, sync_directories
     public :: text_of, utc_now, write_file

@@ -280,7 +280,7 @@ class Detector:
         part, ratio = run.finish_fraction, run.ratio
         if part is None or ratio is None or not self._may_be_defect:
             return False
-        return self.settings.is_defect(part, ratio)
+        return self.settings.is_defect(part, max(ratio, run.ratio_median))
 
     def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
