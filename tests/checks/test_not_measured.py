@@ -254,7 +254,7 @@ def test_job_that_slurm_has_no_nodes_for(queued, quick):
 
 def test_maintenance_that_slurm_announces(queued):
     """Nothing is submitted that could not end before it."""
-    said = queued(BEGINS="60")
+    said = queued("-S", "max_pending_time=3s", BEGINS="60")
     assert said.startswith("all nodes of compute are reserved for maintenance from ")
     assert said.endswith(" to 2033-05-18 03:33 UTC (reservation later)")
 
