@@ -19,13 +19,12 @@ nightly: setup
 demo: setup
 	.venv/bin/python scripts/demo/run.py
 
-test: setup cluster
+# The slowest tests are printed, and build/junit.xml has all.
+test: PYTEST = pytest -m "not slow"
+test-all: PYTEST = pytest
+test test-all: setup cluster
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
-	source env.sh && pytest -m "not slow" -n 2
-
-test-all: setup cluster
-	source env.sh && ctest --test-dir build/benchio --output-on-failure
-	source env.sh && pytest
+	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml
 
 # NAMES='witness' tries only the mutants with that in their names.
 mutants: setup

@@ -6,7 +6,15 @@ from pathlib import Path
 from reframe.core.builtins import parameter, run_before
 
 from iowatch.checks import OST_RATIO
-from iowatch.metrics import Measured, hung_osts, ost_metrics, slow_osts, void_osts
+from iowatch.metrics import (
+    Measured,
+    hung_osts,
+    ost_metrics,
+    osts_away,
+    require_away,
+    slow_osts,
+    void_osts,
+)
 from iowatch.result import InvalidResult, conditions
 from iowatch.run import LOST_OSTS
 
@@ -117,6 +125,8 @@ class SlowOst(BenchioCheck):
         except InvalidResult as err:  # of the last start; those before it have hung
             raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)])) from None
         lost = {**hung, **result.void}
+        if self.away:  # what a contract judges is not green by night and invalid in the dossier
+            require_away(osts_away(self.away).get(self.filesystem.name, ()), lost, osts)
         void, found = void_osts(lost, osts), conditions(result)
         if lost:
             found[LOST_OSTS] = " ".join(str(osts[name]) for name in lost)

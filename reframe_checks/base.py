@@ -23,10 +23,11 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
+from reframe.core.logging import getlogger
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
-from iowatch import circumstances, raw_results
+from iowatch import __version__, build, circumstances, raw_results
 from iowatch.checks import CHECKS, DRIFT, metric
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
@@ -93,6 +94,7 @@ def keep_commands(test):
     # The job itself does it, for ReFrame looks at no job that it has cancelled.
     return [
         raw_results.ENVIRONMENT_ENDS,
+        "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{test.stagedir}" || exit 1',
         *([f"rm -f {' '.join(test.outputs)}"] if test.outputs else []),
         f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{test.kept}" {{}} +; }}',
@@ -103,9 +105,10 @@ def keep_commands(test):
 def spread(test, case, writers_per_node):
     """Ask the scheduler of a test's job for the writers of this case."""
     test.num_tasks = case.writers
-    # ReFrame would turn it into `bsub -nnodes`, which only some LSF know; a site's `access` has
-    # `-R span[ptile=N]` instead.
-    if test.current_partition.scheduler.registered_name != "lsf":
+    if test.current_partition.scheduler.registered_name == "lsf":
+        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.
+        test.job.options += [f'-R "span[ptile={writers_per_node}]"']
+    else:
         test.num_tasks_per_node = writers_per_node
 
 
@@ -160,6 +163,9 @@ class CaseCheck(OfSession):
     #: How many cases that sweep of the whole system has: a session that ran them all is a night.
     promised = variable(int, value=0, loggable=True)
 
+    #: The iowatch that runs the check.
+    iowatch = variable(str, value="", loggable=True)
+
     #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
     case_id = variable(str, value="", loggable=True)
 
@@ -206,7 +212,8 @@ class CaseCheck(OfSession):
             if self.filesystem.allocation and self.job.submit_time:
                 return allocation.waited_for(self)
             return not_now.waited_for(self)
-        except Exception:  # it would cost the report of the whole session
+        except Exception as err:  # it would cost the report of the whole session
+            getlogger().warning(f"{self.display_name}: cannot tell if its job waited: {err!r}")
             return ""
 
     @property
@@ -216,6 +223,10 @@ class CaseCheck(OfSession):
     @run_after("init")
     def set_promised(self):
         self.promised = promised(self.sweep)
+
+    @run_after("setup")
+    def set_iowatch(self):
+        self.iowatch = build.version(__version__)
 
     @run_after("setup")
     def set_case(self):
@@ -254,7 +265,7 @@ class CaseCheck(OfSession):
             announced = not_now.maintenance(self.filesystem_name, self.made, end)
         except UserError as err:
             raise PerformanceError(str(err)) from None
-        if why := announced or not_now.reservation(self.job):
+        if why := announced or not_now.reservation(self.job, end):
             self.end_not_measured(why)
         if why := self.missing():
             self.end_without_program(why)
@@ -317,7 +328,10 @@ class CaseCheck(OfSession):
             self.prerun_cmds, self.executable_opts, self.postrun_cmds = [], [], []
             self.executable, self.time_limit = left_behind.wait(self, record), WAITS
         elif not self.is_dry_run():
-            left_behind.remember(self)
+            try:
+                left_behind.remember(self)
+            except UserError as err:
+                raise SanityError(str(err)) from None
 
     def kept_file(self, name):
         """A file among the raw results, which every verdict rests on."""
@@ -333,10 +347,16 @@ class CaseCheck(OfSession):
             if not self.kept_file(file.name).exists():
                 with suppress(OSError):
                     shutil.copy(file, self.kept)
+        try:
+            raw_results.keep(Path(self.kept))
+        except UserError as err:
+            raise SanityError(str(err)) from None
 
     def end(self, verdict, error):
         """End the test with this verdict: `error` is what to raise if it is red."""
         self.verdict, self.sentence = str(verdict.kind), verdict.sentence
+        if verdict.kind.is_untried:
+            self.skip(self.sentence)
         if not verdict.is_red:
             return
         if excused := self.excuse_of(verdict):
@@ -353,8 +373,7 @@ class CaseCheck(OfSession):
 
     def end_not_measured(self, why):
         """End the test as ReFrame ends one that is skipped, whatever it has come to."""
-        self.verdict, self.sentence = str(Kind.NOT_MEASURED), f"{self.case}: {why}"
-        self.skip(self.sentence)
+        self.end(Verdict(Kind.NOT_MEASURED, f"{self.case}: {why}"), None)
 
     def end_without_program(self, why):
         """End the test of a case whose program is missing.
@@ -371,8 +390,7 @@ class CaseCheck(OfSession):
 
     def end_left_out(self, why):
         """End the test of a case that nobody has ever known."""
-        self.verdict, self.sentence = str(Kind.LEFT_OUT), f"{self.case}: {why}"
-        self.skip(self.sentence)
+        self.end(Verdict(Kind.LEFT_OUT, f"{self.case}: {why}"), None)
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts."""
@@ -382,7 +400,7 @@ class CaseCheck(OfSession):
             self.end_not_measured(why)
         if known := not_now.why_not_started(self):
             self.end_not_measured(known)
-        self.end_invalid(why)
+        self.end_invalid(not_now.left_nothing(self) or why)
 
     def end_invalid(self, why):
         self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)
@@ -424,7 +442,7 @@ class BenchioJob(CaseCheck):
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
 
-    #: What else went on then, :data:`iowatch.circumstances.Circumstances`; nothing is judged by it.
+    #: What else went on then, :data:`iowatch.circumstances.Circumstances`; it is no figure.
     circumstances = variable(dict, value={}, loggable=True)
 
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
@@ -492,8 +510,10 @@ class BenchioJob(CaseCheck):
     @sanity_function
     def assert_verified_write(self):
         self.keep_output()
-        with suppress(Exception):  # of what is not judged, nothing may cost the verdict
+        try:
             self.circumstances = circumstances.read(Path(self.kept))
+        except Exception as err:  # of what is not judged, nothing may cost the verdict
+            self.circumstances = {circumstances.UNKNOWN: f"iowatch cannot read them: {err!r}"}
         try:
             self.measured = self.verified()
             self.require_exit_code()
@@ -521,7 +541,9 @@ class BenchioJob(CaseCheck):
     def ended_job(self):
         """The job, :class:`iowatch.result.Job`, as the law asks of it."""
         spec = self.benchio.concrete_spec
-        return Job(Path(self.kept), self.case, self.filesystem, self.run_id, self.made, spec)
+        return Job(
+            Path(self.kept), self.case, self.filesystem, self.run_id, self.made, self.nodes, spec
+        )
 
     def verified_result(self, name, repeats, hung=(), operations=()):
         """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
@@ -580,7 +602,8 @@ class BenchioCheck(BenchioJob):
         earlier, tonight = past.nights_of(self.case)
         now = datetime.now(UTC)
         entry = past.baseline_of(self.case)
-        return by_past(earlier, tonight, entry, now, self.measured.metrics)
+        metrics, control = self.measured.metrics, self.measured.control
+        return by_past(earlier, tonight, entry, now, metrics, control)
 
     @run_after("performance")
     def set_verdict(self):
@@ -604,6 +627,8 @@ class BenchioCheck(BenchioJob):
             self.filesystem.peak,
             self.case_past,
             blessed,
+            self.measured.control,
+            circumstances.node_busy(Path(self.kept)),
         )
         self.log_bounds(verdict, in_force(self.references, blessed))
         said = [verdict.sentence, *self.details(verdict), *self.measured.notes]
@@ -630,5 +655,5 @@ class BenchioCheck(BenchioJob):
                     reference.lower_threshold,
                     reference.upper_threshold,
                 ]
-            if name in verdict.failed:
+            if verdict.is_red and name in verdict.failed:
                 entry[-1] = "xfail" if excused else "fail"

@@ -1,6 +1,7 @@
 """Jobs that a session which was killed has left: another one of the same night takes them up."""
 
 import json
+import os
 import shlex
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import Job
 
 from iowatch import raw_results
+from iowatch.files import whole
 
 from . import past
 from .not_now import SLURM, ask, has_begun, no_nodes
@@ -36,7 +38,7 @@ done"""
 
 
 def remember(test):
-    """Write down what a test of another session has to know of the job of this one."""
+    """Write down what a test of another session has to know of the job of this one. UserError."""
     record = {
         "night": past.TONIGHT,
         "stage": test.stagedir,
@@ -45,8 +47,18 @@ def remember(test):
         "sweep": test.sweep,
         "away": test.away,
         "death": test.death,
+        "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        "up_s": _up_before_session(),
     }
-    test.kept_file(raw_results.JOB_RECORD).write_text(json.dumps(record))
+    with whole(test.kept_file(raw_results.JOB_RECORD)) as temporary:
+        temporary.write_text(json.dumps(record))
+
+
+def _up_before_session():
+    """How long this machine had been up when this process began, in seconds: whoever sets its clock
+    does not change that."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")  # starttime, see proc(5)
 
 
 def find(test):

@@ -23,8 +23,9 @@ note() {{
         for source; do
             (
                 file=circumstances.$when.$source
-                timeout -k 1 {answer} bash -c "$(declare -f "ask_$source"); ask_$source" bash \\
-                    "$PLACE" 2>/dev/null | head -c 1000000 >"$file{unfinished}"
+                script="$(declare -f "ask_$source"); ask_$source \\"\\$1\\""
+                timeout -k 1 {answer} bash -c "$script" bash "$PLACE" 2>/dev/null |
+                    head -c 1000000 >"$file{unfinished}"
                 [ "${{PIPESTATUS[0]}}" != 0 ] || mv "$file{unfinished}" "$file"
             ) </dev/null 2>/dev/null &
         done
@@ -45,16 +46,23 @@ ask_slurm() {
     sinfo -h -a -o 'nodes %F'
 }"""
 
-# Of this one mount. Where the counters are, and whether all may read them, changes with the version
-# of Lustre: those in debugfs are root's alone.
+# Of this one mount, whose number is another on each client. Where the counters are, and whether all
+# may read them, changes with the version of Lustre: those in debugfs are root's alone. To whom lctl
+# shows no connection, lfs does, by a request to each OST.
 _LUSTRE = """\
 ask_lustre() {
-    PATH=$PATH:/usr/sbin:/sbin
-    command -v lctl >/dev/null || exit 0
-    mount=$(lfs getname "$1") || exit 1
-    mount=${mount%% *}
-    @lctl get_param "*.*-${mount##*-}.import" "*.*-${mount##*-}.stats" |
-        awk '/^(osc|mdc)\\./ || /^ *(state|timeouts|services):/ || /^req_waittime /'
+    @bash -c '
+        PATH=$PATH:/usr/sbin:/sbin
+        command -v lctl >/dev/null || exit 0
+        mount=$(lfs getname "$1") || exit 1
+        mount=${mount%% *}
+        client=${mount##*-}
+        shown=$(lctl get_param "*.*-$client.import" "*.*-$client.active" "*.*-$client.stats" |
+            grep -a -E "^(osc|mdc)\\.|^ *(state|import_flags|timeouts|services):|^req_waittime ")
+        echo "$shown"
+        grep -q "state:" <<<"$shown" || timeout 2 lfs check osts 2>&1 | grep -e "-osc-$client"
+        exit 0
+    ' bash "$1"
 }"""
 
 _CEPH = """\

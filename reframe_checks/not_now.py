@@ -4,9 +4,13 @@ import os
 import re
 import shlex
 import subprocess
+import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import reframe.core.runtime as rt
+from reframe.core.exceptions import JobError
 
 from iowatch.raw_results import JOB_RECORD
 
@@ -47,9 +51,9 @@ def maintenance(filesystem, first, last):
     return f"{filesystem} is not there: {entry}" if entry else ""
 
 
-def reservation(job):
-    """The maintenance for which Slurm has reserved all nodes that a job could run on, now; empty if
-    there is none, or Slurm does not say."""
+def reservation(job, end):
+    """The maintenance for which Slurm has reserved all nodes that a job could run on, now or from
+    before it could end; empty if there is none, or Slurm does not say."""
     if job.scheduler.registered_name not in SLURM:
         return ""
     given = _options(job)
@@ -58,13 +62,15 @@ def reservation(job):
     partitions = [line for line in scontrol("partition") if _is_asked(line, given.partition)]
     nodes = {node for line in partitions for node in _hosts(line)}
     for line in scontrol("reservation"):
-        flags, state = field(line, "Flags").split(","), field(line, "State")
-        if nodes and "MAINT" in flags and state == "ACTIVE" and nodes <= _hosts(line):
+        if "MAINT" not in field(line, "Flags").split(",") or not nodes or not nodes <= _hosts(line):
+            continue
+        times = (int(field(line, name)) for name in ("StartTime", "EndTime"))
+        begins, ends = (datetime.fromtimestamp(seconds, UTC) for seconds in times)
+        if begins < end:
             names = ", ".join(field(line, "PartitionName") for line in partitions)
-            end = datetime.fromtimestamp(int(field(line, "EndTime")), UTC)
             return (
-                f"all nodes of {names} are reserved for maintenance until {end:%Y-%m-%d %H:%M} UTC "
-                f"(reservation {field(line, 'ReservationName')})"
+                f"all nodes of {names} are reserved for maintenance from {begins:%Y-%m-%d %H:%M} "
+                f"to {ends:%Y-%m-%d %H:%M} UTC (reservation {field(line, 'ReservationName')})"
             )
     return ""
 
@@ -123,7 +129,22 @@ def waited_for(test):
     if job.nodelist or has_begun(test, test.stagedir):
         return ""
     lines = scontrol(f"job={job.jobid}") if job.scheduler.registered_name in SLURM else []
-    return no_nodes(f"job {job.jobid}", field(lines[0], "Reason") if lines else "")
+    reason, nodes = (field(lines[0], name) if lines else "" for name in ("Reason", "NodeList"))
+    # `squeue` has not seen the nodes of a job that ended between two looks at it.
+    return no_nodes(f"job {job.jobid}", reason) if nodes in ("", "(null)") else ""
+
+
+def left_nothing(test):
+    """That a job has left nothing, and what to look at; empty: it has, or it ran here."""
+    job = test.job
+    if test.is_local() or not job.submit_time or has_begun(test, test.stagedir):
+        return ""
+    nodes = f", on {','.join(job.nodelist)}," if job.nodelist else ""
+    prefix = rt.runtime().prefix
+    return (
+        f"job {job.jobid}{nodes} has left nothing in {prefix}, not even what it prints: its nodes "
+        "must see that folder, which RFM_PREFIX names"
+    )
 
 
 def has_begun(test, stage):
@@ -141,7 +162,7 @@ def no_nodes(job, reason):
 def _is_over(job):
     try:
         return job.finished()
-    except Exception:  # ReFrame's own word on a job that it has given up
+    except JobError:  # ReFrame says once that it has given up the job; `why_not_started` says why
         return True
 
 
@@ -152,9 +173,12 @@ def why_not_started(test):
     for name in (BUSY, NO_QUOTA):
         if (said := test.kept_file(name)).exists():
             return said.read_text().strip()
-    if test.job.max_pending_time and (waiting := waited_for(test)):
-        limit = timedelta(seconds=test.job.max_pending_time)
-        return f"its job was still queued after {limit}: {waiting}"
+    if waiting := waited_for(test):
+        most = test.job.max_pending_time
+        if most and time.time() - test.job.submit_time >= most:
+            return f"its job was still queued after {timedelta(seconds=most)}: {waiting}"
+        if test.job.state == "CANCELLED":
+            return f"its job was cancelled in the queue: {waiting}"
     return maintenance(test.filesystem_name, test.made, datetime.now(UTC))
 
 

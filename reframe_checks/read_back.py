@@ -1,6 +1,8 @@
 """Reads of what an earlier night has kept: by other processes, mostly on other nodes, and cold."""
 
+from collections.abc import Set
 from pathlib import Path
+from typing import NamedTuple
 
 import reframe.core.runtime as rt
 from reframe.core.builtins import run_before
@@ -11,6 +13,7 @@ from iowatch.metrics import measured
 from iowatch.raw_results import KEPT_RESULT as KEPT
 from iowatch.raw_results import LAST, READ_CODE
 from iowatch.result import InvalidResult, id_of_round, notes, others_in_place, read_result
+from iowatch.run import is_night_id
 
 from . import past
 from .base import BenchioCheck, options_of_run, phase_limit
@@ -19,8 +22,8 @@ from .parameters import swept
 
 RESULT = "result.json"  # of what was read
 
-# What is kept is this user's own, by case and by night. Files without a record are of a run that
-# did not end; those of this very night, of an earlier attempt, would still be in caches.
+# What is kept is this user's own, by case and by night; another site of the same user may keep its
+# nights there, too. Files without a record are of a run that did not end.
 _FIND = """\
 KEEP="$PLACE/kept.$(id -u)"
 [ -e "$KEEP" ] || [ -L "$KEEP" ] || mkdir -m 700 "$KEEP"
@@ -29,25 +32,24 @@ KEEP="$PLACE/kept.$(id -u)"
 CASE="$KEEP/{case}"
 mkdir -p "$CASE" || exit 1
 LAST=
-for record in "$CASE"/*/benchio.*/kept.nml; do
-    night=${{record#"$CASE"/}}
-    if [ -e "$record" ] && [[ "${{night%%/*}}" < "{night}" ]]; then LAST=${{record%/*}}; fi
+for record in "$CASE/{before}"/benchio.*/kept.nml; do
+    [ ! -e "$record" ] || LAST=${{record%/*}}
 done
 echo "$LAST" > {last}
 echo 0 > read_code
 if [ -n "$LAST" ]; then"""
 
-# What was read stays until the next night has read what is written now. What no case has asked for
+# What was read stays until the next night has read what is written now. What nobody has asked for
 # since is removed when its raw results are.
 _WRITE = """\
 echo $? > read_code
 fi
-for night in "$CASE"/*; do [ "$night" = "${{LAST%/*}}" ] || rm -rf "$night"; done
+(cd "$CASE" && rm -rf {done})
 mkdir "$CASE/{night}" || exit 1
 {command}
 echo $? > exit_code
 [ "$(cat read_code)" = 0 ] || cp read_code exit_code
-find "$KEEP" -mindepth 1 -maxdepth 1 -mtime +{days} -exec rm -rf {{}} +"""
+find "$KEEP" -mindepth 1 -maxdepth 2 -mtime +{days} -exec rm -rf {{}} +"""
 
 
 @swept
@@ -62,9 +64,18 @@ class ReadBack(BenchioCheck):
 
     outputs = (*BenchioCheck.outputs, KEPT, LAST, READ_CODE)
 
+    #: What the last night before this one has kept, :class:`Kept`.
+    before = None
+
     @run_before("run")
     def set_nights(self):
-        self.prerun_cmds.append(_FIND.format(case=_name(self.case), night=past.KEPT_AS, last=LAST))
+        try:
+            self.before = _night_before(self.case)
+        except NotMeasured as err:
+            self.end_not_measured(err)
+        self.prerun_cmds.append(
+            _FIND.format(case=_name(self.case), before=self.before.night, last=LAST)
+        )
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         options = [
             *self.case.check.command_line(self.case),
@@ -77,7 +88,10 @@ class ReadBack(BenchioCheck):
         command = [self.job.launcher.run_command(self.job), self.benchio.word, *options]
         self.postrun_cmds = [
             _WRITE.format(
-                night=past.KEPT_AS, command=" ".join(command), days=self.filesystem.keep_days
+                done=" ".join(sorted(self.before.done)),
+                night=past.KEPT_AS,
+                command=" ".join(command),
+                days=self.filesystem.keep_days,
             )
         ]
 
@@ -97,13 +111,11 @@ class ReadBack(BenchioCheck):
         if read:
             result = self.verified_result(RESULT, self.repeats)
         self.verified_result(KEPT, self.repeats, operations=[WRITE_KEEP])
-        before, kept_by, had_read = _night_before(self.case)
-        night = Path(read).parent.name
-        if not read or night < before:  # what an older night kept says nothing of what is gone
+        if not read:
             self.require_exit_code()
-            self.end_without_files(before, had_read)
-        if night == before and (other := result.existing) != kept_by:
-            raise InvalidResult(others_in_place(before, other))
+            self.end_without_files(self.before.night, self.before.had_read)
+        if (other := result.existing) != self.before.run_id:
+            raise InvalidResult(others_in_place(self.before.night, other))
         return measured(result, self.case, notes(result, self.case, self.filesystem))
 
     def end_without_files(self, before, had_read):
@@ -129,19 +141,35 @@ def _name(case):
     return str(case).replace("/", ",").replace(":", "@")
 
 
+class Kept(NamedTuple):
+    """What a case has kept in the last night before this one."""
+
+    night: str = ""  # empty: none
+    run_id: str = ""
+    had_read: bool = False  # was there something to read in it?
+    done: Set[str] = frozenset()  # the other nights that may have left files
+
+
 def _night_before(case):
-    """The last night before this one in which a case has kept what it wrote, the id of the run that
-    did, and whether there was something to read in it; empty and False if there was none."""
-    prefix = Path(rt.runtime().prefix)
-    nights = sorted((prefix / raw_results.FOLDER).glob("*"), reverse=True)
+    """What a case has kept; NotMeasured if that was in a night which is later than this one."""
+    prefix, done = Path(rt.runtime().prefix), {past.KEPT_AS}
+    folders = (prefix / raw_results.FOLDER).glob("*")
+    nights = sorted((folder.name for folder in folders if is_night_id(folder.name)), reverse=True)
     for night in nights:
-        if night.name >= past.KEPT_AS:
-            continue
-        for folder in raw_results.folders(prefix, night.name, case):
+        for folder in raw_results.folders(prefix, night, case):
             kept, last = raw_results.find(folder, KEPT), raw_results.find(folder, LAST)
-            if kept and last and (run_id := _id_of(kept)):
-                return night.name, run_id, bool(raw_results.read_text(last).strip())
-    return "", "", False
+            run_id = _id_of(kept) if kept and last else ""
+            if night > past.KEPT_AS and run_id:
+                raise NotMeasured(
+                    f"{night} has kept files and is later than this night, {past.KEPT_AS}: set the "
+                    f"clock right, or, if it was wrong then, remove {folder.parent}"
+                )
+            if night < past.KEPT_AS and run_id:
+                read = Path(raw_results.read_text(last).strip())
+                return Kept(night, run_id, bool(read.name), done | {read.parent.name} - {""})
+            if night < past.KEPT_AS:
+                done.add(night)
+    return Kept(done=done)
 
 
 def _id_of(kept):

@@ -49,7 +49,10 @@ if {{ exec 8<>"$PLACE/{lock}"; }} 2>/dev/null || {{ exec 8<"$PLACE/{lock}"; }} 2
 fi"""
 
 _RUNDIR = """\
-RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX") || exit 1
+RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || {
+    echo "on $(uname -n): $RUNDIR" >&2
+    exit 1
+}
 case $(stat -c %u:%a "$RUNDIR") in
 "$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
 *) false ;;
@@ -61,12 +64,12 @@ trap 'exit 143' TERM"""
 # What each quota leaves, in KiB, and whose it is. Of Lustre and POSIX: filesystem, used, soft and
 # hard limit, with a mark where one is exceeded or not certain; a long name breaks the line. CephFS
 # has those of a directory and of all above it. Where there is no such command, or no quota, there
-# is nothing to be said.
+# is nothing to be said. A plain `print` of awk may write what has more than 32 bits as 5.4e+09.
 _QUOTA = """\
 left() {{
     tr -d '*[]' | awk -v who="$1" '{{ for (i = 1; i <= NF; i++) word[++n] = $i }}
         END {{ limit = word[4] + 0 ? word[4] : word[3]
-               if (limit + 0) print limit - word[2], who }}'
+               if (limit + 0) printf "%.0f %s\\n", limit - word[2], who }}'
 }}
 of_ceph() {{ getfattr --absolute-names --only-values -n "ceph.$1" "$2"; }}
 quotas() {{

@@ -89,7 +89,7 @@ class IorCheck(InRounds):
         return [*commands, f"rm -f {IOR_FILE}*"]
 
     def verified(self):
-        rounds, rates = ior.of_rounds(self.ended_job, self.nodes, self.repeats)
+        rounds, rates = ior.of_rounds(self.ended_job, self.repeats)
         return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
 
 
@@ -131,7 +131,7 @@ class MdtestPeer(InRounds):
         return [*_commands(self.mdtest, mdtest.NAME, options), f"rm -rf {MDTEST_FILES}"]
 
     def verified(self):
-        rounds, rates = mdtest.of_rounds(self.ended_job, self.writers_per_node, self.repeats)
+        rounds, rates = mdtest.of_rounds(self.ended_job, self.repeats)
         return Measured(mdtest_metrics(rounds, rates), conditions(rounds[-1]))
 
 

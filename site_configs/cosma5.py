@@ -64,7 +64,7 @@ site_configuration = {
                     "name": "data",
                     "scheduler": "lsf",
                     "launcher": "mpirun",
-                    "access": ["-q cosma5", f"-P {PROJECT}", "-x", '-R "span[ptile=16]"'],
+                    "access": ["-q cosma5", f"-P {PROJECT}", "-x"],
                     "environs": ["intel"],
                     "max_jobs": 1,
                     "time_limit": "20m",  # acceptance: -S time_limit=24h

@@ -93,7 +93,7 @@ site_configuration = {
                     "name": "data",
                     "scheduler": "lsf",
                     "launcher": "mpirun",
-                    "access": ["-q cosma6", f"-P {PROJECT}", "-x", '-R "span[ptile=16]"'],
+                    "access": ["-q cosma6", f"-P {PROJECT}", "-x"],
                     "environs": ["intel"],
                     "max_jobs": 1,
                     "time_limit": "30m",  # acceptance: -S time_limit=72h

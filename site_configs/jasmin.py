@@ -64,7 +64,7 @@ site_configuration = {
                     "name": "group",
                     "scheduler": "lsf",
                     "launcher": "mpirun",
-                    "access": ["-q par-multi", "-x", '-R "span[ptile=16]"'],
+                    "access": ["-q par-multi", "-x"],
                     "environs": ["intel"],
                     "max_jobs": 1,
                     "time_limit": "30m",  # acceptance: -S time_limit=4h

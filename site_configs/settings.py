@@ -21,6 +21,10 @@ except OSError as err:  # such as of a checkout that is somebody else's
         f"error: {PREFIX} cannot be made ({err.strerror}): set RFM_PREFIX to a folder of your own"
     ) from None
 
+# By itself ReFrame cancels a job for which Slurm has no nodes now (ReqNodeNotAvail). Here it stays
+# in the queue until the night's time limit: they may come back, or be reserved for a short time.
+os.environ.setdefault("RFM_SLURM_JOB_CANCEL_REASONS", "[]")
+
 # A centre's collector of logs, if it has one: docs/monitoring.md.
 if os.environ.get("RFM_HTTPJSON_URL"):
     from functools import partial

@@ -20,7 +20,12 @@ from typing import Any, TypeVar
 
 import jsonschema
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+
+# The same examples each time, however slow the machine is.
+settings.register_profile("iowatch", derandomize=True, deadline=None)
+settings.load_profile("iowatch")
 
 ROOT = Path(__file__).parents[1]
 BENCHIO = ROOT / "build/bin/benchio"

@@ -115,11 +115,25 @@ def findmnt(*mounts):
     return json.dumps({"filesystems": found})
 
 
+#: The command lines to which the real ones gave these forms, as patterns of the shell.
+ASKED = {
+    "benchio": "--version",
+    "findmnt": "'--json --list --nofsroot --output TARGET,FSTYPE,SOURCE,OPTIONS,MAJ:MIN'",
+    "pbsnodes": "-a",
+    "qstat": "--version",
+    "quota": "'-w -f '/*",
+    "scontrol": "'show config'",
+    "sinfo": "'-h -e -o %P|%a|%l|%D|%z'",
+}
+
+
 def say(folder, **said):
-    """Put commands into a folder, say(folder, sinfo="text"), which say that."""
+    """Put commands into a folder, say(folder, sinfo="text"), which say that where they are asked
+    for it."""
     for name, text in said.items():
         script = folder / name
-        text = f"#!/bin/sh\n/bin/cat <<'EOF'\n{text}\nEOF\n"
+        only = f'case "$*" in {ASKED.get(name, "*")}) ;; *) exit 64 ;; esac'
+        text = f"#!/bin/sh\n{only}\n/bin/cat <<'EOF'\n{text}\nEOF\n"
         script.write_text(text, errors="surrogateescape")
         script.chmod(0o755)
 
@@ -134,15 +148,36 @@ def recorded(name):
     return int(head.rpartition("exit: ")[2]), out, errors
 
 
-def answer(folder, program, answers):
+def answer(folder, program, answers, mdts=1, refused=""):
     """Put a stand-in of lfs or ceph into a folder, answer(folder, "lfs", {"osts": "lfs-osts"}),
     which says what the real one said: what begins with these words is answered from that file of
-    tests/data/lustre or cephfs. Anything else fails."""
+    tests/data/lustre or cephfs, or with this text of several lines. Anything else fails, and so
+    does a command of lfs that names no path, but for `pool_list`. There are so many MDTs, the
+    others in the form of the recorded one; `mkdir -i N` makes a directory, unless it is refused
+    with these words."""
     where = {"lfs": "lustre", "ceph": "cephfs"}[program]
     cases = ""
+    if program == "lfs":
+        numbers = "|".join(f"'mkdir -i {number}'" for number in range(mdts))
+        makes = f"echo '{refused}' >&2; exit 1" if refused else 'exec /bin/mkdir "$4"'
+        cases = f"""\
+pool_list*|*' /'*) ;;
+*) exit 64 ;;
+esac
+case "$1 $2 $3" in
+{numbers}) {makes} ;;
+esac
+case "$* " in
+"""
     for words, name in answers.items():
-        code, out, errors = recorded(f"{where}/{name}")
-        cases += f"*'{words} '*)\n"
+        code, out, errors = (0, name, "") if "\n" in name else recorded(f"{where}/{name}")
+        if words == "mdts":
+            one = "0: lus-MDT0000_UUID ACTIVE\n"
+            assert out.endswith(one)
+            out += "".join(
+                one.replace("0:", f"{n}:").replace("000_", f"00{n}_") for n in range(1, mdts)
+            )
+        cases += f"'{words} '*)\n"
         for text, stream in ((out, ""), (errors, " >&2")):
             cases += f"/bin/cat <<'EOF'{stream}\n{text}EOF\n"
         cases += f"exit {code};;\n"

@@ -30,9 +30,11 @@ from iowatch.detector.baseline import (
     largest_spread,
 )
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.files import UserError, whole
+from iowatch.explain import finish_s, ratio_median
+from iowatch.files import UserError, brief_rate, counted, whole
 from iowatch.places import reference_folder, reference_values
-from iowatch.run import Nights, Run, day_of, night_id
+from iowatch.run import Nights, Run, day_of, deciding, night_id
+from iowatch.verdict import RED, Kind
 from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
 HEADER = """\
@@ -155,11 +157,12 @@ def spans(blessed: Iterable[Blessed]) -> list[tuple[datetime, datetime]]:
 
 
 def window(
-    nights: Nights, count: int, first: date | None, last: date | None
+    nights: Nights, count: int, first: date | None, last: date | None, takes_red: bool
 ) -> dict[str, list[Sample]]:
     """The last `count` nights with metrics between two days, both included.
 
-    BaselineRefused if too many nights of that time have none.
+    BaselineRefused if too many nights of that time have none, or if the case was red on some of
+    them and `takes_red` does not say that red nights are meant.
     """
     days = [n for n in nights if (first or date.min) <= day_of(n) <= (last or date.max)]
     samples = {night: samples_of(nights[night]) for night in days}
@@ -168,18 +171,41 @@ def window(
     invalid = sum(night >= since and not found for night, found in samples.items())
     if measured and invalid > NORMAL.max_bad_nights * (len(measured) + invalid):
         raise BaselineRefused(f"{invalid} of {len(measured) + invalid} nights have no valid run")
+    red = red_nights({night: nights[night] for night in measured})
+    if red and not takes_red:
+        raise BaselineRefused(
+            f"it was red on {len(red)} of {counted(len(measured), 'night')} "
+            f"({', '.join(red)}): choose others with --from and --to, or take these with --take-red"
+        )
     return {night: samples[night] for night in measured}
+
+
+def red_nights(nights: Nights) -> list[str]:
+    """Those on which the case was red, or would have been if nobody had expected it, each with its
+    verdict and rate. For want of a baseline is no reason: that is what a bless is for."""
+    last = {night: deciding(runs) for night, runs in nights.items()}
+    return [
+        f"{day_of(night)} {run.kind}" + (f" {brief_rate(run.rate)}" if run.rate else "")
+        for night, run in last.items()
+        if run.kind in RED - {Kind.NO_BASELINE}
+    ]
 
 
 def samples_of(runs: Sequence[Run]) -> list[Sample]:
     """The runs of a night that count, for the detector."""
-    return [sample_of(run.time, run.metrics) for run in runs if run.is_measured]
+    return [sample_of(run.time, run.metrics, run.control) for run in runs if run.is_measured]
 
 
-def sample_of(time: datetime, metrics: Mapping[str, float]) -> Sample:
-    """The metrics of one run, as the detector takes them."""
-    best = metrics[rate_name(metrics)]
-    return Sample(time, best, metrics.get("ratio"), metrics.get("finish_fraction"))
+def sample_of(time: datetime, metrics: Mapping[str, float], control: Mapping[str, float]) -> Sample:
+    """The metrics of one run, and MPI-IO's seconds in it, as the detector takes them."""
+    return Sample(
+        time,
+        metrics[rate_name(metrics)],
+        metrics.get("ratio"),
+        metrics.get("finish_fraction"),
+        finish_s(metrics),
+        ratio_median(metrics, control),
+    )
 
 
 def _contradiction(entry: Blessed, nights: Nights) -> str:
@@ -224,6 +250,7 @@ class Blessing:
     before: Mapping[Case, Blessed]
     blessed: Mapping[Case, Blessed]
     refused: Mapping[Case, str]  # and why
+    red: Mapping[Case, Sequence[str]]  # of those that are blessed, the nights that were red
     file: Path | None  # written
 
 
@@ -237,6 +264,7 @@ def bless(
     who: str,
     why: str,
     dry_run: bool,
+    takes_red: bool = False,
 ) -> Blessing:
     """Bless each case for which the nights allow it; a case that is refused keeps its baseline."""
     values = folder / f"{system}.yaml"
@@ -246,16 +274,17 @@ def bless(
         raise UserError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
     elif not values.is_file():
         raise UserError(f"{values}: there is no such file: --folder names its folder")
-    blessed, refused = {}, {}
+    blessed, refused, red = {}, {}, {}
     for case, nights in cases.items():
         try:
-            chosen = window(nights, count, first, last)
+            chosen = window(nights, count, first, last, takes_red)
             baseline = baseline_of([*chosen.values()])
             blessed[case] = Blessed.of(baseline, chosen, datetime.now(UTC).date(), who, why)
+            red[case] = red_nights({night: nights[night] for night in chosen})
         except BaselineRefused as err:
             refused[case] = str(err)
     if dry_run or not blessed:
-        return Blessing(read(system, folder), blessed, refused, None)
+        return Blessing(read(system, folder), blessed, refused, red, None)
     path = path_of(system, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -266,7 +295,7 @@ def bless(
             write(system, folder, {**before, **blessed})
     except OSError as err:
         raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
-    return Blessing(before, blessed, refused, path)
+    return Blessing(before, blessed, refused, red, path)
 
 
 @contextmanager

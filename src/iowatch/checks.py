@@ -514,8 +514,8 @@ SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, WRI
 
 # Checks
 
-#: Bounds of reference values that hold on any machine, by backend; the header of every generated
-#: reference file says why.
+#: Bounds of reference values that hold on any machine, by backend: a case beyond them is suspect.
+#: The header of every generated reference file says why.
 _RATE_BOUND = {"total_max": [1, 0, None, "MiB/s"]}
 _CLOSE_BOUND = {"finish_fraction": [0, None, 0.25, "1"]}  # of these two it is the close
 _FINISH_BOUND = {"finish_fraction": [0, None, 0.45, "1"]}

@@ -1,8 +1,9 @@
 """What else went on around a run: other jobs, the load of its nodes, what the servers said.
 
 Its job has noted that before and after benchio (`reframe_checks/meanwhile.py`), and benchio the
-state of its nodes. It is shown beside a run that was slow, and never judged: nothing here may fail,
-whatever a file has in it. What is not known is absent.
+state of its nodes. It is shown beside a run that was slow, and no figure depends on it: nothing
+here may fail, whatever a file has in it. What is not known is absent. A slow run says nothing if
+its ranks waited for processors that others had.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from iowatch.files import one_line
@@ -21,6 +24,7 @@ from iowatch.files import one_line
 #: was found, and `unknown` with what did not answer.
 Circumstances = Mapping[str, float | str]
 
+NODE_BUSY = "node_busy"  # the reason, as sentences have it
 BEFORE, AFTER = "before", "after"
 UNFINISHED = ".part"  # ends the name of a file whose source has failed, or not answered in time
 OF, UNKNOWN = "_of", "unknown"
@@ -46,6 +50,7 @@ QUANTITIES = {
     "load": Quantity("load of the busiest of its nodes before it began", 1),
     "stolen": Quantity("time that a virtual node got no processor from its host", 0.02, "%"),
     "cpu_waiting": Quantity("time that processes waited for a processor", 0.05, "%"),
+    "others": Quantity("time of its processors that others took", 0.05, "%"),
     "memory_waiting": Quantity("time that processes waited for memory", 0.02, "%"),
     "io_waiting": Quantity(
         "time that processes waited for I/O in the minute before it began", 0.05, "%"
@@ -62,7 +67,13 @@ QUANTITIES = {
 }
 
 #: Of these, each node has its own: the highest counts.
-_OF_NODES = ("load", "stolen", "cpu_waiting", "memory_waiting", "io_waiting")
+_OF_NODES = ("load", "stolen", "cpu_waiting", "others", "memory_waiting", "io_waiting")
+
+#: Ranks wait for others if these take more than this part of a node's time, its host's machines
+#: among them, and processes wait for more than this part of the run. Of 4 ranks on 2 processors,
+#: which wait for one another in more than half of the time, others took a tenth to a quarter in
+#: health, and 0.77 to 0.98 beside one to four busy loops.
+TAKEN, WAITING = 0.3, 0.5
 
 
 # What a job has noted
@@ -137,15 +148,41 @@ def _short(text: str) -> str:
 def _read_nodes(folder: Path) -> Found:
     """What benchio has seen on each node; if it ran several times, in any of its runs."""
     found = Found.nothing()
-    for file in sorted(folder.glob("result*.json")):
-        try:
-            for node in json.loads(file.read_text("utf-8"))["run"]["nodes"]:
-                for name in _OF_NODES:
-                    if node[name] is not None:
-                        found.add(name, node[name], node["host"])
-        except (OSError, *_MALFORMED):  # no result says so elsewhere
-            continue
+    for node in _nodes(folder):
+        with suppress(*_MALFORMED):  # no result says so elsewhere
+            for name in _OF_NODES:
+                if node.get(name) is not None:
+                    found.add(name, node[name], node["host"])
     return found
+
+
+def _nodes(folder: Path) -> list[dict[str, Any]]:
+    """Those of each of benchio's runs, one after the other."""
+    nodes = []
+    for file in sorted(folder.glob("result*.json")):
+        with suppress(OSError, *_MALFORMED):
+            nodes += [*json.loads(file.read_text("utf-8"))["run"]["nodes"]]
+    return nodes
+
+
+def node_busy(folder: Path) -> str:
+    """That the ranks of the run that has left its raw results here had to wait for processors which
+    others had; empty: they had not, or it is not known. A kernel that counts nobody's waiting is
+    believed to have let them wait."""
+    shares = dict[str, list[tuple[float, float]]]()
+    for node in _nodes(folder):
+        with suppress(*_MALFORMED):
+            taken = node["others"] + (node["stolen"] or 0)
+            waiting = 1 if node["cpu_waiting"] is None else node["cpu_waiting"]
+            shares.setdefault(node["host"], []).append((taken, waiting))
+    for host, of_runs in shares.items():
+        taken, waiting = (median(values) for values in zip(*of_runs, strict=True))
+        if taken > TAKEN and waiting > WAITING:
+            return (
+                f"{NODE_BUSY}: its ranks waited for the processors of {host}, of whose time others "
+                f"took {taken:.0%}"
+            )
+    return ""
 
 
 def _read_slurm(found: Found, *said: str) -> None:
@@ -170,15 +207,18 @@ def _read_slurm(found: Found, *said: str) -> None:
 
 
 def _read_lustre(found: Found, before: str, after: str) -> None:
-    """What the client has seen of each target, as `lctl get_param` names them."""
+    """What the client has seen of each target, as `lctl get_param` and `lfs check` name them."""
     first, last = _targets(before), _targets(after)
-    away = [
-        target
-        for target in dict.fromkeys([*first, *last])
-        if any(its.get(target, {}).get("state", "FULL") not in _CONNECTED for its in (first, last))
+    connections = [
+        (target, facts["connection"])
+        for target, facts in (*first.items(), *last.items())
+        if "connection" in facts
     ]
-    if first or last:
-        found.add("lustre_away", len(away), ", ".join(away))
+    away = {target: f"{target}{_AWAY[how]}" for target, how in connections if how in _AWAY}
+    if connections:
+        found.add("lustre_away", len(away), ", ".join(away.values()))
+    elif first or last:
+        found.silent.append("Lustre shows this user no connection (lctl get_param, lfs check)")
     late, waits = {}, {}
     for target in sorted(first.keys() & last.keys()):
         was, now = first[target], last[target]
@@ -196,22 +236,42 @@ def _read_lustre(found: Found, before: str, after: str) -> None:
         found.add("lustre_wait_ms", mean / 1000, f"the longest for {slowest}")
 
 
+#: What ends the name of a target that this client cannot reach, by why.
+_AWAY = {"away": "", "deactivated": " (deactivated)"}
+
 #: States of a connection that is there; an idle one is made again when it is needed.
-_CONNECTED = {"FULL", "IDLE"}
+_CONNECTED = {"FULL", "IDLE", "active"}
 
 
 def _targets(text: str) -> dict[str, dict[str, Any]]:
-    """What is said of each OST and MDT, by its name."""
-    found: dict[str, dict[str, Any]] = {}
-    its: dict[str, Any] = {}
+    """What is said of each OST and MDT, by its name: lines of `lctl get_param`, and of `lfs check`
+    as `NAME active.` or `check 'NAME': ERROR`."""
+    targets: dict[str, dict[str, Any]] = {}
+    facts: dict[str, Any] = {}
     for line in text.splitlines():
-        if match := re.match(r"(?:osc|mdc)\.\S*?((?:OST|MDT)[0-9a-f]{4})\S*=", line):
-            its = found.setdefault(match[1], {})
-        elif match := re.match(r"\s*(state|services|timeouts):\s*(\w+)", line):
-            its[match[1]] = match[2]
-        elif match := re.match(r"req_waittime\s+(\d+) samples \[usec\] \d+ \d+ (\d+)", line):
-            its["waits"] = (int(match[1]), int(match[2]))
-    return found
+        if match := re.match(r"(?:osc|mdc)\.\S*?((?:OST|MDT)[0-9a-f]{4})\S*?\.(\w+)=(\d*)", line):
+            facts = targets.setdefault(match[1], {})
+            if match[2] == "active" and match[3] == "0":
+                facts["connection"] = "deactivated"
+        elif match := re.match(r"\s*(services|timeouts):\s*(\w+)", line):
+            facts[match[1]] = match[2]
+        elif match := re.match(r"\s*state:\s*(\w+)", line):
+            facts.setdefault("connection", "there" if match[1] in _CONNECTED else "away")
+        # An import may be FULL all the same.
+        elif re.match(r"\s*import_flags:.*\b(IMPF_)?DEACTIVE\b", line, re.I):
+            facts["connection"] = "deactivated"
+        elif re.match(r"\s*import_flags:.*\b(IMPF_)?INVALID\b", line, re.I):
+            facts["connection"] = "away"
+        # In microseconds, `usecs` since Lustre 2.15.52.
+        elif match := re.match(r"req_waittime\s+(\d+) samples \[usecs?\] \d+ \d+ (\d+)", line):
+            facts["waits"] = (int(match[1]), int(match[2]))
+        elif match := re.match(r".*?((?:OST|MDT)[0-9a-f]{4})-(?:osc|mdc)-\w+'?:? (.+)", line):
+            facts = targets.setdefault(match[1], {})
+            if match[2].strip(" .") in _CONNECTED:
+                facts["connection"] = "there"
+            elif not re.search("permission|permitted", match[2], re.I):
+                facts["connection"] = "away"
+    return targets
 
 
 def _read_ceph(found: Found, *said: str) -> None:

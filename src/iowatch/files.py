@@ -1,7 +1,8 @@
-"""Files that are written whole, or not at all."""
+"""Files that are written whole, or not at all, and stay when the power fails."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,8 +13,8 @@ ROOM = 2**20  # bytes; with less, a job script or what a job says may be cut off
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to write to, which takes the place of `path`, or of what that links to, at the end, on
-    stable storage; none is left if that fails.
+    """A file to write to, which takes the place of `path`, or of what that links to, at the end,
+    on stable storage; none is left if that fails.
 
     UserError if it cannot be written, or if `path` is a device or a pipe, which would be gone.
     """
@@ -26,10 +27,9 @@ def whole(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         yield temporary
-        _sync(temporary)  # else a power cut would leave an empty file in the place of the last
+        stabilize(temporary)
         temporary.replace(target)
-        with suppress(OSError):  # some filesystems have no such call for directories
-            _sync(target.parent)
+        stabilize(target.parent)
     except OSError as err:  # Pillow's have no number
         raise UserError(f"{path}: cannot be written: {err.strerror or err}") from None
     finally:
@@ -37,12 +37,17 @@ def whole(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def stabilize(*paths: Path) -> None:
+    """Force files to stable storage, and of folders the names in them; OSError."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as err:
+            if err.errno != errno.EINVAL or path.is_file():  # some know no such call for folders
+                raise
+        finally:
+            os.close(descriptor)
 
 
 def no_room(*folders: Path) -> str:

@@ -14,13 +14,20 @@ import shlex
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
+from iowatch import renames
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
+from iowatch.places import reference_folder, results
+from iowatch.raw_results import Moved
 from iowatch.references import Reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
@@ -49,17 +56,24 @@ def read(
     files: Iterable[Path],
     since: datetime | None = None,
     spans: Sequence[tuple[datetime, datetime]] = (),
+    notes: list[str] | None = None,
 ) -> list[Run]:
     """The runs in these databases, oldest first; one that is in several counts once.
 
-    `since` leaves out sessions that began before, but for those in one of the `spans`.
+    Each has the present name of its case, and the present folder of its raw results. `since` leaves
+    out sessions that began before, but for those in one of the `spans`. A sentence on whatever
+    makes reading slow is added to `notes`. UserError.
     """
-    found = {}
+    runs, renamed = {}, renames.read(reference_folder())
     with _without_gc():
         for file in files:
-            for run in _runs_in(file, since, spans):
-                found[run.session, run.case, run.time] = run
-    return sorted(found.values(), key=lambda run: (run.time, str(run.case)))
+            moved = Moved(file.absolute().parent, results())
+            for stored in _runs_in(file, since, spans, notes if notes is not None else []):
+                run = renamed.applied(stored)
+                if (folder := moved.folder(run.folder)) != run.folder:
+                    run = replace(run, folder=folder)
+                runs[run.session, run.case, run.time] = run
+    return sorted(runs.values(), key=lambda run: (run.time, str(run.case)))
 
 
 def year_before(time: datetime) -> datetime:
@@ -68,7 +82,10 @@ def year_before(time: datetime) -> datetime:
 
 
 def _runs_in(
-    file: Path, since: datetime | None, spans: Sequence[tuple[datetime, datetime]]
+    file: Path,
+    since: datetime | None,
+    spans: Sequence[tuple[datetime, datetime]],
+    notes: list[str],
 ) -> Iterator[Run]:
     """Of sessions that have been read before, in brief."""
     began = {
@@ -87,11 +104,14 @@ def _runs_in(
             try:
                 runs = list(runs_of(session))
             except _MALFORMED as err:
+                if _is_of_reframe(session):
+                    raise  # iowatch is broken, and the session is not
                 raise _damaged(file, uuid, err) from None
             brief.add(uuid, began[uuid], runs)
             yield from runs
     finally:
         brief.close()
+        notes += [brief.trouble] if brief.trouble else []
 
 
 def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
@@ -156,6 +176,9 @@ def _run(
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
     # What was not measured has no metric, whatever its job has left.
     perfvalues = {} if kind.is_untried else test.get("perfvalues") or {}
+    conditions = test.get("conditions") or {}
+    if conditions and (version := test.get("iowatch")):  # of what was not verified, it is alone
+        conditions = {"iowatch": version, **conditions}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
@@ -168,7 +191,7 @@ def _run(
         result=test["result"],
         filesystem=test.get("filesystem_name") or case.partition,
         folder=test.get("kept") or "",
-        conditions=test.get("conditions") or {},
+        conditions=conditions,
         circumstances=test.get("circumstances") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
@@ -308,6 +331,12 @@ def _damaged(file: Path, session: str, err: Exception) -> UserError:
         f"{file}: session {session} is damaged ({err!r}): restore the database from a backup, or "
         f"delete it: `reframe --delete-stored-sessions={session}`"
     )
+
+
+def _is_of_reframe(session: Mapping[str, Any]) -> bool:
+    """Has a session the form of a report of ReFrame?"""
+    schema = resources.files("reframe").joinpath("schemas/runreport.json").read_text("utf-8")
+    return jsonschema.Draft7Validator(json.loads(schema)).is_valid(session)
 
 
 @contextmanager

@@ -32,20 +32,20 @@ _HALF_A_DIGIT = 0.5e-4  # IOR prints four decimals
 NAME = "ior"  # of the file that it writes, and of what it leaves
 
 
-def of_rounds(job: Job, nodes: int, repeats: int) -> tuple[list[Result], list[float]]:
+def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
     """What benchio and IOR came to in each round of a job in which they took turns: the results,
     and IOR's rates in MiB/s. InvalidResult says which of them breaks the law."""
-    case, rounds, rates = job.case, [], []
+    case, nodes, rounds, rates = job.case, job.nodes, [], []
     if case.operation == "read" and nodes == 1 and not job.filesystem.cached_reads:
         raise InvalidResult("IOR may read from the cache of the only node: ask for 2 nodes")
     for number in range(1, repeats + 1):
         rounds.append(verified(job, f"result.{number}.json", 1))
         file = f"{rounds[-1].run['directory']}/{NAME}"
-        found = rate(job.folder, f"{NAME}.{number}", case, "write", file)
+        found = rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file)
         if job.filesystem.osts is not None:
             require_layout(job.folder / f"{NAME}.{number}.layout", case, job.filesystem)
         if case.operation == "read":
-            found = rate(job.folder, f"read.{number}", case, "read", file)
+            found = rate(job.folder, f"read.{number}", case, nodes, "read", file)
         rates.append(found)
     return rounds, rates
 
@@ -98,7 +98,7 @@ def _transfer(case: Case) -> int:
     return plane * next((n for n in planes if n * plane <= _LARGEST), 1)
 
 
-def rate(folder: Path, name: str, case: Case, access: str, file: str) -> float:
+def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
     """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
 
     In the folder are its summary, its standard output and its exit status, as `name` with the
@@ -110,13 +110,13 @@ def rate(folder: Path, name: str, case: Case, access: str, file: str) -> float:
         data = json.loads((folder / f"{name}.json").read_text())
         test = data["tests"][0]
         results, summary = _flat(test["Results"]), data["summary"]
-        asked, tasks = test["Parameters"], test["Options"]["tasks"]
+        asked, ran = test["Parameters"], test["Options"]
         if asked["testFileName"] != file:
             raise InvalidResult(
                 f"IOR: {name}.json is another job's: of {asked['testFileName']}, where {file} was "
                 "asked for"
             )
-        _require(case, access, asked, tasks, results, summary)
+        _require(case, nodes, access, asked, ran, results, summary)
         return float(results[-1]["bwMiB"])
     except (OSError, ValueError) as err:
         raise InvalidResult(f"IOR: {name}.json is not readable JSON: {err}") from None
@@ -145,9 +145,10 @@ def _flat(results: list[Any]) -> list[dict[str, Any]]:
 
 def _require(
     case: Case,
+    nodes: int,
     access: str,
     asked: dict[str, Any],
-    tasks: int,
+    ran: dict[str, Any],
     results: list[dict[str, Any]],
     summary: list[dict[str, Any]],
 ) -> None:
@@ -156,7 +157,8 @@ def _require(
     mib = block * case.writers / MIB
     laws: list[tuple[str, Any, Collection[Any]]] = [
         ("api", asked["api"], [API[case.backend]]),
-        ("tasks", tasks, [case.writers]),
+        ("tasks", ran["tasks"], [case.writers]),
+        ("nodes", ran["nodes"], [nodes]),
         ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
         ("bytes of a call", asked["transferSize"], [_transfer(case)]),
         ("segments", asked["segmentCount"], [_segments(case)]),

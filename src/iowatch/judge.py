@@ -14,11 +14,14 @@ from iowatch.detector.baseline import Sample
 from iowatch.detector.common import each
 from iowatch.detector.rules import R2, R3, Detector, State
 from iowatch.detector.settings import NORMAL
+from iowatch.explain import is_defect, why_slow
 from iowatch.files import brief, brief_rate, counted
-from iowatch.metrics import finishing, is_slow_to_finish, physical_rate, slow_phase
+from iowatch.metrics import physical_rate
 from iowatch.references import Reference
-from iowatch.run import Run
-from iowatch.verdict import EXCUSABLE, Kind, Verdict
+from iowatch.run import Run, deciding, fastest
+from iowatch.verdict import EXCUSABLE, GOOD, Kind, Verdict
+
+COMPARED = 30  # good nights that stand in for a baseline
 
 #: The metric that a rule of the detector judges, if it is not the bandwidth itself.
 _METRIC = {R2: "ratio", R3: "finish_fraction"}
@@ -30,7 +33,7 @@ class Past:
 
     verdict: Verdict
     drift: float | None  # 0 to 1, an alarm; None: there is no baseline
-    usual: Mapping[str, float]  # median of each metric over the blessed nights that are on record
+    usual: Mapping[str, float]  # median of each metric over what it is compared with
 
 
 def judge(
@@ -41,22 +44,43 @@ def judge(
     ceiling: float,
     past: Past,
     blessed: Blessed | None,
+    control: Mapping[str, float],
+    waited: str = "",
 ) -> Verdict:
     """The verdict on a verified run, and where it lost its time.
 
     `references` stand in the file `source`; `ceiling` is the filesystem's physical limit in MiB/s.
+    `control` has the median seconds of MPI-IO's phases in the same rounds, if it is not the case's.
+    `waited` says that its ranks had to wait for their processors: then a slow run says nothing.
     """
     present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
+    if present.kind is not Kind.TOO_FAST and not (blessed and "finish_fraction" in blessed.judged):
+        present = _with_defect(case, metrics, control, present)
     verdict = _together(case, metrics, present, past, blessed)
     if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
         return verdict
-    said = verdict.sentence.removeprefix(f"{case}: ")
-    if "finish_fraction" in present.failed or is_slow_to_finish(metrics, past.usual):
-        slow = NORMAL.slow_part(blessed.spread if blessed else None)
-        found = f"{case.backend} on {case.partition} {finishing(case, metrics, past.usual, slow)}"
-        return replace(verdict, sentence=f"{case}: {found}; {said}")
-    lost = slow_phase(metrics, past.usual)
-    return replace(verdict, sentence=f"{verdict.sentence}; {lost}") if lost else verdict
+    if waited:
+        said = verdict.sentence.removeprefix(f"{case}: ")
+        return Verdict(Kind.NOT_MEASURED, f"{case}: {waited}; as it was measured, {said}")
+    slow = NORMAL.slow_part(blessed.spread if blessed else None)
+    why = why_slow(case, metrics, past.usual, slow, verdict.is_red)
+    return replace(verdict, sentence=f"{verdict.sentence}; {why}") if why else verdict
+
+
+def _with_defect(
+    case: Case, metrics: Mapping[str, float], control: Mapping[str, float], present: Verdict
+) -> Verdict:
+    """The founding fault needs no bound and no past where it is unmistakable."""
+    if not is_defect(metrics, control):
+        return present
+    fault = (
+        f"{case.backend} has less than half of MPI-IO's bandwidth in the same rounds, and most of "
+        "what it loses goes into opening, defining and closing its files"
+    )
+    if present.kind not in {*EXCUSABLE, Kind.SUSPECT}:
+        return Verdict(Kind.DEFECT, f"{case}: {fault}", ("finish_fraction",))
+    failed = {**dict.fromkeys(present.failed), "finish_fraction": None}
+    return Verdict(Kind.DEFECT, f"{present.sentence}; {fault}", tuple(failed))
 
 
 def _together(
@@ -66,7 +90,8 @@ def _together(
     is_alarm = past.verdict.kind in EXCUSABLE
     if present.kind is Kind.TOO_FAST or not (blessed or is_alarm):
         return present
-    if present.kind not in EXCUSABLE:
+    is_worse = present.kind is Kind.SUSPECT and present.kind.rank < past.verdict.kind.rank
+    if present.kind not in EXCUSABLE and not is_worse:
         rule = past.verdict.rule
         failed = past.verdict.failed
         if is_alarm and rule and not failed:
@@ -134,10 +159,13 @@ def by_references(
             better.append(f"{excess} in {source}")
 
     if worse:
+        said = f"{case}: {'; '.join(worse.values())}"
+        binding = tuple(name for name in worse if not references[name].is_general)
+        if not binding:
+            return Verdict(Kind.SUSPECT, said, tuple(worse))
         # An absolute bound needs no history: the fault may have been there from the first day.
-        absolute = all(references[name].is_absolute for name in worse)
-        kind = Kind.DEFECT if absolute else Kind.REGRESSION
-        return Verdict(kind, f"{case}: {'; '.join(worse.values())}", tuple(worse))
+        absolute = all(references[name].is_absolute for name in binding)
+        return Verdict(Kind.DEFECT if absolute else Kind.REGRESSION, said, binding)
     if better:
         return Verdict(Kind.IMPROVEMENT, f"{case}: {'; '.join(better)}")
     return Verdict(Kind.OK, f"{case}: {counted(len(references), 'metric', 'are')} within {source}")
@@ -154,6 +182,7 @@ def by_past(
     blessed: Blessed | None,
     time: datetime,
     metrics: Mapping[str, float],
+    control: Mapping[str, float],
 ) -> Past:
     """What the detector says of a run that has just ended.
 
@@ -167,7 +196,7 @@ def by_past(
         samples = samples_of(night)
         if samples and (blessed is None or blessed.is_before(night[0].night)):
             state, _ = detector.judge(state, samples)
-    now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics)]
+    now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics, control)]
     verdict = detector.judge(state, now, final=False)[1]
     drift = detector.drift(detector.judge(state, now)[0])
     if blessed and words:
@@ -175,7 +204,7 @@ def by_past(
         times = [run.time for run in tonight if run.is_measured]
         verdict = _worst_phase(earlier, blessed, [*zip(times, runs, strict=True), (time, metrics)],
                                verdict)  # fmt: skip
-    return Past(verdict, drift, usual(earlier, blessed) if blessed else {})
+    return Past(verdict, drift, medians([run.metrics for run in usual_runs(earlier, blessed)]))
 
 
 def _worst_phase(
@@ -231,10 +260,19 @@ def _worst_phase(
     return replace(worst, sentence=f"{worst.sentence}; {said}")
 
 
-def usual(nights: Sequence[Sequence[Run]], blessed: Blessed) -> dict[str, float]:
-    """The median of each metric over the runs of the blessed nights."""
-    runs = [run.metrics for night in nights if blessed.covers(night[0].night) for run in night]
-    return medians(runs)
+def usual_runs(nights: Iterable[Sequence[Run]], blessed: Blessed | None) -> list[Run]:
+    """What a run is compared with: those of the blessed nights that are on record; without any, the
+    fastest of each of the last good nights."""
+    nights = list(nights)
+    of_blessed = (night for night in nights if blessed and blessed.covers(night[0].night))
+    measured = [run for night in of_blessed for run in night if run.is_measured]
+    return measured or [run for night in good_nights(nights) if (run := fastest(night))]
+
+
+def good_nights(nights: Iterable[Sequence[Run]]) -> list[Sequence[Run]]:
+    """The last of these nights that were well."""
+    good = [night for night in nights if deciding(night).kind in GOOD and fastest(night)]
+    return good[-COMPARED:]
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -28,17 +28,16 @@ _PHASES = {
 }
 
 
-def of_rounds(
-    job: Job, writers_per_node: int, repeats: int
-) -> tuple[list[Result], list[dict[str, float]]]:
+def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, float]]]:
     """What benchio and mdtest came to in each round of a job in which they took turns: the results,
     and mdtest's operations a second by phase. InvalidResult says which of them breaks the law."""
-    rounds, found = [], []
+    case, rounds, found = job.case, [], []
     for number in range(1, repeats + 1):
         rounds.append(verified(job, f"result.{number}.json", 1))
-        asked = options(job.case, writers_per_node, f"{rounds[-1].run['directory']}/{NAME}")
+        directory = f"{rounds[-1].run['directory']}/{NAME}"
+        asked = shlex.split(" ".join(options(case, case.writers // job.nodes, directory)))
         said = output_of(job.folder, f"{NAME}.{number}", "mdtest")
-        found.append(rates(said, job.case, shlex.split(" ".join(asked))))
+        found.append(rates(said, case, job.nodes, asked))
     return rounds, found
 
 
@@ -57,17 +56,19 @@ def options(case: Case, writers_per_node: int, directory: str) -> list[str]:
     ]
 
 
-def rates(said: str, case: Case, asked: list[str]) -> dict[str, float]:
+def rates(said: str, case: Case, nodes: int, asked: list[str]) -> dict[str, float]:
     """Operations a second in each phase, by benchio's name of it, of what mdtest has said on
     standard output, if it did what `asked`, the words of its command line, says; InvalidResult."""
     line = re.search(r"^Command line used: (.*)$", said, re.MULTILINE)
     words = shlex.split(line[1])[1:] if line else []
     tasks = re.search(r"^(\d+) tasks, (\d+) files$", said, re.MULTILINE)
+    launched = re.search(r" on (\d+) node\(s\)$", said, re.MULTILINE)
     rounds = re.search(r"^SUMMARY rate.*\(of (\d+) iterations\)", said, re.MULTILINE)
     for name, found, wanted in (
         ("command line", " ".join(words), " ".join(asked)),
         ("tasks and files", tasks and tasks[0], f"{case.writers} tasks, "
          f"{case.items * case.writers} files"),
+        ("nodes", launched and launched[1], str(nodes)),
         ("iterations", rounds and rounds[1], "1"),
     ):  # fmt: skip
         if found != wanted:

@@ -1,4 +1,4 @@
-"""The metrics of a verified run, and where a slow one lost its time."""
+"""The metrics of a verified run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ from iowatch.checks import (
     rate_name,
     rate_unit,
 )
-from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
-from iowatch.result import InvalidResult, Repetition, Result, Slowest, bytes_of, conditions
+from iowatch.result import (
+    InvalidResult,
+    Repetition,
+    Result,
+    Slowest,
+    bytes_of,
+    conditions,
+    osts_in_words,
+)
 
 #: What the time of a run goes into, one after the other; output is all that an application says.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
@@ -65,12 +72,8 @@ class Measured:
 
 def measured(result: Result, case: Case, notes: Sequence[str] = ()) -> Measured:
     """What a result that satisfies the law says of its case."""
-    control, own = result.measurements[:-1], result.measurements[-1]  # the control comes first
-    seconds = {
-        name: median(rep.seconds[name] for rep in measurement.repetitions)
-        for measurement in control
-        for name in _phases(measurement.repetitions)
-    }
+    *control, own = result.measurements  # the control comes first
+    seconds = _medians(control[0].repetitions) if control else {}
     metrics = metrics_of(result, case)
     return Measured(metrics, conditions(result), own.repetitions, seconds, notes)
 
@@ -89,7 +92,7 @@ def metrics_of(result: Result, case: Case) -> dict[str, float]:
     }
     names = case.metrics
     if "finish_fraction" in names:
-        values["finish_fraction"] = _finish_fraction(case.backend, fastest, by_backend[CONTROL])
+        values["finish_fraction"] = _finish_fraction(case.backend, reps, by_backend[CONTROL])
     if "stored_fraction" in names:
         values["stored_fraction"] = min(1.0, fastest.file_bytes / bytes_of(case))
     for name in names:
@@ -125,8 +128,11 @@ def physical_rate(metrics: Mapping[str, float]) -> float:
     return metrics[rate_name(metrics)] * metrics.get("stored_fraction", 1)
 
 
-def _finish_fraction(backend: str, fastest: Repetition, control: Sequence[Repetition]) -> float:
-    """The part of the time, sync included, in which a library makes a file of what it has written.
+def _finish_fraction(
+    backend: str, reps: Sequence[Repetition], control: Sequence[Repetition]
+) -> float:
+    """The part of the time, sync included, in which a library makes a file of what it has written,
+    by the median seconds of each phase.
 
     It is what the library takes to open, define, flush (if it is told to) and close the file beyond
     MPI-IO in the same rounds: HDF5 sets the file's size in H5Fclose, NetCDF makes its header in
@@ -134,26 +140,29 @@ def _finish_fraction(backend: str, fastest: Repetition, control: Sequence[Repeti
     not count: NetCDF flushes its file before it closes it, and the disk has to do that once in any
     case. MPI-IO and POSIX make nothing of what they have written: of them it is the close.
     """
-    seconds = fastest.seconds
-    if backend in _PLAIN:
+    seconds, usual = _medians(reps), _medians(control)
+    if backend in PLAIN:
         finish = seconds["close"]
     else:
-        saved = median(_sync_s(rep) for rep in control) - _sync_s(fastest)
-        finish = _ends_s(fastest) - median(_ends_s(rep) for rep in control) - max(0.0, saved)
+        # No sync is in a read.
+        saved = usual.get("sync", 0.0) - seconds.get("sync", 0.0)
+        finish = _ends_s(seconds) - _ends_s(usual) - max(0.0, saved)
+    whole = median(rep.seconds["total"] + rep.seconds.get("sync", 0.0) for rep in reps)
     # Of many files each phase is that of the slowest, and the sum may be longer than any file took.
-    return min(1.0, max(0.0, finish) / (seconds["total"] + _sync_s(fastest)))
+    return min(1.0, max(0.0, finish) / whole)
 
 
-_PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
+PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
 
 
-def _ends_s(rep: Repetition) -> float:
+def _medians(reps: Sequence[Repetition]) -> dict[str, float]:
+    """Median seconds of each phase."""
+    return {name: median(rep.seconds[name] for rep in reps) for name in _phases(reps)}
+
+
+def _ends_s(seconds: Mapping[str, float]) -> float:
     """Seconds before and after the data are moved."""
-    return sum(rep.seconds.get(phase, 0.0) for phase in ENDS)
-
-
-def _sync_s(rep: Repetition) -> float:
-    return rep.seconds.get("sync", 0.0)  # none of a read
+    return sum(seconds.get(phase, 0.0) for phase in ENDS)
 
 
 def ost_rates(result: Result, osts: Mapping[str, int]) -> dict[str, dict[int, list[float]]]:
@@ -216,6 +225,27 @@ def hung_osts(folder: Path) -> dict[str, str]:
 def void_osts(why: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
     """A sentence on each OST that could not be measured; `osts` as above."""
     return [f"OST {osts[name]} was not measured: {said}" for name, said in why.items()]
+
+
+def osts_away(text: str) -> dict[str, tuple[int, ...]]:
+    """By filesystem, from `fs3:7,fs3:9` as a session declares it; ValueError if it is not so."""
+    found: dict[str, set[int]] = {}
+    for one in filter(None, text.split(",")):
+        name, _, ost = one.rpartition(":")
+        found.setdefault(name, set()).add(int(ost))
+    return {name: tuple(sorted(osts)) for name, osts in found.items()}
+
+
+def require_away(away: Collection[int], void: Mapping[str, str], osts: Mapping[str, int]) -> None:
+    """InvalidResult unless the OSTs that were declared to be away are those that could not be
+    measured, and all of them; `osts` as above."""
+    if there := set(away) - {osts[name] for name in void}:
+        raise InvalidResult(
+            f"the session was declared to be without {osts_in_words(sorted(there))}, which it "
+            "could measure"
+        )
+    if unknown := {name: why for name, why in void.items() if osts[name] not in away}:
+        raise InvalidResult("; ".join(void_osts(unknown, osts)))
 
 
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
@@ -311,120 +341,6 @@ def rate_metrics(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def _phases(repetitions: Sequence[Repetition]) -> list[str]:
     return phases_among({name for rep in repetitions for name in rep.seconds})
-
-
-def control_rate(metrics: Mapping[str, float]) -> float | None:
-    """MPI-IO's best in the same job, MiB/s; None: the case is MPI-IO's, or has no control."""
-    ratio = metrics.get("ratio")
-    return metrics[rate_name(metrics)] / ratio if ratio else None
-
-
-#: What a library calls in each of ENDS, and what that is known to do. `reopen` is open to read.
-_CALLS: Mapping[str, Mapping[str, str]] = {
-    "mpiio": {
-        "open": "MPI_File_open",
-        "reopen": "MPI_File_open",
-        "flush": "MPI_File_sync",
-        "close": "MPI_File_close",
-    },
-    "hdf5": {
-        "open": "H5Fcreate",
-        "reopen": "H5Fopen",
-        "define": "H5Dcreate",
-        "flush": "H5Fflush, which writes the metadata and syncs the file",
-        "close": "H5Fclose, which writes the metadata and sets the file's size by "
-        "MPI_File_set_size",
-    },
-    "netcdf": {
-        "open": "nf90_create",
-        "reopen": "nf90_open",
-        "define": "nf90_enddef, which writes the metadata, sets the file's size by "
-        "MPI_File_set_size and syncs the file",
-        "flush": "nf90_sync, which writes the metadata and syncs the file",
-        "close": "nf90_close, which writes the metadata, syncs the file and ends in H5Fclose",
-    },
-    "pnetcdf": {
-        "open": "nf90mpi_create",
-        "reopen": "nf90mpi_open",
-        "define": "nf90mpi_enddef, which writes the file's header",
-        "flush": "nf90mpi_sync",
-        "close": "nf90mpi_close",
-    },
-    "posix": {"open": "open", "reopen": "open", "flush": "fsync", "close": "close"},
-}
-
-
-def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) -> bool:
-    """Is the part of the time that finishes the file what the detector's R3 looks for?"""
-    now, before = metrics.get("finish_fraction"), usual.get("finish_fraction")
-    if now is None:
-        return False
-    if before is None:
-        return now > NORMAL.defect_finish_fraction
-    ratio = metrics.get("ratio")
-    is_defect = ratio is not None and NORMAL.is_defect(now, ratio)
-    return is_defect or now > NORMAL.finish_limit(before)
-
-
-def finishing(
-    case: Case,
-    metrics: Mapping[str, float],
-    usual: Mapping[str, float],
-    slow: float = 1 - NORMAL.wanted_drop,
-) -> str:
-    """What it takes to finish the file, in which phase and call, without the subject: `spends 71 %
-    of the time finishing its file, against 4 % on its good nights, while MPI-IO is as fast as
-    always; ...`.
-
-    `usual` are the metrics of good nights; empty: there are none. Below the part `slow` of what is
-    usual, MPI-IO is slow too.
-    """
-    files = "its file" if case.files == "shared" else "its files"
-    verb = "opening and closing" if case.operation == "read" else "finishing"
-    text = f"spends {100 * metrics['finish_fraction']:.0f} % of the time {verb} {files}"
-    if "finish_fraction" in usual:
-        text += f", against {100 * usual['finish_fraction']:.0f} % on its good nights"
-    text += _beside_control(metrics, usual, slow)
-    # Of the others benchio knows no more than the whole that `finish_fraction` is made of.
-    ends = ("close",) if case.backend in _PLAIN else ENDS
-    now = {phase: metrics[f"{phase}_s"] for phase in ends if f"{phase}_s" in metrics}
-    longer = {phase: max(0.0, s - usual.get(f"{phase}_s", 0.0)) for phase, s in now.items()}
-    phase = max(longer, key=lambda phase: longer[phase], default="")
-    if not phase:
-        return text
-    share = "most" if longer[phase] > sum(longer.values()) / 2 else "much"
-    call = _CALLS[case.backend]["reopen" if (phase, case.operation) == ("open", "read") else phase]
-    text += f"; {share} of it goes into {phase} ({call}): {now[phase]:.3g} s"
-    before = usual.get(f"{phase}_s")
-    return text if before is None else f"{text}, usually {before:.3g} s"
-
-
-def _beside_control(metrics: Mapping[str, float], usual: Mapping[str, float], slow: float) -> str:
-    """How fast MPI-IO was in the same rounds; nothing of MPI-IO itself."""
-    rate, before = control_rate(metrics), control_rate(usual)
-    if rate is None:
-        return ""
-    if before is None:
-        own = metrics[rate_name(metrics)]
-        text = f", at {brief_rate(own)} MiB/s where MPI-IO in the same rounds reaches"
-        return f"{text} {brief_rate(rate)}"
-    if rate >= slow * before:
-        return ", while MPI-IO is as fast as always"
-    how = "is slow too, at" if rate < (1 - NORMAL.wanted_drop) * before else "still reaches"
-    return f", while MPI-IO {how} {brief_rate(rate)} of its usual {brief_rate(before)} MiB/s"
-
-
-def slow_phase(metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
-    """A phrase on the phase that most of the time is lost in; empty if there is none."""
-    phases = phases_among({name.removesuffix("_s") for name in metrics})
-    seconds = {phase: (metrics.get(f"{phase}_s"), usual.get(f"{phase}_s")) for phase in phases}
-    both = {phase: (n, u) for phase, (n, u) in seconds.items() if n is not None and u is not None}
-    longer = {phase: now - before for phase, (now, before) in both.items()}
-    phase = max(longer, key=lambda phase: longer[phase], default="")
-    if not phase or longer[phase] <= max(0, sum(longer.values()) / 2):
-        return ""
-    now, before = both[phase]
-    return f"most of the time is lost in {phase}: {now:.3g} s, usually {before:.3g} s"
 
 
 def _slowest(places: Sequence[Slowest]) -> str:

@@ -96,13 +96,18 @@ def extended(
     """For a configuration file of a site: a system that another file of ReFrame's defines, and what
     iowatch has to know of it, as extras of these of its partitions and environments.
 
-    ReFrame takes the whole of a system from the file that is read last. SystemExit with one line if
-    the other file cannot be read or has no such system, partition or environment.
+    ReFrame takes the whole of a system from the file that is read last. What it writes goes where
+    the site has its results, whatever `prefix` that file has: raw results belong with the database.
+    SystemExit with one line if the other file cannot be read or has no such system, partition or
+    environment, or if there is no folder for results.
     """
     try:
         config = runpy.run_path(str(file))["site_configuration"]
+        prefix = str(results())
     except (OSError, KeyError, SyntaxError) as err:
         raise SystemExit(f"error: {file}: no configuration of ReFrame: {err!r}") from None
+    except UserError as err:
+        raise SystemExit(f"error: {err}") from None
     of_system = [entry for entry in config["systems"] if entry["name"] == system][:1]
     if not of_system:
         raise SystemExit(f"error: {file}: has no system {system!r}: mend the name")
@@ -116,7 +121,9 @@ def extended(
     every.sort(key=lambda entry: system in entry.get("target_systems", ()))
     used = {entry["name"]: {**entry, "target_systems": [system]} for entry in every}
     return {
-        "systems": [{**own, "partitions": _with(own["partitions"], partitions, file)}],
+        "systems": [
+            {**own, "prefix": prefix, "partitions": _with(own["partitions"], partitions, file)}
+        ],
         "environments": [*others, *_with([*used.values()], environs, file)],
     }
 

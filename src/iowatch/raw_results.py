@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from iowatch.case import Case, known_case
-from iowatch.files import UserError, whole
+from iowatch.files import UserError, stabilize, whole
 from iowatch.run import day_of, is_night_id
 
 FOLDER = "runs"
@@ -27,6 +27,7 @@ PROBLEMS = "problems.json"  # likewise: what was wrong with it, from an iowatch 
 WAITS = "waits_for"  # likewise: what its resumed jobs wait for, besides their own end
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
+EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
 JOB_RECORD = "job.json"  # what its job was given, written before that is submitted
 #: Of a run that reads what an earlier night has kept: the result of what it keeps itself, the
 #: directory that it read (empty: nothing was there), and what the reader ended with.
@@ -45,10 +46,29 @@ def new_folder(prefix: Path, night: str, case: Case) -> Path:
         parent.mkdir(parents=True, exist_ok=True)
         taken = sum(other.name.partition("+")[0] == name for other in parent.iterdir())
         folder = parent / (f"{name}+{taken + 1}" if taken else name)
+        while folder.exists():  # one before it was taken away
+            taken += 1
+            folder = parent / f"{name}+{taken + 1}"
         folder.mkdir()
     except OSError as err:
         raise UserError(f"{parent}: raw results cannot be kept: {err.strerror}") from None
     return folder
+
+
+def names_before(name: str) -> list[str]:
+    """The folders of the runs of the case that came before the one with a folder of this name."""
+    case, _, number = name.partition("+")
+    last = int(number) if number.isdecimal() else 1
+    return [case if n == 1 else f"{case}+{n}" for n in range(1, last)]
+
+
+def keep(folder: Path) -> None:
+    """Force what a run has left to stable storage, and the names on the way to it: a session that
+    is on record may not lose them when the power fails. UserError."""
+    try:
+        stabilize(*filter(Path.is_file, folder.iterdir()), folder, *list(folder.parents)[:3])
+    except OSError as err:
+        raise UserError(f"{folder}: raw results cannot be kept: {err.strerror}") from None
 
 
 def folders(prefix: Path, night: str, case: Case) -> list[Path]:
@@ -56,6 +76,26 @@ def folders(prefix: Path, night: str, case: Case) -> list[Path]:
     parent, name = prefix / FOLDER / night, str(case).replace("/", ",")
     found = [parent / name, *(parent / f"{name}+{n}" for n in range(2, count(prefix, night) + 2))]
     return [folder for folder in reversed(found) if folder.is_dir()]
+
+
+class Moved:
+    """Where raw results are now: those of a prefix that is gone are taken to be beside the results
+    database, or where the site has its results, if either has any."""
+
+    def __init__(self, *prefixes: Path) -> None:
+        self._prefixes = [*map(str, prefixes)]
+        self._now: dict[str, str] = {}
+
+    def folder(self, kept: str) -> str:
+        """Of the folder of a run, as its session has it."""
+        prefix, is_kept, rest = kept.rpartition(f"/{FOLDER}/")
+        if not is_kept:
+            return kept
+        if prefix not in self._now:
+            places = (prefix, *self._prefixes)
+            there = (place for place in places if os.path.isdir(f"{place}/{FOLDER}"))  # noqa: PTH112
+            self._now[prefix] = next(there, prefix)
+        return f"{self._now[prefix]}{is_kept}{rest}"
 
 
 def last_night(prefix: Path, system: str) -> str:

@@ -1,8 +1,9 @@
 """What a site expects of its cases: reference_values/<system>.yaml, failures until a date, and
 when its filesystems are not there.
 
-A reference file has a section for each check that needs one, and one for all others. Their keys are
-regular expressions for whole case ids; the first that matches counts:
+A reference file has a section for each check that a site or a published table bounds, and a general
+one of what holds on any machine. Their keys are regular expressions for whole case ids; the first
+that matches counts:
 
     general:
       archer:.*/backend=hdf5/.*: {ratio: [0.9, -0.5, null, '1']}
@@ -18,7 +19,9 @@ reference_values/expected_failures/<system>.yaml has the failures that a site ex
 
     - case: archer:fs[23]/.*/backend=hdf5/.*
       until: 2027-01-31
-      why: HDF5 1.8.14 closes slowly on Lustre, ticket 4711
+      why: HDF5 1.8.14 closes slowly on Lustre
+      owner: jane
+      ticket: OPS-4711
 
 reference_values/maintenance/<system>.yaml has what was announced:
 
@@ -34,7 +37,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,8 @@ class Reference:
     value: float
     lower_threshold: float | None  # <= 0
     upper_threshold: float | None  # >= 0
+    #: It knows neither the machine nor the size of the case: nothing is red by it alone.
+    is_general: bool = False
 
     @property
     def is_absolute(self) -> bool:
@@ -92,7 +97,7 @@ LARGEST = 1e300
 #: For which a failure may be expected.
 YEAR = timedelta(days=366)
 
-#: The section for what no section of a check has.
+#: The section of what holds on any machine.
 GENERAL = "general"
 #: The section that has no bounds, but says why cases are not measured any more.
 RETIRED = "retired"
@@ -108,7 +113,9 @@ class ReferenceFile:
         try:
             sections = load_yaml(text_of(path))
         except FileNotFoundError:
-            raise self._bad("there is no such file") from None
+            raise self._bad(
+                f"there is no such file: write the line `{GENERAL}: {{}}` into it to begin with"
+            ) from None
         except BadYaml as err:
             raise self._bad(str(err)) from None
         if not isinstance(sections, dict):
@@ -129,23 +136,42 @@ class ReferenceFile:
 
     def of(self, case: Case) -> dict[str, Reference]:
         """The references of a case: those of the first key that matches, in its check's section and
-        then in the general one; none if none does. BadReference."""
-        for name in (case.check.name, GENERAL) if case.metrics else ():
-            for key, entries in self._sections.get(name, {}).items():
-                if key.fullmatch(str(case)):
-                    try:
-                        return read_references(case, entries)
-                    except BadReference as err:
-                        raise self._bad(f"{name}, {key.pattern}: {err}") from None
-        return {}
+        then in the general one; none if none does. What the general section says of the case is
+        general wherever it stands. BadReference."""
+        own, general = self._entry(case.check.name, case), self._entry(GENERAL, case)
+        chosen = own or general
+        if not (chosen and case.metrics):
+            return {}
+        where, entries = chosen
+        try:
+            references = read_references(case, entries)
+        except BadReference as err:
+            raise self._bad(f"{where}: {err}") from None
+        shipped = general[1] if general and isinstance(general[1], Mapping) else {}
+        return {
+            name: replace(entry, is_general=shipped.get(name) == entries[name])
+            for name, entry in references.items()
+        }
+
+    def _entry(self, section: str, case: Case) -> tuple[str, Any] | None:
+        """What a section says of a case, and where that stands."""
+        for key, entries in self._sections.get(section, {}).items():
+            if key.fullmatch(str(case)):
+                return f"{section}, {key.pattern}", entries
+        return None
 
     def idle(self, cases: Collection[Case]) -> list[str]:
         """The keys that match none of these cases, whatever their backend, compressed or not; a
-        section of a check that has none of them is left out, as is made for every site."""
+        section of a check that has none of them is left out. A general key may be of any check."""
         found = []
         for name, section in self._sections.items():
-            own = {_of_any_backend(case) for case in cases if name in (case.check.name, GENERAL)}
-            texts = [text.format(backend) for text in own for backend in BACKENDS]
+            of_any = {
+                _of_any_backend(f"{case}".replace(f"/{case.check.name}", f"/{check}", 1))
+                for case in cases
+                for check in ([name] if name != GENERAL else CHECKS)
+                if name in (case.check.name, GENERAL)
+            }
+            texts = [text.format(backend) for text in of_any for backend in BACKENDS]
             texts += [f"{text}/{PATTERN.name}={COMPRESSED}=1" for text in texts]
             keys = section if texts else ()
             found += [k.pattern for k in keys if not any(k.fullmatch(text) for text in texts)]
@@ -166,8 +192,8 @@ class ReferenceFile:
         return BadReference(f"{self._path} cannot be used as reference values: {why}")
 
 
-def _of_any_backend(case: Case) -> str:
-    return re.sub(r"(/backend=)\w+", r"\1{}", str(case))
+def _of_any_backend(case: str) -> str:
+    return re.sub(r"(/backend=)\w+", r"\1{}", case)
 
 
 def read_references(case: Case, entries: Any) -> dict[str, Reference]:
@@ -240,6 +266,8 @@ class ExpectedFailure:
     case: re.Pattern[str]  # matches the whole case id
     until: date
     why: str
+    owner: str = ""  # who looks after it
+    ticket: str = ""
 
     def excuses(self, case: str, today: date) -> bool:
         return today <= self.until and bool(self.case.fullmatch(case))
@@ -256,7 +284,9 @@ class ExpectedFailure:
         return " and ".join(too_much)
 
     def __str__(self) -> str:
-        return f"expected until {self.until}: {self.why}"
+        owner = f", {self.owner}" if self.owner else ""
+        ticket = f", ticket {self.ticket}" if self.ticket else ""
+        return f"expected until {self.until}{owner}{ticket}: {self.why}"
 
 
 def _made_up(system: str) -> Iterator[str]:
@@ -274,16 +304,33 @@ def expected_path(system: str, folder: Path) -> Path:
 def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
     """The failures that are expected of a system; none without a file. BadReference."""
     file = expected_path(system, folder)
-    return [_expected(*entry) for entry in _entries(file, ("case", "until", "why"))]
+    return expected_in(file, _text(file))
 
 
-def _entries(file: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries of a list in a file, each with where it stands and with exactly these keys, the
-    last of which is a text; none without a file. BadReference."""
+def expected_in(file: Path, text: str) -> list[ExpectedFailure]:
+    """The same with this text in the file. BadReference."""
+    entries = _entries(file, text, ("case", "until", "why"), ("owner", "ticket"))
+    return [_expected(*entry) for entry in entries]
+
+
+def _text(file: Path) -> str:
+    """What a file says, empty without a file; BadReference."""
     try:
-        entries = load_yaml(text_of(file)) or []
+        return text_of(file)
     except FileNotFoundError:
-        return
+        return ""
+    except BadYaml as err:
+        raise BadReference(f"{file}: {err}") from None
+
+
+def _entries(
+    file: Path, text: str, keys: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The entries of the list that is this text of a file, each with where it stands and with
+    exactly these keys, the last of which is a text, and some of the optional ones, which are texts.
+    BadReference."""
+    try:
+        entries = load_yaml(text) or []
     except BadYaml as err:
         raise BadReference(f"{file}: {err}") from None
     named = f"{', '.join(keys[:-1])} and {keys[-1]}"
@@ -291,11 +338,15 @@ def _entries(file: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
         raise BadReference(f"{file}: write a list of entries, each with {named}")
     for number, entry in enumerate(entries, start=1):
         where = f"{file}, entry {number}"
-        if not isinstance(entry, dict) or set(entry) != set(keys):
-            raise BadReference(f"{where}: an entry has {named}, and nothing else")
+        if not isinstance(entry, dict) or {*entry} - {*optional} != {*keys}:
+            besides = f" but {' or '.join(optional)}" if optional else ""
+            raise BadReference(f"{where}: an entry has {named}, and nothing else{besides}")
         why = entry[keys[-1]]
         if not (isinstance(why, str) and why.strip()):
             raise BadReference(f"{where}: {keys[-1]} is {why!r}: name the cause, or its ticket")
+        for key in {*optional} & {*entry}:
+            if not (isinstance(entry[key], str) and entry[key].strip()):
+                raise BadReference(f"{where}: {key} is {entry[key]!r}: write a text, or remove it")
         yield where, entry
 
 
@@ -304,7 +355,8 @@ def _expected(where: str, entry: Mapping[str, Any]) -> ExpectedFailure:
     if type(until) is not date:
         raise BadReference(f"{where}: until is {until!r}: write a day such as 2027-01-31")
     try:
-        return ExpectedFailure(re.compile(case), until, why)
+        owner, ticket = entry.get("owner", ""), entry.get("ticket", "")
+        return ExpectedFailure(re.compile(case), until, why, owner, ticket)
     except (re.error, TypeError) as err:
         raise BadReference(
             f"{where}: case is {case!r}, which is no regular expression for case ids: {err}"
@@ -346,7 +398,8 @@ def maintenance_path(system: str, folder: Path) -> Path:
 def read_maintenance(system: str, folder: Path) -> list[Maintenance]:
     """What a system has announced, past and to come; nothing without a file. BadReference."""
     file = maintenance_path(system, folder)
-    return [_maintenance(*e) for e in _entries(file, ("from", "until", "filesystems", "why"))]
+    keys = ("from", "until", "filesystems", "why")
+    return [_maintenance(*entry) for entry in _entries(file, _text(file), keys)]
 
 
 def _maintenance(where: str, entry: Mapping[str, Any]) -> Maintenance:

@@ -33,7 +33,8 @@ from iowatch.checks import (
     format_bytes,
     format_size,
 )
-from iowatch.raw_results import read_text, why_it_failed
+from iowatch.files import counted
+from iowatch.raw_results import EXIT_CODE, read_text, why_it_failed
 from iowatch.site import LUSTRE, MIB, Filesystem
 
 
@@ -59,6 +60,7 @@ class Witness:
     is_direct: bool  # read past the page cache
     page_cache_fraction: float | None  # that a page cache may have served; None: nobody knows
     names: int = 0  # that were there once, and gone in the end
+    unsynced_fraction: float | None = None  # of the files, to be written after the sync
 
     @property
     def detours(self) -> list[str]:
@@ -224,7 +226,8 @@ def _measurement(case: dict[str, Any]) -> Measurement:
 
 
 def _in_words(error: Mapping[str, Any]) -> str:
-    parts = [f"rank {error['rank']}", error["call"], error["path"], error["message"]]
+    place = f" on {error['host']}" if "host" in error else ""  # earlier versions do not say where
+    parts = [f"rank {error['rank']}{place}", error["call"], error["path"], error["message"]]
     return ": ".join(filter(None, parts))
 
 
@@ -259,10 +262,14 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
             witness["direct"],
             witness["page_cache_fraction"],
             witness.get("names", 0),
+            witness.get("unsynced_fraction"),
         ),
         operations,
     )
 
+
+#: Part of the bytes that may be in a page cache for any reason, as benchio has it.
+_NEGLIGIBLE = 0.01
 
 #: Of benchio, besides those that the law compares with the case: they change what is measured.
 _OPTIONS = (
@@ -374,6 +381,7 @@ class Job:
     filesystem: Filesystem
     run_id: str
     made: datetime
+    nodes: int  # that it was given
     spec: str = ""  # what Spack says that its benchio is built of
 
 
@@ -393,6 +401,7 @@ def verified(
         raise InvalidResult(why_it_failed(job.folder))
     result = read_result(file)
     require_of_job(result, name, job.run_id, job.made)
+    require_hosts(result.run["hosts"], job.nodes)
     require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
     return result
@@ -400,7 +409,7 @@ def verified(
 
 def exit_code(folder: Path) -> str:
     """What the last launcher of a job ended with; empty: the job did not come to write it."""
-    file = folder / "exit_code"
+    file = folder / EXIT_CODE
     return file.read_text("utf-8", "replace").strip() if file.exists() else ""
 
 
@@ -408,6 +417,25 @@ def require_end(job: Job) -> None:
     """InvalidResult unless the launcher, too, says that benchio ended well."""
     if exit_code(job.folder) != "0":
         raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
+
+
+_HOSTS_NAMED = 4
+
+
+def require_hosts(hosts: Sequence[str], nodes: int) -> None:
+    """InvalidResult unless a run had a host for each node that it was to have.
+
+    A scheduler that is not told how many writers a node takes packs them: every result then looks
+    well, and is one of fewer nodes.
+    """
+    if len(hosts) == nodes:
+        return
+    names = " ".join([*hosts[:_HOSTS_NAMED], *(["..."] if len(hosts) > _HOSTS_NAMED else [])])
+    asked = counted(nodes, "node", "were")
+    raise InvalidResult(
+        f"it ran on {counted(len(hosts), 'host')} ({names}), where {asked} asked for: look in "
+        "rfm_job.sh at what the scheduler was told of them, and let no other job share the nodes"
+    )
 
 
 #: What a package of Spack is in a result, and the words before its version there. Versions of
@@ -518,6 +546,14 @@ def require(
         raise InvalidResult(
             f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
             f"of {case.system}:{case.partition} does not allow"
+        )
+    witnesses = [rep.witness for m in result.sound for rep in m.repetitions]
+    unsynced = max((witness.unsynced_fraction or 0 for witness in witnesses), default=0)
+    if unsynced > _NEGLIGIBLE:
+        raise InvalidResult(
+            f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "
+            f"stable storage on this {run['filesystem']['type']}; look for `volatile` in its mount "
+            "options, and at LD_PRELOAD"
         )
     for name, found, wanted in laws:
         if found not in wanted:

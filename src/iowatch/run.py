@@ -61,7 +61,7 @@ class Run:
     filesystem: str = ""  # its name in the site's configuration
     folder: str = ""  # where its raw results are kept
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
-    #: What else went on then; nothing is judged by it.
+    #: What else went on then.
     circumstances: Circumstances = field(default_factory=dict)
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
@@ -138,6 +138,12 @@ def deciding(runs: Sequence[Run]) -> Run:
     """The run of a night whose verdict is the case's: its check has looked at those before it. What
     was not measured says nothing against what was."""
     return next((run for run in reversed(runs) if not run.is_amber), runs[-1])
+
+
+def fastest(runs: Sequence[Run]) -> Run | None:
+    """The fastest valid run of a night."""
+    measured = [run for run in runs if run.is_measured]
+    return max(measured, key=lambda run: run.rate or 0, default=None)
 
 
 def nights_of(runs: Iterable[Run]) -> dict[str, list[Run]]:

@@ -1,9 +1,9 @@
-"""Runs in brief, beside ReFrame's results database: what would be decoded anew every night.
+"""The runs of sessions that have been read before, kept beside ReFrame's results database.
 
 A session in ReFrame's database never changes, and it is several kilobytes of JSON a run: a year of
-them takes seconds to decode. What history needs of each run is kept in DATABASE.runs, which may be
-deleted at any time, and is made anew whenever it is missing, damaged or of another iowatch. Only
-sessions that are still in ReFrame's database are taken from it.
+nights takes many seconds to decode. DATABASE.runs keeps what history needs of each session. The
+file may be deleted at any time. It is made anew if it is missing, damaged or of another iowatch.
+Only sessions that are still in ReFrame's database are taken from it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iowatch.case import Case, known_case
+from iowatch.case import known_case
 from iowatch.checks import CHECKS
 from iowatch.references import Reference
 from iowatch.run import Promise, Run
 from iowatch.verdict import Kind
 
 SUFFIX = ".runs"
-BUSY_S = 10.0  # another process is filling it: then it is done without
+BUSY_S = 10.0  # to wait for another process that fills the file
 
-#: Of another iowatch, what is in the cache may mean something else.
+#: Texts that many runs share, and mappings that are decoded when somebody looks into them: of most
+#: runs nobody does.
+_SHARED = ("session", "night", "result", "filesystem")
+_LATER = ("conditions", "circumstances", "slowest", "control")
+
+#: Of another iowatch, what is in the file may mean something else.
 _FORM = hashlib.sha256(
     repr(
         (
@@ -42,130 +46,123 @@ _FORM = hashlib.sha256(
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS form (digest TEXT);
-CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL);
-CREATE TABLE IF NOT EXISTS runs (
-    session TEXT, start REAL, case_id TEXT, time REAL, kind TEXT, sentence TEXT, night TEXT,
-    test TEXT, result TEXT, filesystem TEXT, folder TEXT, names TEXT, metrics BLOB,
-    conditions TEXT, slowest TEXT, control TEXT, bounds TEXT, promise TEXT, circumstances TEXT,
-    of_contract INTEGER
-);
-CREATE INDEX IF NOT EXISTS runs_by_start ON runs (start);
+CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL, runs TEXT);
+CREATE INDEX IF NOT EXISTS by_start ON sessions (start);
 """
+
+#: What SQLite says of a file, and not of a statement, which only a broken program gets wrong.
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_REFUSED = {
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+}
 
 
 class RunCache:
-    """The runs of one results database, as far as they have been read before."""
+    """The runs of one results database, as far as they have been read before.
+
+    Everything works without it, but slowly: `trouble` says in a sentence why it could not be used.
+    """
 
     def __init__(self, database: Path) -> None:
-        self._path = database.with_name(database.name + SUFFIX)
-        self._connection = self._open() or self._open()  # damaged: it begins anew
         self.sessions: set[str] = set()
-        if self._connection:
-            found = self._connection.execute("SELECT uuid FROM sessions")
-            self.sessions = {uuid for (uuid,) in found}
+        self.trouble = ""
+        self._path = database.with_name(database.name + SUFFIX)
+        self._connection: sqlite3.Connection | None = None
+        with self._usable():
+            self._open()
 
-    def _open(self) -> sqlite3.Connection | None:
-        """None if there can be none: everything works without it."""
+    def _open(self) -> None:
+        self._connection = connection = sqlite3.connect(self._path, timeout=BUSY_S)
+        connection.executescript(_TABLES)
+        forms = connection.execute("SELECT digest FROM form").fetchall()
+        if forms != [(_FORM,)]:
+            connection.execute("DELETE FROM form")
+            connection.execute("DELETE FROM sessions")
+            connection.execute("INSERT INTO form VALUES (?)", [_FORM])
+        self.sessions = {uuid for (uuid,) in connection.execute("SELECT uuid FROM sessions")}
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Give the file up if it is damaged or cannot be used."""
         try:
-            connection = sqlite3.connect(self._path, timeout=BUSY_S)
-            with closing(connection.cursor()) as cursor:
-                cursor.executescript(_TABLES)
-                forms = cursor.execute("SELECT digest FROM form").fetchall()
-            if not forms:
-                connection.execute("INSERT INTO form VALUES (?)", [_FORM])
-            elif forms != [(_FORM,)]:
-                connection.close()
-                self._path.unlink()
-                return None
-        except sqlite3.OperationalError:  # no room, not to be written, or somebody is at work
-            return None
-        except sqlite3.DatabaseError:
-            with suppress(OSError):
-                self._path.unlink()
-            return None
-        return connection
+            yield
+        except (sqlite3.Error, json.JSONDecodeError) as err:
+            code = getattr(err, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
+            is_damaged = code in _DAMAGED or isinstance(err, json.JSONDecodeError)
+            if not is_damaged and code not in _REFUSED:
+                raise
+            self.sessions = set()
+            self.close(keep=False)
+            why = f"is damaged ({err}) and is made anew" if is_damaged else f"cannot be used: {err}"
+            self.trouble = f"{self._path}: {why}: the nights before are decoded again, slowly"
+            if is_damaged:
+                self._path.unlink(missing_ok=True)
 
-    def add(self, session: str, start: float, runs: Iterable[Run]) -> None:
-        """Keep the runs of a session; kept for good when the cache is closed."""
-        if self._connection:
-            rows = [_row(start, run) for run in runs]
-            marks = ", ".join("?" * 19)
-            try:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO sessions VALUES (?, ?)", [session, start]
-                )
-                self._connection.executemany(f"INSERT INTO runs VALUES ({marks})", rows)
-            except sqlite3.Error:
-                self.close(keep=False)
+    def add(self, session: str, start: float, runs: Sequence[Run]) -> None:
+        """Add the runs of a session that began at `start`, in seconds since 1970; they are kept
+        for good when the cache is closed."""
+        with self._usable():
+            if self._connection:
+                row = session, start, json.dumps([_as_json(run) for run in runs])
+                self._connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", row)
 
     def read(self, wanted: Collection[str], since: float) -> list[Run] | None:
-        """The runs of these sessions, of which none began before `since`; None: it is damaged, and
-        will begin anew."""
-        if not self._connection:
-            return []
-        try:
-            rows = self._connection.execute("SELECT * FROM runs WHERE start >= ?", [since])
-            known = ((known_case(row[2]), row) for row in rows if row[0] in wanted)
-            return [_run(case, row) for case, row in known if case]
-        except (sqlite3.Error, ValueError, TypeError):
-            self.close(keep=False)
-            with suppress(OSError):
-                self._path.unlink()
-            return None
+        """Read the runs of these sessions, of which none began before `since`; None: the file is
+        damaged."""
+        with self._usable():
+            if not self._connection:
+                return []
+            query = "SELECT uuid, runs FROM sessions WHERE start >= ?"
+            rows = self._connection.execute(query, [since])
+            return [run for uuid, text in rows if uuid in wanted for run in _runs(text)]
+        return None
 
     def close(self, keep: bool = True) -> None:
-        if self._connection:
-            with suppress(sqlite3.Error):
-                if keep:
-                    self._connection.commit()
-            self._connection.close()
-            self._connection = None
+        """Keep what was added, unless it is not to be kept."""
+        connection, self._connection = self._connection, None
+        if connection:
+            try:
+                with self._usable():
+                    if keep:
+                        connection.commit()
+            finally:
+                connection.close()
 
 
-def _row(start: float, run: Run) -> tuple[Any, ...]:
-    bounds = {
-        name: (entry.value, entry.lower_threshold, entry.upper_threshold)
-        for name, entry in run.references.items()
+def _as_json(run: Run) -> dict[str, Any]:
+    values: dict[str, Any] = {field.name: getattr(run, field.name) for field in fields(Run)}
+    values |= {name: json.dumps(dict(values[name])) for name in _LATER if values[name]}
+    return values | {
+        "case": str(run.case),
+        "time": run.time.timestamp(),
+        "references": {
+            name: (entry.value, entry.lower_threshold, entry.upper_threshold)
+            for name, entry in run.references.items()
+        },
+        "promise": str(run.promise or ""),
     }
-    return (
-        *(run.session, start, str(run.case), run.time.timestamp(), str(run.kind), run.sentence),
-        *(run.night, run.test, run.result, run.filesystem, run.folder),
-        *(" ".join(run.metrics), array("d", run.metrics.values()).tobytes()),
-        *(_text(run.conditions), _text(run.slowest), _text(run.control), _text(bounds)),
-        *(str(run.promise or ""), _text(run.circumstances), run.of_contract),
-    )
 
 
-def _text(values: Mapping[str, Any]) -> str:
-    return json.dumps(dict(values)) if values else ""
-
-
-def _run(case: Case, row: tuple[Any, ...]) -> Run:
-    return Run(
-        case=case,
-        session=_same(row[0]),
-        time=datetime.fromtimestamp(row[3], tz=UTC),
-        kind=Kind(row[4]),
-        sentence=row[5],
-        night=_same(row[6]),
-        test=row[7],
-        result=_same(row[8]),
-        filesystem=_same(row[9]),
-        folder=row[10],
-        metrics=dict(zip(_names(row[11]), array("d", row[12]), strict=True)),
-        conditions=Later(row[13]) if row[13] else {},
-        slowest=Later(row[14]) if row[14] else {},
-        control=Later(row[15]) if row[15] else {},
-        references=_bounds(row[16]) if row[16] else {},
-        promise=_promise(row[17]),
-        circumstances=Later(row[18]) if row[18] else {},
-        of_contract=bool(row[19]),
-    )
-
-
-@cache
-def _names(text: str) -> list[str]:
-    return text.split()
+def _runs(text: str) -> Iterator[Run]:
+    for values in json.loads(text):
+        case = known_case(values["case"])
+        if case is None:
+            continue
+        values |= {name: _same(values[name]) for name in _SHARED}
+        values |= {name: Later(values[name]) for name in _LATER if values[name]}
+        yield Run(
+            **values
+            | {
+                "case": case,
+                "time": datetime.fromtimestamp(values["time"], tz=UTC),
+                "kind": Kind(values["kind"]),
+                "references": {
+                    name: _reference(*entry) for name, entry in values["references"].items()
+                },
+                "promise": _promise(values["promise"]),
+            }
+        )
 
 
 @cache  # the same few of thousands
@@ -179,12 +176,12 @@ def _promise(text: str) -> Promise | None:
 
 
 @cache  # the same every night
-def _bounds(text: str) -> Mapping[str, Reference]:
-    return {name: Reference(*entry) for name, entry in json.loads(text).items()}
+def _reference(value: float, lower: float | None, upper: float | None) -> Reference:
+    return Reference(value, lower, upper)
 
 
 class Later(Mapping[str, Any]):
-    """A mapping that is decoded when somebody looks into it: of most runs nobody does."""
+    """A mapping that is decoded when somebody looks into it."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -208,6 +208,10 @@ def cases(places: Iterable[Filesystem], sweep: str) -> set[Case]:
 # ReFrame's configuration
 
 
+class UnknownSystem(UserError):
+    """No configuration file has this system, or it has no such partition."""
+
+
 @dataclass(frozen=True)
 class Site:
     """What ReFrame's configuration says of a system, or of one of its partitions."""
@@ -244,7 +248,7 @@ class Site:
 def read_site(system: str) -> Site:
     """The site of a system, or of one of its partitions (`archer:fs3`).
 
-    UserError.
+    UserError, UnknownSystem.
     """
     config = _configuration(system)
     name: str = config.get("systems/0/name")
@@ -376,7 +380,7 @@ def _configuration(system: str) -> Any:
         site = config.load_config(*found)
         site.validate()
         if unknown := _unknown(system, site["systems"]):
-            raise UserError(f"--system {system}: {unknown}")
+            raise UnknownSystem(f"--system {system}: {unknown}")
         site.select_subconfig(system)
     except UserError:
         raise

@@ -224,7 +224,7 @@ def show_blame(finding: Finding, console: Console) -> None:
     """Print what each environment came to, and the sentence."""
     name = finding.metric
     if finding.tried:
-        title = f"{name:>16} {'MiB/s':>7}  {'worse by [95 % interval]':<32} environment"
+        title = f"{name:>16} {'good':>7} {'MiB/s':>7}  {'worse by [95 % interval]':<32} environment"
         console.print(f"\n{title}", style="bold", soft_wrap=True)
     nights = [f"{finding.good.night} (good)", finding.red.night]
     for number, tried in enumerate(finding.tried):
@@ -232,13 +232,19 @@ def show_blame(finding: Finding, console: Console) -> None:
         if number > RED and tried.what:
             of = f"{nights[GOOD]}, but {in_words(tried.what)}"
         loss = finding.loss(tried)
-        lost = "-"
+        lost = beside = "-"
         if loss and number != GOOD:
-            lost = with_interval(name, loss)
-        value, rate = (brief(median(each)) if each else "-" for each in (tried.values, tried.rates))
+            # Of one round: its value, and the good environment's beside it, make the loss.
+            lost, beside = with_interval(name, loss), brief(finding.tried[GOOD].values[loss.round])
+            value, rate = brief(tried.values[loss.round]), brief(tried.rates[loss.round])
+        else:
+            every = (tried.values, tried.rates)
+            value, rate = (brief(median(each)) if each else "-" for each in every)
         fault = f": {tried.fault}" if tried.fault else ""
         console.print(
-            f"{value:>16} {rate:>7}  {lost:<32} {of}{fault}", soft_wrap=True, markup=False
+            f"{value:>16} {beside:>7} {rate:>7}  {lost:<32} {of}{fault}",
+            soft_wrap=True,
+            markup=False,
         )
     for note in finding.notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
@@ -304,6 +310,12 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         if len(cases) > 1:
             said = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
         console.print(f"refused: {said}", style="red", soft_wrap=True, markup=False)
+    for case, nights in sorted(blessing.red.items(), key=lambda item: str(item[0])):
+        if nights:
+            console.print(
+                f"taken although red: {case}: {', '.join(nights)}", style="red", soft_wrap=True,
+                markup=False,
+            )  # fmt: skip
     if blessing.file:
         console.print(f"written: {blessing.file}", soft_wrap=True, markup=False)
     done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"

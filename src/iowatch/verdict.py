@@ -68,7 +68,7 @@ class Verdict:
 
     kind: Kind
     sentence: str
-    failed: tuple[str, ...] = ()  # the metrics that made it red
+    failed: tuple[str, ...] = ()  # the metrics beyond their bounds that made it what it is
     # Of the detector:
     runs: int = 1  # of the night that were looked at
     rule: str | None = None

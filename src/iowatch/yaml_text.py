@@ -48,6 +48,14 @@ class _Loader(yaml.SafeLoader):
             )
         return super().construct_yaml_int(node)
 
+    def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
+        """A day or a time that there is."""
+        try:
+            return super().construct_yaml_timestamp(node)
+        except (ValueError, OverflowError) as err:
+            line = node.start_mark.line + 1
+            raise BadYaml(f"line {line}: {node.value} is no day or time: {err}") from None
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Looks at the keys before `<<` is merged: what it brings may be changed."""
         node = super().compose_mapping_node(anchor)
@@ -65,3 +73,4 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)

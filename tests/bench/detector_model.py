@@ -68,6 +68,12 @@ def quantiles(icc, index):
     return _scaled_beta(*cases[index]["theta"])
 
 
+def normal_quantiles(spread):
+    """A case whose runs, by their fastest repetitions, have this spread: ln MiB/s at the same."""
+    icc, of_fastest = MAIN.icc, 0.344  # the variance of the largest of ten normal variates
+    return spread / math.sqrt(icc + (1 - icc) * of_fastest) * _Z
+
+
 def _scaled_beta(scale, ln_a, ln_b):
     t = np.linspace(-60, 60, 240001)  # the logit of a beta variate
     density = -math.exp(ln_a) * np.logaddexp(0, -t) - math.exp(ln_b) * np.logaddexp(0, t)

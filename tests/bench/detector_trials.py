@@ -8,12 +8,23 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from detector_model import BLESSED, RUNS, Finish, Model, Nights, Weather, nights_of, quantiles
+from detector_model import (
+    BLESSED,
+    RUNS,
+    Finish,
+    Model,
+    Nights,
+    Weather,
+    nights_of,
+    normal_quantiles,
+    quantiles,
+)
 
 from iowatch.detector.baseline import estimate
-from iowatch.detector.common import Common, Group
+from iowatch.detector.common import Common, Group, have_alarms
 from iowatch.detector.rules import GAIN, Detector, State
 from iowatch.detector.settings import NORMAL, Settings
+from iowatch.verdict import Kind, Verdict
 
 CASES = 22
 MEMBERS = 16  # cases of a filesystem, of which every fourth is MPI-IO itself
@@ -182,27 +193,31 @@ class Whole:
     cases: int = MEMBERS
     settings: Settings = NORMAL
     seed: int = 1
+    spread: float | None = None  # of every case; None: that of the model's cases
 
-    def filesystems(self, left=(1, 1)):
-        """Of each its Groups, by what they share, and its nights after the bless; from the night
-        WARM_UP on the cases have only these parts of HDF5's and of MPI-IO's bandwidth left."""
+    def filesystems(self, left=(1, 1), finish=0.0):
+        """Of each its Groups, by what they share, its cases' Detectors, by name, and its nights
+        after the bless; from the night WARM_UP on the cases have only these parts of HDF5's and of
+        MPI-IO's bandwidth left, and finishing the file takes so much more of the time."""
         rng = np.random.default_rng([self.seed, 77])
         nights = BLESSED + WARM_UP + self.nights
         weather = Weather(rng, self.model, self.part, self.series, nights)
         every = [
-            Nights(rng, quantiles(self.model.icc, index), self.model, self.series, nights,
-                   weather=weather)
+            Nights(rng, self._table(index), self.model, self.series, nights, weather=weather)
             for index in range(CASES)
         ]  # fmt: skip
         for case in every:
             case.y[:, BLESSED + WARM_UP :] += np.log(left[0])
             case.control[:, BLESSED + WARM_UP :] += np.log(left[1])
+            case.finish[:, BLESSED + WARM_UP :] += finish
         for series in range(self.series):
             chosen = rng.choice(CASES, self.cases, replace=False)
             cases = {}
             for place, index in enumerate(chosen):
-                y, control = every[index].y[series], every[index].control[series]
-                own = nights_of(control) if place % 4 == 0 else nights_of(y, control)
+                case = every[index]
+                y, control, part = (of[series] for of in (case.y, case.control, case.finish))
+                part = np.minimum(part, 0.95)
+                own = nights_of(control) if place % 4 == 0 else nights_of(y, control, part)
                 cases[str(index)] = [night[: self.runs] for night in own]
             baselines = {name: estimate(own[:BLESSED]) for name, own in cases.items()}
             together = [
@@ -212,13 +227,21 @@ class Whole:
                 common: Group(common, baselines, together[:BLESSED], self.settings)
                 for common in Common
             }
-            yield groups, together[BLESSED:]
+            detectors = {name: Detector(own, self.settings) for name, own in baselines.items()}
+            yield groups, detectors, together[BLESSED:]
+
+    def _table(self, index):
+        return (
+            quantiles(self.model.icc, index)
+            if self.spread is None
+            else (normal_quantiles(self.spread))
+        )
 
 
 def false_alarms_of_filesystems(trial):
     """{what is shared: Counter of red nights by rule, re-runs and nights}."""
     counts = {common: Counter() for common in Common}
-    for groups, nights in trial.filesystems():
+    for groups, _, nights in trial.filesystems():
         for common, group in groups.items():
             if not group.baseline:
                 continue
@@ -238,7 +261,7 @@ def detection_of_filesystems(trial, left):
     """{what is shared: [the night of the first alarm, 1.., of each filesystem]}, and the same under
     "word" for the first night on which every case was below half at once; NEVER if none."""
     found = {common: [] for common in Common} | {"word": []}
-    for groups, nights in trial.filesystems(left):
+    for groups, _, nights in trial.filesystems(left):
         for common, group in groups.items():
             if not group.baseline:
                 continue
@@ -255,3 +278,37 @@ def detection_of_filesystems(trial, left):
         words = [n for n, runs in enumerate(first, 1) if group.is_far_below(runs)]
         found["word"].append(words[0] if words else NEVER)
     return found
+
+
+def blamed(trial, left, finish):
+    """Of filesystems that are slow, whatever the library, and whose files take so much more of the
+    time to finish: {what is shared: [the night on which it is first named]}, NEVER if it is not,
+    and a Counter of the nights of cases with a library, and of their alarms that name it.
+
+    What is shared is named by its chart, or by the alarms of half of its cases.
+    """
+    found, count = {common: [] for common in Common}, Counter()
+    for groups, detectors, nights in trial.filesystems((left, left), finish):
+        whole, states = dict.fromkeys(Common, State()), dict.fromkeys(detectors, State())
+        libraries = {name for name, case in detectors.items() if case.baseline.m_r is not None}
+        members = {Common.FILESYSTEM: {*detectors}, Common.LIBRARY: libraries}
+        alarms = dict.fromkeys(detectors, Verdict(Kind.OK, ""))  # the last of each case
+        first = dict.fromkeys(Common, NEVER)
+        for number, runs in enumerate(nights, 1 - WARM_UP):
+            for name, detector in detectors.items():
+                states[name], verdict = detector.judge(states[name], runs[name])
+                if verdict.is_red:
+                    alarms[name], states[name] = verdict, State()
+                if number >= 1 and name in libraries:
+                    count["nights"] += 1
+                    count["library"] += verdict.is_red and verdict.rule in Common.LIBRARY.rules
+            time = max(own[0].time for own in runs.values())
+            for common, group in groups.items():
+                whole[common], _ = group.judge(whole[common], runs)
+                own = {name: alarms[name] for name in members[common]}
+                if number >= 1 and (whole[common].alarm or have_alarms(common, own, time)):
+                    first[common] = min(first[common], number)
+                whole[common] = State() if whole[common].alarm else whole[common]
+        for common, night in first.items():
+            found[common].append(night)
+    return found, count

@@ -3,6 +3,7 @@ has been done to it meanwhile is seen."""
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -188,9 +189,9 @@ def test_a_record_that_cannot_be_believed(
 def test_a_run_that_fails_keeps_nothing(
     mpirun: Callable[..., Run], shim: Path, directory: Path
 ) -> None:
-    """Not even the rounds that were well: a record comes after the last."""
+    """Not even the rounds that were well, nor what of the last was: a record comes after that."""
     options = ["--operation", "write-keep", "--warmup", 0, "--repeats", 3, "--run-id", RUN_ID]
-    file = run_directory(directory) / kept_file("hdf5", 2)
+    file = run_directory(directory) / kept_file("hdf5", 3)  # mpiio's is there by then
     done = mpirun(
         2, "--backend", "mpiio,hdf5", "--local-size", 64, *options, "--dir", directory,
         **injected(shim, "write", file, ERRNO=errno.ENOSPC, RANK="all"),
@@ -198,6 +199,31 @@ def test_a_run_that_fails_keeps_nothing(
     assert done.code == IO, done.err
     assert str(file) in done.errors[0]
     assert list(directory.iterdir()) == []
+
+
+def test_a_record_outlives_a_power_cut(
+    mpirun: Callable[..., Run], need: Callable[[str], str], directory: Path, tmp_path: Path
+) -> None:
+    """The names of the files and of their folder are synced, then the record, then its name."""
+    trace = tmp_path / "trace"
+    wrapper = tmp_path / "traced"
+    wrapper.write_text(
+        f'#!/bin/sh\nexec {need("strace")} -qq -y -e trace=fsync,rename -o {trace} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    done = mpirun(
+        1, *KEEP, "--backend", "posix", "--local-size", 8, "--run-id", RUN_ID, "--dir", directory,
+        launcher=[wrapper],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    kept = run_directory(directory.resolve())
+    record = re.escape(str(kept / RECORD))
+    last = [line.rpartition(" = ")[0].rstrip() for line in trace.read_text().splitlines()][-5:]
+    names = [rf"fsync\(\d+<{re.escape(str(folder))}>\)" for folder in (kept, kept.parent)]
+    temporary = rf"{record}\.\d+\.tmp"
+    written = [rf"fsync\(\d+<{temporary}>\)", rf'rename\("{temporary}", "{record}"\)']
+    for line, wanted in zip(last, [*names, *written, names[0]], strict=True):
+        assert re.fullmatch(wanted, line), last
 
 
 def test_a_record_that_cannot_be_written(

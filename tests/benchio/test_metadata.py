@@ -71,8 +71,9 @@ def test_every_phase_has_the_rate_of_its_operations(
 def test_who_looks_at_a_name_has_not_made_it(
     mpirun: Callable[..., Run], need: Callable[[str], str], directory: Path, tmp_path: Path
 ) -> None:
-    """Nor given it its second name; and the names and what they hold were synced before."""
-    trace = "trace=mkdir,openat,open,stat,newfstatat,lstat,rename,unlink,rmdir,syncfs,fsync"
+    """Nor given it its second name; and the names and what they hold were synced before. What they
+    hold is another in each round."""
+    trace = "trace=mkdir,openat,open,stat,newfstatat,lstat,rename,unlink,rmdir,syncfs,fsync,write"
     wrapper = tmp_path / "traced"
     wrapper.write_text(
         f'#!/bin/sh\nexec {need("strace")} -qq -y -e "{trace}" '
@@ -80,15 +81,20 @@ def test_who_looks_at_a_name_has_not_made_it(
     )
     wrapper.chmod(0o755)
     done = mpirun(
-        2, "--operation", "metadata", "--items", 3, "--repeats", 1, "--warmup", 0,
+        2, "--operation", "metadata", "--items", 3, "--repeats", 2, "--warmup", 0,
         "--dir", directory, launcher=[wrapper],
     )  # fmt: skip
     assert done.code == 0, done.err
     for rank, other in ((0, 1), (1, 0)):
-        calls = [
-            line for line in (tmp_path / f"trace.{rank}").read_text().splitlines()
-            if "/benchio." in line
-        ]  # fmt: skip
+        traced = (tmp_path / f"trace.{rank}").read_text().splitlines()
+        calls, again = (
+            [line for line in traced if f"/metadata.round{round_}" in line] for round_ in (1, 2)
+        )
+        first, second = (
+            {line.partition(">, ")[2] for line in lines if line.startswith("write(")}
+            for lines in (calls, again)
+        )
+        assert len(first | second) == 6, "3 items in 2 rounds"
 
         def of(call: str, names: str, calls: list[str] = calls) -> list[str]:
             return [line for line in calls if line.startswith(call) and names in line]
@@ -102,6 +108,9 @@ def test_who_looks_at_a_name_has_not_made_it(
         looked = [line for line in calls if "stat" in line.partition("(")[0]]
         assert sum(f"/f{other:06}." in line for line in looked) == 6  # there, and then gone
         assert not any(f"/f{rank:06}." in line for line in looked)
+        after = calls[calls.index(of("rmdir", f"/d{rank:06}.")[-1]) :]
+        assert sum(f"/d{other:06}." in line for line in after if line in looked) == 3
         if rank == 0:
             synced = next(i for i, line in enumerate(calls) if line.startswith("syncfs"))
             assert max(map(calls.index, created)) < synced < calls.index(opened[0])
+            assert calls[synced + 1].startswith("fsync("), "and then the names"

@@ -66,7 +66,7 @@ def test_set_up_again_changes_nothing() -> None:
     products = [*(ROOT / "build").glob("*/.stamp"), ROOT / ".venv/.stamp"]
     before = {product: product.stat().st_mtime_ns for product in products}
     assert len(before) >= 2
-    done = run([ROOT / "scripts/setup.sh"])
+    done = run([ROOT / "scripts/setup.sh"], timeout=600)  # another test may be building
     assert done.code == 0, done.err
     assert {product: product.stat().st_mtime_ns for product in products} == before
     assert "no work to do" in (ROOT / "build/logs/build.log").read_text()

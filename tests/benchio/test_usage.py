@@ -199,7 +199,8 @@ def test_help_is_said_once(mpirun: Callable[..., Run]) -> None:
 def test_version_names_the_libraries(mpirun: Callable[..., Run]) -> None:
     done = mpirun(1, "--version")
     assert done.code == 0
-    assert re.match(r"benchio \d+\.\d+\.\d+\n", done.out)
+    build = r"(\+[0-9a-f]{10}(\.dirty)?)?"  # tests/iowatch/test_build.py says which
+    assert re.match(rf"benchio \d+\.\d+\.\d+{build}\n", done.out)
     assert re.search(r"(?m)^mpiio +Open MPI.* v?\d+\.\d+", done.out)
     for backend in ("hdf5", "netcdf", "pnetcdf"):
         assert re.search(rf"(?m)^{backend} +\d+\.\d+\.\d+$", done.out)

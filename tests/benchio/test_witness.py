@@ -108,6 +108,7 @@ def test_what_the_witness_says_of_itself(
             assert witness["bytes"] == result["run"]["bytes"] == BYTES
             # What of the file the library itself had to look at is small.
             assert witness["page_cache_fraction"] <= (0.05 if in_chunks else 0), backend
+            assert witness["unsynced_fraction"] == 0, backend
             assert witness["other_node_fraction"] == 0
 
     each([("write", ""), ("read", ""), ("write,read", "--chunk 16x16x16")], check)
@@ -130,6 +131,7 @@ def test_witness_in_memory_says_so(
     assert done.code == 0, done.err
     for backend, witness in witnesses_of(read_result(memory / "result.json")):
         assert witness["page_cache_fraction"] > 0.99, backend
+        assert witness["unsynced_fraction"] is None, "there is no storage below it"
 
 
 def test_witness_in_memory_is_not_past_the_page_cache(
@@ -167,6 +169,9 @@ def test_files_of_other_layouts(
         )  # fmt: skip
         assert done.code == 0, done.err
         result = read_result(file)
+        (plain,) = (rep for case in result["cases"] for rep in case["repetitions"]
+                    if case["backend"] == "posix")  # fmt: skip
+        assert plain["file_bytes"] == result["run"]["bytes"], "of all files"
         for backend, witness in witnesses_of(result):
             assert witness["bytes"] == result["run"]["bytes"], backend
             assert witness["method"] == "pread", backend

@@ -143,6 +143,7 @@ class Site:
             name,
             "lfs",
             f'[ $1 = getstripe ] || LUSTRE_STATE={state} exec {ROOT}/tests/faults/lfs "$@"\n'
+            'for file in "${@:2}"; do [ -f "$file" ] || exit 2; done\n'  # it knows no option
             f"sed '1,/^--- stdout/d; /^--- stderr/,$d' {recorded}",
         )
 

@@ -1,11 +1,13 @@
 """Stands in for benchio where a check must meet a fault that the real one can't be made to have.
 
-usage: stand_in.py FAULT benchio's options. It measures nothing. Only rank 0 comes here, see
-STAND_IN_PROGRAM in conftest.py.
+usage: stand_in.py FAULT benchio's options. It measures nothing, and refuses what benchio does not
+know. Only rank 0 comes here, see STAND_IN_PROGRAM in conftest.py.
 """
 
+import getopt
 import json
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -15,7 +17,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from result_file import laid_out, make_result, turn_into_targets
 
 fault, *options = sys.argv[1:]
-value = dict(zip(options[::2], options[1::2], strict=True))
+source = Path(__file__).parents[2] / "src/benchio/lib/command_line.f90"
+named = re.findall(r"^ *option\('--([\w-]+)', '([^']*)'", source.read_text(), re.M)
+known = [f"{name}=" if takes else name for name, takes in named]
+assert {"backend=", "flush", "dir=", "json="} < {*known}, known
+given, rest = getopt.getopt(options, "", known)
+assert not rest, rest
+value = dict(given)
+if not Path(value["--dir"]).is_dir():
+    sys.exit(f"benchio: error: stand-in: no directory {value['--dir']}")
 targets = value.get("--targets", "").split(",")
 those = fault.partition(",")[0].split()[2:] if fault.startswith("hangs on") else []
 if set(targets) & {*those}:
@@ -53,6 +63,7 @@ if targets != [""]:
     if fault.startswith("slow "):
         rates[fault.split()[1]] = 0.37
     turn_into_targets(result, targets, rates)
+    result["run"]["hosts"] = ["node1", "node2"]  # as each OST is written to from two
     for one in result["cases"]:
         if fault == f"full {one['target']['name']}":
             error = {"rank": 1, "call": "MPI_File_write_all", "path": "/f", "message": "ENOSPC"}
@@ -70,6 +81,8 @@ elif "--stripe-count" in value or result["run"]["filesystem"]["type"] == "lustre
         )
 if fault == "another run":
     result["run"]["id"] += "-2"
+elif fault == "spread":
+    result["run"]["hosts"] = ["node1", "node2"]
 elif fault == "early":
     result["started"] = "2026-01-31T01:02:03.004Z"
 text = json.dumps(result)

@@ -4,6 +4,7 @@ usage: stand_in_ior.py SECONDS|FAULT IOR's options. A run takes so many seconds,
 follows; a fault is one that the records in tests/data/ior have, too.
 """
 
+import getopt
 import json
 import os
 import sys
@@ -14,11 +15,19 @@ RECORD = Path(__file__).parents[1] / "data/ior/mpiio-4.0.json"
 how, *words = sys.argv[1:]
 if os.environ["OMPI_COMM_WORLD_RANK"] != "0":
     sys.exit()
-value = dict(zip(words, [*words[1:], ""], strict=True))  # of a flag: the word behind it
-summary = next(word.split("=")[1] for word in words if word.startswith("summaryFile="))
+# What IOR does not know, it refuses.
+given, rest = getopt.getopt(words, "wrWReCcFgki:a:b:t:s:o:O:G:Q:")
+assert not rest, rest
+value = dict(given)
+more = dict(text.split("=") for name, text in given if name == "-O")
+assert more.pop("summaryFormat") == "JSON"
+summary = more.pop("summaryFile")
+assert not more, more
 
 tasks, block = int(os.environ["OMPI_COMM_WORLD_SIZE"]), int(value["-b"])
 segments = int(value.get("-s", 1))
+assert block % int(value["-t"]) == 0, "a block is a multiple of a transfer"
+assert value["-a"] in ("MPIIO", "HDF5", "NCMPI", "POSIX"), value
 mib = tasks * block * segments / 2**20
 seconds = 1.0 if how in ("wrong data", "no sync", "another run", "other calls") else float(how)
 access = "write" if "-w" in words else "read"

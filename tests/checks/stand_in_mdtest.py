@@ -4,6 +4,7 @@ usage: stand_in_mdtest.py FAULT mdtest's options. It says what was recorded of a
 options and numbers of this run; without a fault, as an empty word, as one that did all of it.
 """
 
+import getopt
 import os
 import sys
 from pathlib import Path
@@ -16,7 +17,10 @@ if os.environ["OMPI_COMM_WORLD_RANK"] != "0":
 if fault == "no directory":
     print((RECORDS / "no-directory.out").read_text())
     sys.exit(255)
-value = dict(zip(words, [*words[1:], ""], strict=True))  # of an option: the word behind it
+# What mdtest does not know, it refuses.
+given, rest = getopt.getopt(words, "FCTErYui:n:N:w:e:d:")
+assert not rest, rest
+value = dict(given)
 Path(value["-d"]).mkdir()  # to be removed by the job
 tasks = int(os.environ["OMPI_COMM_WORLD_SIZE"]) - (fault == "a task less")
 asked = [word for word in words if word != "-Y" or fault != "no sync"]

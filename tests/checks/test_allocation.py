@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
-#: They keep what is asked of them in `asked`, beside them.
+#: They keep what is asked of them in `asked`, beside them, and refuse whatever else they are asked.
 SLURM = {
-    "sbatch": "echo 77",
-    "scancel": "touch ended",
+    "sbatch": """\
+[[ "$*" == "--parsable --job-name=iowatch_memory --dependency=singleton --nodes=1 "\
+"--ntasks-per-node=2 --time=2:00:00 --output=/dev/null --wrap while "* ]] || exit 1
+echo 77""",
+    "scancel": '[ "$*" = 77 ] && touch ended',
     # Every other answer is that of a controller which begins anew, unless this one is steady.
     "squeue": """\
-case "$*" in *%T*) ;; *) exit ;; esac
+case "$*" in
+"-h -u $(id -un) -o %A %T %L") ;;
+"-h -a -t R -o job %A %D" | "-h -j 77 -o %N" | "-h -a -t R -w "*" -o here %A") exit ;;
+*) exit 1 ;;
+esac
 if [ ! "$STEADY" ] && [ ! -e asked.once ]; then
     touch asked.once
     echo "slurm_load_jobs error: Unable to contact slurm controller" >&2
@@ -22,8 +29,13 @@ fi
 rm -f asked.once
 [ -e ended ] || echo "77 RUNNING $LEFT\"""",
     "srun": """\
+[ "$SLURM_JOB_ID" = 77 ] || exit 1
 while [[ "$1" = --* ]]; do
-    case "$1" in --ntasks=*) tasks=${1#*=} ;; esac
+    case "$1" in
+    --ntasks=*) tasks=${1#*=} ;;
+    --time=2 | --nodes=1 | --ntasks-per-node=?) ;;
+    *) exit 1 ;;
+    esac
     shift
 done
 cd - >/dev/null

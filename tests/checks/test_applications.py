@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ with_cp2k = pytest.mark.skipif(
     not shutil.which("cp2k.psmp"), reason="there is no cp2k.psmp on PATH"
 )
 with_meep = pytest.mark.skipif(not shutil.which("meep"), reason="there is no meep on PATH")
+
+
+with_locales = pytest.mark.skipif(
+    not Path("/usr/share/i18n/locales/de_DE").exists(), reason="there are no sources of locales"
+)
 
 
 @pytest.fixture
@@ -92,6 +98,18 @@ def test_only_what_an_application_can_read_again_counts(application):
     assert found["gone"]["verdict"] == "invalid"
     assert "there is no program /nowhere/gmx_mpi" in found["gone"]["sentence"]
     assert "name as 'gromacs': mend the path there" in found["gone"]["sentence"]
+
+
+@with_locales
+def test_user_whose_numbers_have_decimal_commas(application):
+    """awk would write them so."""
+    locale = application.folder / "de_DE.UTF-8"
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", locale], check=True)
+    program(application, "comma", "gmx_mpi", f'exec {STAND_IN} "$@"', "faults")
+    environment = [["LOCPATH", str(application.folder)], ["LC_ALL", locale.name]]
+    application.environs["comma"]["env_vars"] = environment
+    (test,) = by_environ(application, repeats=1).values()
+    assert test["verdict"] == "ok", test["sentence"]
 
 
 @pytest.mark.slow
@@ -256,6 +274,8 @@ rules:
   times_memory: 0
   machine: reserved
   may_exclude: []
+filesystems:
+  memory: {path: /dev/shm, type: tmpfs}
 criteria:
   - {name: A1, kind: bandwidth, filesystem: memory, at_least: 0.05}
 """

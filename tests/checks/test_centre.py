@@ -77,6 +77,15 @@ def test_partitions_that_are_not_ours_are_the_centre_s(centre):
         f"site_configuration = extended({str(site.folder / 'centre.py')!r}, 'small', *{extras!r})\n"
     )
     with_files(site, "centre.py", "ours.py")
+    site.references = None  # the file stays as it is
+    (site.folder / "small.yaml").rename(site.folder / "values.yaml")
+    night = site.iowatch()
+    assert night.returncode == 2
+    assert night.stdout.startswith(
+        f"iowatch: error: {site.folder}/small.yaml cannot be used as reference values: there is no"
+    )
+    assert not site.kept.exists(), "before any job"
+    (site.folder / "values.yaml").rename(site.folder / "small.yaml")
     together = site.reframe(*both)
     assert together.returncode == 0, together.stdout
     ours = [(name, "memory", "pass") for name in ("LibraryVersions", "SharedFileWrite")]

@@ -1,11 +1,13 @@
 """Faults of benchio, and below it: each fails its check, gives no metric and leaves no file but its
 raw results."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from conftest import compiled
+from benchio.traces import calls_on, watched
+from conftest import ROOT, compiled
 
 from iowatch import history
 
@@ -23,6 +25,7 @@ FAULTS = {
     "no_rate": ("no rate", "invalid", "'total' is a required property", RESULT),
     "no_result": ("no result", "invalid", "benchio: error: stand-in: wrote nothing", set()),
     "another": ("another run", "invalid", "result.json is another job's: its run has", RESULT),
+    "spread": ("spread", "invalid", "it ran on 2 hosts (node1 node2), where 1 node was", RESULT),
     "early": ("early", "invalid", "result.json began at 2026-01-31 01:02:03 UTC, before", RESULT),
     "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its", RESULT),
     "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s", RESULT),
@@ -91,6 +94,28 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     listed = site._run("iowatch", "history", "--case", "/hangs/SharedFileWrite").stdout
     assert str(site.kept / last["hangs"].night) in listed
     assert str(last["hangs"].folder) in listed
+
+
+def test_what_a_session_rests_on_is_on_stable_storage_before_it_is_on_record(site, need):
+    """Else a power cut would leave a session whose raw results are empty, for ever."""
+    site.faults = {"gnu": "none"}
+    traces = site.folder / "traces"
+    reframe = ("reframe", "-c", ROOT / "reframe_checks", "--system", "small", "-r")
+    site._run(*watched(need, traces), *reframe, "-n", "SharedFileWrite")
+    (test,) = site.report()
+    kept = Path(test["kept"])
+
+    def synced(path):
+        calls = calls_on(traces, path.name)
+        return [c.time for c in calls if c.kind == "sync" and f"<{path}>" in c.words]
+
+    job = json.loads((kept / "job.json").read_text())
+    assert job["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert 0 < job["up_s"] < float(Path("/proc/uptime").read_text().split()[0])
+    stored = max(synced(site.database))
+    files = [kept / name for name in sorted({*EVERY_JOB, *RESULT, "exit_code", "job.json"})]
+    for path in [*files, kept, kept.parent, site.kept, site.kept.parent]:
+        assert max(synced(path), default=stored) < stored, path
 
 
 def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):

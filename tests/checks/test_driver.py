@@ -18,6 +18,26 @@ CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
 NIGHTLY = ["iowatch", "nightly", "--system", "small"]
 
 
+CONTRACT = """
+system: small
+title: All are on record
+confidence: 0.5
+rules:
+  begins: 2020-01-01
+  sessions: 2
+  hours_apart: 0
+  reruns: invalid
+  least_nodes: 1
+  times_memory: 0
+  machine: shared
+  may_exclude: []
+filesystems:
+  memory: {path: /dev/shm, type: tmpfs}
+criteria:
+  - {name: A1, kind: bandwidth, filesystem: memory, backend: hdf5, at_least: 1}
+"""
+
+
 @pytest.fixture
 def hanging(site):
     """A site with two environments: the jobs of one never end."""
@@ -172,8 +192,10 @@ def test_time_limit(site):
 
 
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
-    """The case that was measured is judged by its raw results; the one that ran then runs anew."""
-    process = hanging.start(*NIGHTLY)
+    """The case that was measured is judged by its raw results; the one that ran then runs anew. So
+    it is of an acceptance test, which then has all of them on record."""
+    acceptance = ("--sweep", "acceptance")
+    process = hanging.start(*NIGHTLY, *acceptance)
     try:
         wait_for_job(hanging, process, "hangs")
         fine = f"*/{CASE.format('fine').replace('/', ',')}"
@@ -191,7 +213,7 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     before = (measured / "result.json").read_bytes()
 
     hanging.faults["hangs"] = "none"
-    done = hanging.iowatch("--resume")
+    done = hanging.iowatch("--resume", *acceptance)
     assert done.returncode == 0, done.stdout
     night = measured.parent.name
     assert done.stdout.startswith(f"Night {night} of small: goes on with 4 cases (4 on memory).\n")
@@ -200,6 +222,12 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     assert runs["fine"].folder == str(measured)
     assert (measured / "result.json").read_bytes() == before
     assert runs["hangs"].folder.endswith("+2")
+    (hanging.folder / "contract.yaml").write_text(CONTRACT)
+    said = hanging._run("iowatch", "accept", "contract.yaml", "--output", "d.html").stdout
+    assert "1 of the 2 sessions were measured" in said, said
+    assert "1 run was replaced by re-runs" in said, said
+    page = (hanging.folder / "d.html").read_text()
+    assert re.search(r"/hangs/.* \(its session was killed and cut off \S+,hangs,\S+\) by ", page)
 
 
 def members(site):

@@ -146,6 +146,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
             assert command(script).endswith("build/bin/benchio --version"), case
             continue
         if case.check.application_mib:  # fewer tasks on a node than it has cores
+            assert "ptile" not in directive or '#BSUB -R "span[ptile=4]"' in script, case
             continue
         size = {"writers": case.writers, "nodes": case.writers // filesystem.writers_per_node}
         assert directive.format(**size) in script, case

@@ -124,6 +124,26 @@ def test_what_is_gone(nights, site):
     assert "No such file" in said
 
 
+def test_two_sites_on_one_filesystem_and_a_clock_that_was_set_back(nights, site):
+    """Neither reads or removes what is not its own, and an earlier night what a later one kept."""
+    sentence(nights(1, "mpiio")["mpiio"], "left_out")
+    site.environment |= {"RFM_PREFIX": str(site.folder / "other")}
+    nights(2, "mpiio")
+    nights(3, "mpiio")
+    assert list(kept(site)) == ["01", "02", "03"]
+    del site.environment["RFM_PREFIX"]
+    sentence(nights(4, "mpiio")["mpiio"], "ok")
+    (file,) = site.kept.glob("*-04T*/*/last")
+    assert "/2026-11-01T010000/" in file.read_text()
+    sentence(nights(5, "mpiio")["mpiio"], "ok")
+    assert list(kept(site)) == ["02", "03", "04", "05"]
+
+    said = sentence(nights(2, "mpiio")["mpiio"], "not_measured")
+    assert "2026-11-05T010000 has kept files and is later than this night, 2026-11-02T0" in said
+    assert list(kept(site)) == ["02", "03", "04", "05"]
+    sentence(nights(6, "mpiio")["mpiio"], "ok")
+
+
 @pytest.mark.slow
 def test_only_the_first_night_of_all_is_left_out(nights, site):
     """Else nobody would notice that nothing is ever kept."""

@@ -49,10 +49,9 @@ class Fault:
 
 
 FINISHES = (
-    r"spends \d+ % of the time finishing its file, against \d+ % on its good nights, "
-    r"while MPI-IO .*; "
+    "finishing the file takes more .*; "
+    r"it spends \d+ % of the time finishing its file, against \d+ % on its good nights; "
     r"(most|much) of it goes into \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close).*\).*"
-    "finishing the file takes more"
 )
 FAULTS = {
     "H5Fclose": Fault(

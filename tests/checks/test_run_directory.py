@@ -3,6 +3,7 @@
 import fcntl
 import importlib
 import os
+import platform
 import re
 import subprocess
 import tempfile
@@ -100,11 +101,18 @@ def test_jobs_of_two_users_take_turns(job, folder, monkeypatch):
         lock.unlink()
 
 
-#: What the commands say of a user with 1000 of 1004 KiB: recorded forms, made-up names.
+#: What the commands say of a user with 1000 of 1004 KiB, if they are asked with these arguments:
+#: recorded forms, made-up names.
 QUOTAS = {
-    "lfs": "     /mnt/a-filesystem-with-a-long-name\n      1000*  1004  0  3d2h  2  0  0  -",
-    "quota": "Disk quotas for user a (uid 7): \n     Filesystem  blocks   quota   limit   grace\n"
-    "      /dev/loop0    1000       0    1004       0       4       0       0       0",
+    "lfs": (
+        r"quota -q -[ug] 65534 /dev/shm/\S+/iowatch\.\w{6}",
+        "     /mnt/a-filesystem-with-a-long-name\n      1000*  1004  0  3d2h  2  0  0  -",
+    ),
+    "quota": (
+        r"-w -p -[ug] 65534 -f /dev/shm",
+        "Disk quotas for user a (uid 7): \n     Filesystem  blocks   quota   limit   grace\n"
+        "      /dev/loop0    1000       0    1004       0       4       0       0       0",
+    ),
 }
 
 
@@ -115,16 +123,24 @@ def test_quota_is_asked_before_anything_is_written(job, folder, monkeypatch):
     make(tools, 0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
 
-    def says(name, text):
-        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+    def says(name, text, asked=".*"):
+        script = f"grep -qxE -e '{asked}' <<< \"$*\" || exit 64\n{text}\n"
+        (tools / name).write_text(f"#!/bin/bash\n{script}")
         (tools / name).chmod(0o755)
 
-    for name, text in QUOTAS.items():
-        says(name, f"/bin/cat <<'EOF'\n{text}\nEOF")
+    for name, (asked, text) in QUOTAS.items():
+
+        def leaves(used, limit, name=name, asked=asked, text=text):
+            said = text.replace("1000", str(used)).replace("1004", str(limit))
+            says(name, f"/bin/cat <<'EOF'\n{said}\nEOF", asked)
+
+        leaves(1000, 1004)
         assert job(NOBODY, "fs/iowatch", 4) == f"fs/iowatch.{NOBODY}"
         wanted = r"left: 5 KiB will be written, and that of (user|group) 65534 has room for 4 KiB"
         assert re.search(wanted, job(NOBODY, "fs/iowatch", 5))
-        says(name, f"/bin/cat <<'EOF'\n{text.replace('1004', '0')}\nEOF")
+        leaves(2**33, 2**33 + 5368709120)  # more than 32 bits
+        assert job(NOBODY, "fs/iowatch", 5) == f"fs/iowatch.{NOBODY}"
+        leaves(1000, 0)
         assert job(NOBODY, "fs/iowatch", 5) == f"fs/iowatch.{NOBODY}", "it has no limit"
         says(name, "echo 'Permission denied.' >&2; exit 1")
         assert job(NOBODY, "fs/iowatch", 5) == f"fs/iowatch.{NOBODY}", "nobody knows"
@@ -162,7 +178,7 @@ def test_in_a_folder_of_the_site_whoever_comes_first_makes_it_for_all(job, folde
     assert (folder / "iowatch").stat().st_mode & 0o7777 == 0o1777
     (folder / "linked").symlink_to("iowatch")
     assert job(NOBODY, "linked") == "linked", "it is the site's"
-    assert "mktemp: failed to create directory" in job(0, "not/there")
+    assert f"\non {platform.node()}: mktemp: failed to create dir" in job(0, "not/there")
     make(folder / "theirs", 0o755)
     assert "Permission denied" in job(NOBODY, "theirs")
 

@@ -23,10 +23,10 @@ class Failure:
     def __init__(self, done: Run, result: dict[str, Any], directory: Path) -> None:
         self.code, self.directory = done.code, directory
         assert len(done.errors) == 1, done.err
-        found = re.fullmatch(r"rank (\d+): (\w+): (/[^:]*): (.+)", done.errors[0])
+        found = re.fullmatch(r"rank (\d+) on ([^:]+): (\w+): (/[^:]*): (.+)", done.errors[0])
         assert found, done.errors[0]
-        self.rank, self.call, self.path = int(found[1]), found[2], Path(found[3])
-        self.message = found[4]
+        self.rank, self.call, self.path = int(found[1]), found[3], Path(found[4])
+        self.message = found[5]
         assert 0 <= self.rank < RANKS
         assert self.path.is_relative_to(directory)
         assert no_rate(done)
@@ -35,6 +35,7 @@ class Failure:
         assert result["cases"] == []
         assert result["error"] == {
             "rank": self.rank,
+            "host": found[2],
             "call": self.call,
             "path": str(self.path),
             "message": self.message,

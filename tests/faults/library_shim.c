@@ -2,7 +2,7 @@
  * tests, loaded with LD_PRELOAD, never part of benchio. LIBRARY_FAULT is the call:
  *
  *   H5Dcreate2, nc_def_var_fill, nc_enddef, nc_var_par_access, ncmpi_enddef
- *              is made, and on rank 1 then reports an error
+ *              is made, and on rank 1, or LIBRARY_RANK, then reports an error
  *   H5Dread    reports success on every rank, and has read nothing
  *   short      MPI-IO's transfer of benchio's own, of rank 1, reports success and half of what it has
  *              moved
@@ -13,6 +13,9 @@
  *   lost       what is written of the second time step is not, with success; of MPI-IO, what the
  *              second call of benchio's own writes
  *   twice      what is of one variable is written where the elements of another belong
+ *   apart      of a file's first dataset HDF5 knows no place, as if it had chunks, and of what was read
+ *              last it says that it was independent: neither is wrong, and both have to be seen
+ *   nodes      every rank is on a node of its own
  *
  * Both names of an MPI call are here: C libraries call MPI_X, the Fortran bindings PMPI_X. */
 #define _GNU_SOURCE
@@ -27,6 +30,8 @@
 
 enum { NC_EPERM = -37, DIMENSIONS = 4, TIME = 0 };
 
+static int has_read; /* by HDF5 */
+
 static int asked(const char *call)
 {
     const char *fault = getenv("LIBRARY_FAULT");
@@ -37,10 +42,20 @@ static int asked(const char *call)
 /* What the call returned, or on rank 1 the error. */
 static int64_t spoil(const char *call, int64_t code, int64_t error)
 {
+    const char *which = getenv("LIBRARY_RANK");
     int rank;
 
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return asked(call) && rank == 1 ? error : code;
+    return asked(call) && rank == (which == NULL ? 1 : atoi(which)) ? error : code;
+}
+
+int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part)
+{
+    int rank;
+
+    PMPI_Comm_rank(comm, &rank);
+    return asked("nodes") ? PMPI_Comm_split(comm, rank, key, part)
+                          : NEXT(PMPI_Comm_split_type)(comm, type, key, info, part);
 }
 
 int64_t H5Dcreate2(
@@ -51,7 +66,24 @@ int64_t H5Dcreate2(
 
 int H5Dread(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t transfer, void *data)
 {
+    has_read = 1;
     return asked("H5Dread") ? 0 : NEXT(H5Dread)(dataset, type, memory, file, transfer, data);
+}
+
+uint64_t H5Dget_offset(int64_t dataset)
+{
+    static int calls;
+
+    return asked("apart") && calls++ == 0 ? UINT64_MAX : NEXT(H5Dget_offset)(dataset);
+}
+
+int H5Pget_mpio_actual_io_mode(int64_t transfer, int *mode)
+{
+    int code = NEXT(H5Pget_mpio_actual_io_mode)(transfer, mode);
+
+    if (asked("apart") && has_read)
+        *mode = 0;
+    return code;
 }
 
 /* HDF5's own. */

@@ -8,10 +8,13 @@
  *   LUSTRE_LAYOUT=NAME      every file has the recorded layout xattr-file-NAME; none: it has none;
  *                           garbage: nobody can decode it
  *   LUSTRE_STRIPING         "count size offset": every file is plain, whatever was asked for
+ *   LUSTRE_OF=END           these two are of files alone whose path ends so
  *   LUSTRE_INACTIVE=N       OST N takes no new files: another one does, silently
- * If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
+ * LUSTRE_FULL is an OST without room, and LUSTRE_DEAD one that does not answer: a write into a stripe
+ * on it fails, or never ends. If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
  * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
- * with LUSTRE_MAGIC statfs says another filesystem. */
+ * with LUSTRE_MAGIC statfs says another filesystem. With LUSTRE_RANKS=N each N ranks say that they
+ * are on a host of their own. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -23,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -99,7 +103,10 @@ static int noted(const char *path, const char *kind, char text[LONGEST])
 
 static struct note note_of(const char *path)
 {
-    const char *wanted = getenv("LUSTRE_STRIPING");
+    const char *end = setting("LUSTRE_OF", "");
+    const int is_odd = strlen(path) >= strlen(end)
+                       && strcmp(path + strlen(path) - strlen(end), end) == 0;
+    const char *wanted = is_odd ? getenv("LUSTRE_STRIPING") : NULL;
     struct note note = {.recorded = "def", .mdt = atoi(setting("LUSTRE_MDT", "0"))};
     char text[LONGEST] = "0";
 
@@ -107,7 +114,8 @@ static struct note note_of(const char *path)
         note.mdt = atoi(text);
     if (strstr(path, "/metadata") != NULL) /* a filesystem that spreads directories */
         note.mdt = atoi(setting("LUSTRE_MDT_BELOW", text));
-    snprintf(note.recorded, sizeof note.recorded, "%s", setting("LUSTRE_LAYOUT", "def"));
+    snprintf(note.recorded, sizeof note.recorded, "%s",
+             is_odd ? setting("LUSTRE_LAYOUT", "def") : "def");
     if (wanted == NULL && noted(path, "recorded", text))
         snprintf(note.recorded, sizeof note.recorded, "%.31s", text);
     if (wanted == NULL && noted(path, "plain", text))
@@ -260,3 +268,81 @@ int fsync(int descriptor)
         sleep(1);
     return NEXT(fsync)(descriptor);
 }
+
+/* As the Fortran bindings call it. */
+int PMPI_Get_processor_name(char *name, int *length)
+{
+    const char *ranks = getenv("LUSTRE_RANKS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    if (ranks == NULL || rank == NULL)
+        return NEXT(PMPI_Get_processor_name)(name, length);
+    *length = sprintf(name, "node%d", atoi(rank) / atoi(ranks) + 1);
+    return 0;
+}
+/* Where this OST's next stripe begins in an open file that was laid out, from an offset on; -1: it
+ * has none. */
+static off_t stripe_on(int descriptor, int ost, off_t offset)
+{
+    unsigned char bytes[1024] = {0};
+    char path[LONGEST], unused[LONGEST];
+    unsigned first;
+    size_t header;
+    uint32_t size;
+    uint16_t count;
+
+    path_of(descriptor, path);
+    if (!noted(path, "plain", unused) || layout_of(path, bytes, sizeof bytes, &first) == 0)
+        return -1;
+    header = bytes[2] == 0xd3 ? 48 : 32;
+    memcpy(&size, bytes + 24, sizeof size);
+    memcpy(&count, bytes + 28, sizeof count);
+    for (unsigned i = 0; i < count; i++, offset = (offset / size + 1) * size)
+        if (bytes[header + 24 * (offset / size % count) + 20] == ost)
+            return offset;
+    return -1;
+}
+
+/* How much of a write goes through: what comes before the stripe on an OST in trouble; or -1 and an
+ * errno. */
+static ssize_t allowed(int descriptor, size_t bytes, off_t offset)
+{
+    const char *dead = getenv("LUSTRE_DEAD"), *full = getenv("LUSTRE_FULL");
+    off_t stripe;
+
+    if (dead == NULL && full == NULL)
+        return (ssize_t)bytes;
+    stripe = stripe_on(descriptor, atoi(dead == NULL ? full : dead), offset);
+    if (stripe < 0 || stripe >= offset + (off_t)bytes)
+        return (ssize_t)bytes;
+    if (stripe > offset)
+        return (ssize_t)(stripe - offset);
+    while (dead != NULL)
+        pause();
+    errno = ENOSPC;
+    return -1;
+}
+
+ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
+{
+    ssize_t part = allowed(descriptor, bytes, offset);
+
+    return part < 0 ? part : NEXT(pwrite)(descriptor, data, (size_t)part, offset);
+}
+
+ssize_t pwrite64(int descriptor, const void *data, size_t bytes, off64_t offset)
+    __attribute__((alias("pwrite")));
+
+ssize_t pwritev(int descriptor, const struct iovec *vectors, int count, off_t offset)
+{
+    ssize_t part;
+
+    if (getenv("LUSTRE_DEAD") == NULL && getenv("LUSTRE_FULL") == NULL)
+        return NEXT(pwritev)(descriptor, vectors, count, offset);
+    part = allowed(descriptor, vectors[0].iov_len, offset);
+    if (part < 0)
+        return part;
+    return NEXT(pwrite)(descriptor, vectors[0].iov_base, (size_t)part, offset); /* short */
+}
+
+ssize_t pwritev64(int descriptor, const struct iovec *vectors, int count, off64_t offset)
+    __attribute__((alias("pwritev")));

@@ -11,8 +11,8 @@
  *
  * in a call on FAULT_FILE; of writes in the one that brings this process beyond FAULT_THROUGH
  * bytes (1 MiB: more than the metadata of HDF5 and NetCDF) and all after it:
- *   open, write, sync, close    fails with errno FAULT_ERRNO (a number); a close that fails loses
- *                               half of the file, as NFS may
+ *   open, write, sync, close, read   fails with errno FAULT_ERRNO (a number); a close that fails loses
+ *                               half of the file, as NFS may; a read is benchio's own, by pread
  *   short      writes half of what it was given, and then nothing more: a quota
  *   kill       writes half of what it was given and kills the process
  *   sleep      never returns, not even for a signal, as a call that the kernel does not let go;
@@ -24,9 +24,11 @@
  *              so, too, and find all well
  *
  * of FAULT_FILE's pages:
- *   cached     stay where they are for this process's first FAULT_CALL calls (1) of posix_fadvise;
+ *   cached     stay where they are, whatever posix_fadvise is asked for, after this process's first
+ *              FAULT_CALL syncs (1), or mincore says so, for the kernel may take them all the same;
  *              and O_DIRECT, which the filesystem took, is refused when it is read with
  *   unknown    stay likewise, and FAULT_RANK does not learn that they are in memory
+ *   unsynced   are not written by any fsync
  *
  * anywhere:
  *   space      statfs reports free space that is not there */
@@ -54,6 +56,7 @@
 enum { VECTORS = 1024 }; /* at most in a call */
 
 static size_t written; /* by this process to FAULT_FILE */
+static int syncs; /* of it, by this process */
 
 static int fault_is(const char *name)
 {
@@ -190,12 +193,14 @@ int statfs(const char *path, struct statfs *filesystem)
     return code;
 }
 
+static int pages_stay(void)
+{
+    return (fault_is("cached") || fault_is("unknown")) && syncs <= number("FAULT_CALL", 1);
+}
+
 int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
 {
-    static int advised;
-    const int stay = fault_is("cached") || fault_is("unknown");
-
-    if (stay && is_fault_file(fd) && advised++ < number("FAULT_CALL", 1))
+    if (pages_stay() && is_fault_file(fd))
         return 0;
     return NEXT(posix_fadvise)(fd, offset, bytes, advice);
 }
@@ -205,6 +210,10 @@ int mincore(void *pages, size_t bytes, unsigned char *are_there)
     if (fault_is("unknown") && hit()) {
         errno = ENOSYS;
         return -1;
+    }
+    if (pages_stay() && syncs > 0) {
+        memset(are_there, 1, (bytes + (size_t)getpagesize() - 1) / (size_t)getpagesize());
+        return 0;
     }
     return NEXT(mincore)(pages, bytes, are_there);
 }
@@ -244,6 +253,11 @@ int fsync(int fd)
         never_return();
     if (fails("sync", fd))
         return -1;
+    if (is_fault_file(fd)) {
+        syncs++;
+        if (fault_is("unsynced"))
+            return 0;
+    }
     code = NEXT(fsync)(fd);
     if (code == 0 && by_benchio(__builtin_return_address(0)))
         after_sync(fd);
@@ -435,6 +449,8 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     if (swaps_read_of(fd, __builtin_return_address(0)))
         return one_swapped(fd, 0, data, bytes, offset);
+    if (by_benchio(__builtin_return_address(0)) && fails("read", fd))
+        return -1;
     if (fault_is("cached") && is_fault_file(fd) && fcntl(fd, F_GETFL) & O_DIRECT) {
         errno = EINVAL;
         return -1;

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from benchio.traces import calls_on, watched
 from conftest import FILES, Run, each, files_of, injected
 from faults.attempts import (
     IO,
@@ -41,8 +42,12 @@ def test_damage_after_the_sync(
     def check(case: tuple[Way, str]) -> None:
         way, operations = case
         # Whichever rank it is that syncs.
-        failure = inject(way, fault, new_directory(), ["--operation", operations], RANK="all")
+        options = ["--operation", operations]
+        if way.backend == "mpiio":
+            options += ["--pattern", "steps=3,variables=2"]
+        failure = inject(way, fault, new_directory(), options, RANK="all")
         assert failure.code == code
+        assert fault != "truncate" or failure.call == "stat"
         assert failure.path == file_of(way, failure.directory)
         assert list(failure.directory.iterdir()) == []
 
@@ -63,20 +68,41 @@ def test_what_an_io_error_was(survive: Callable[..., Run]) -> None:
     said as well, a quota or nothing at all. OMPIO may report success; then the witness tells."""
 
     def check(case: tuple[Way, str]) -> None:
-        way, also = case
-        file = FILES[way.backend]
+        way, others = case
+        file = others or FILES[way.backend]
         done = survive(
-            way, "write", "--collective", "no", file=f"{file}{also}", ERRNO=errno.EDQUOT, RANK="all"
+            way, "write", "--collective", "no", file=file, ERRNO=errno.EDQUOT, RANK="all"
         )
         if done.code != IO and way.component == "ompio":
             assert done.code == VERIFICATION
             return
         assert done.code == IO, done.err
-        met = "fails as well: Disk quota exceeded" if also else "succeeds"
+        met = "fails: Disk quota exceeded" if others else "succeeds"
         says = way.backend == "posix" and "Disk quota exceeded" in done.errors[0]
         assert says or f"; a small write beside it {met}" in done.errors[0], done.errors
 
     each(itertools.product(WAYS, ["*", ""]), check, WAITING)
+
+
+def test_one_rank_looks_at_what_an_io_error_was(
+    mpirun: Callable[..., Run],
+    shim: Path,
+    need: Callable[[str], str],
+    new_directory: Callable[[], Path],
+) -> None:
+    """The lowest: where all fail, all of them would write much at one time."""
+    directory = new_directory()
+    way, traces = Way("posix"), directory.parent / "traces"
+    every = file_of(way, directory, "posix.*")
+    how = injected(shim, "write", every, ERRNO=errno.EIO, RANK="all")
+    how["launcher"] += watched(need, traces)
+    options = few_mib("posix", directory, result_of(directory))
+    done = mpirun(RANKS, *options, "--files", "process", **how)
+    assert done.code == IO, done.err
+    assert done.errors[0].startswith("rank 0: "), done.errors
+    assert "; a small write beside it succeeds" in done.errors[0], done.errors
+    written = [call for rank in range(RANKS) for call in calls_on(traces, f"probe.{rank}")]
+    assert {call.process for call in written if call.kind == "open"} == {written[0].process}
 
 
 def test_open_fails_on_a_rank_that_did_not_create(survive: Callable[..., Run]) -> None:
@@ -150,7 +176,7 @@ def test_failed_sync(survive: Callable[..., Run]) -> None:
     def check(way: Way) -> None:
         done = survive(way, "sync", ERRNO=errno.EIO, RANK=0)
         assert done.code == IO, done.err
-        assert re.match(r"rank 0: \w+: .*: .+", done.errors[0]), done.errors
+        assert re.match(r"rank 0 on \S+: \w+: .*: .+", done.errors[0]), done.errors
 
     each(WAYS, check, WAITING)
 

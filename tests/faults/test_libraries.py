@@ -1,6 +1,7 @@
 """Faults of the I/O libraries themselves: one rank's, and one that no return code tells."""
 
 import itertools
+import re
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -21,12 +22,12 @@ def spoil(
     """spoil("nc_enddef", "netcdf", options...): such a run, long before --phase-limit ends it.
     Checked for what it must show."""
 
-    def start(call: str, backend: str, *options: object, ranks: int = RANKS) -> Run:
+    def start(call: str, backend: str, *options: object, ranks: int = RANKS, **env: str) -> Run:
         directory = new_directory()
         result = result_of(directory)
         done = mpirun(
             ranks, *few_mib(backend, directory, result), *options, timeout=30,
-            env={"LIBRARY_FAULT": call}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+            env={"LIBRARY_FAULT": call, **env}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
         )  # fmt: skip
         assert no_rate(done)
         assert len(done.errors) == 1, done.err
@@ -54,9 +55,35 @@ def test_one_rank_fails_to_define(spoil: Callable[..., Run]) -> None:
         (backend, call, named), collective = case
         done = spoil(call, backend, "--collective", collective)
         assert done.code == IO, done.err
-        assert done.errors[0].startswith(f"rank 1: {named}: /"), done.errors
+        assert re.match(rf"rank 1 on \S+: {named}: /", done.errors[0]), done.errors
 
     each(itertools.product(DEFINING, ["yes", "no"]), check)
+
+
+def test_first_rank_fails_to_define_for_all(spoil: Callable[..., Run]) -> None:
+    """It alone has the file open, and the others must not send it their data."""
+    done = spoil("H5Dcreate2", "hdf5", "--files", "gather", LIBRARY_RANK="0")
+    assert done.code == IO, done.err
+    assert done.errors[0].startswith("rank 0: H5Dcreate: /"), done.errors
+
+
+def test_what_a_library_says_is_of_each_dataset_and_operation(
+    mpirun: Callable[..., Run],
+    read_result: Callable[[Path], dict[str, Any]],
+    library_shim: Path,
+    directory: Path,
+) -> None:
+    """One dataset whose place is not known is enough; and a read has a transfer of its own."""
+    options = ["--operation", "write,read", "--pattern", "variables=2", "--repeats", 1]
+    done = mpirun(
+        RANKS, *few_mib("hdf5", directory, result_of(directory)), *options,
+        env={"LIBRARY_FAULT": "apart"}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    write, read = read_result(result_of(directory))["cases"]
+    assert write["repetitions"][0]["witness"]["method"] == "through the library"
+    assert write["collective"]["observed"] == "collective"
+    assert read["collective"]["observed"].startswith("independent")
 
 
 def test_read_that_reads_nothing(spoil: Callable[..., Run]) -> None:
@@ -90,7 +117,7 @@ def test_transfer_that_is_short(spoil: Callable[..., Run]) -> None:
             f": short transfer: {elements // 2} of {elements} elements"
             "; a small write beside it succeeds"
         )
-        assert done.errors[0].startswith("rank 1: MPI_File_write_at"), done.errors
+        assert re.match(r"rank 1 on \S+: MPI_File_write_at", done.errors[0]), done.errors
         assert done.errors[0].endswith(said), done.errors
 
     each(itertools.product(["write", "read"], ["yes", "no"]), check)

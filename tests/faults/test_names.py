@@ -82,6 +82,23 @@ def test_what_is_wrong_with_a_name_ends_the_run(
     each(FAULTS, check)
 
 
+def test_each_node_lists_all_names(
+    mpirun: Callable[..., Run], library_shim: Path, new_directory: Callable[[], Path]
+) -> None:
+    """What was listed is counted, and not what there is."""
+    directory = new_directory()
+    result = directory.parent / "result.json"
+    done = mpirun(
+        RANKS, "--operation", "metadata", "--items", ITEMS, "--repeats", 1, "--warmup", 0,
+        "--dir", directory, "--json", result, env={"LIBRARY_FAULT": "nodes"},
+        launcher=["-x", f"LD_PRELOAD={library_shim}"],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (rep,) = json.loads(result.read_text())["cases"][0]["repetitions"]
+    assert rep["phases"]["list"]["operations"] == RANKS * (2 * ITEMS * RANKS)
+    assert rep["witness"]["other_node_fraction"] == 1
+
+
 def test_what_a_client_remembers_is_no_fault(
     mpirun: Callable[..., Run], names_shim: Path, new_directory: Callable[[], Path]
 ) -> None:

@@ -48,7 +48,8 @@ def test_rank_that_creates_its_file_late(timed: Timed) -> None:
     what all wrote from the first that began to the last that ended."""
 
     def check(backend: str) -> None:
-        repetition = timed(backend, "open", "--files", "process", SLOW_RANK="1")
+        late = ("--files", "process", "--instances", RANKS)
+        repetition = timed(backend, "open", *late, SLOW_RANK="1")
         phases, rates = repetition["phases"], repetition["rates"]
         mib = rates["total"] * phases["total"]["window"]
         assert phases["open"]["slowest_rank"] == 1
@@ -57,6 +58,7 @@ def test_rank_that_creates_its_file_late(timed: Timed) -> None:
         assert phases["write"]["window"] <= phases["total"]["window"]
         assert rates["data"] == pytest.approx(mib / phases["write"]["window"])
         assert rates["data"] < 2 * rates["total"]
+        assert repetition["instances"][1] < min(repetition["instances"][::2]), "it alone is late"
 
     each(BACKENDS, check, at_once=5)
 

@@ -110,6 +110,14 @@ def test_what_was_asked_for_is_set_and_observed(ask: Ask) -> None:
     assert answer.result["run"]["filesystem"]["mdt_index"] == 3
 
 
+def test_layout_of_every_file_is_looked_at(ask: Ask) -> None:
+    """Each by the first rank that shares it."""
+    odd = {"LUSTRE_OF": "posix.000001.dat", "LUSTRE_STRIPING": "2 1048576 0"}
+    answer = ask("--files", "process", "--stripe-count", 4, backends="posix", **odd)
+    assert answer.done.code == 3, answer.done.err
+    assert answer.result["error"]["path"].endswith("/posix.000001.dat")
+
+
 def test_recorded_layouts_are_read_whole(ask: Ask) -> None:
     """Of a directory that gives its files any of them, without that it was asked for: every byte
     of what Lustre stores means what its own program says of it."""
@@ -226,8 +234,8 @@ def test_without_lfs(ask: Ask, tmp_path: Path) -> None:
 FULL = {"FAULT": "write", "FAULT_THROUGH": 0, "FAULT_RANK": "all", "FAULT_ERRNO": errno.ENOSPC}
 FAILING: list[tuple[str, dict[str, object], dict[str, str], str]] = [
     ("write", {}, {"LUSTRE_INACTIVE": "2"}, "Lustre has put the file on OST 3 instead of OST 2"),
-    ("write,read", FULL, {}, "a small write beside it fails as well: No space left on device"),
-    ("read", {**FULL, "FAULT_ERRNO": errno.EDQUOT}, {}, "as well: Disk quota exceeded"),
+    ("write,read", FULL, {}, "a small write beside it fails: No space left on device"),
+    ("read", {**FULL, "FAULT_ERRNO": errno.EDQUOT}, {}, "beside it fails: Disk quota exceeded"),
 ]
 
 
@@ -353,6 +361,45 @@ def test_a_target_that_hangs_is_named(ask: Ask) -> None:
     assert answer.done.code == 5, answer.done.err
     assert "write: " in answer.done.errors[0]
     assert "/target.1/mpiio.dat: no end after 1 s" in answer.done.errors[0]
+
+
+# Four stripes of 64 KiB in turn, of 512 KiB.
+STRIPED = ("--stripe-count", 4, "--stripe-size", "64KiB", "--local-size", 32, "--warmup", 0)
+
+
+def test_an_ost_that_is_full_is_named(ask: Ask) -> None:
+    """Of a file with several: a small write beside the file may meet another OST. By the rank that
+    failed first, once, though all fail."""
+
+    def check(case: tuple[str, tuple[object, ...], str]) -> None:
+        backend, options, said = case
+        answer = ask(*STRIPED, *options, backends=backend, LUSTRE_FULL="3")
+        assert answer.done.code == 3, answer.done.err
+        message = answer.result["error"]["message"]
+        assert message.count("OST 3") == 1, message
+        assert message.endswith(said), message
+
+    none = "fails: No space left on device"
+    beside = f"; a small write beside it succeeds; of its 4 stripes, that on OST 3 {none}"
+    each(
+        [
+            ("mpiio", (), beside),
+            ("mpiio", ("--files", "process"), beside),
+            ("hdf5", (), beside),
+            # The errno is known, and still not of which OST.
+            ("posix", (), f"No space left on device; of its 4 stripes, that on OST 3 {none}"),
+        ],
+        check,
+    )
+
+
+def test_an_ost_that_hangs_is_named(ask: Ask) -> None:
+    """A small write beside the file meets none of its stripes."""
+    answer = ask(*STRIPED, "--phase-limit", 2, backends="posix", hangs=True, LUSTRE_DEAD="2")
+    assert answer.done.code == 5, answer.done.err
+    said = "; a small write beside it succeeds; of its 4 stripes, that on OST 2 does not end"
+    assert answer.done.errors[0].endswith(f"no end after 2 s (--phase-limit){said}")
+    assert list(answer.directory.iterdir()) == []
 
 
 GPFS_SAYS = """\

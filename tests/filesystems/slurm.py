@@ -140,7 +140,10 @@ class Slurm:
                 "--format=jobid,start,end",
             )  # fmt: skip
             found = [line.split("|") for line in out.splitlines()]
-            return [row for row in found if "None" not in row]  # it was cancelled before its turn
+            # None: it was cancelled before its turn. Of one that has ended in that second, or runs
+            # on into it, sacct speaks as well.
+            begin = since.strftime("%Y-%m-%dT%H:%M:%S")
+            return [row for row in found if "None" not in row and row[1] >= begin]
 
         def has_all() -> bool:
             found = rows()
@@ -148,7 +151,9 @@ class Slurm:
 
         wait_until(has_all, f"the ends of {count} {name}")  # it lags some seconds behind
         jobs = [Job(number, *map(datetime.fromisoformat, times)) for number, *times in rows()]
-        return sorted(jobs, key=lambda job: job.start)
+        jobs.sort(key=lambda job: job.start)
+        print(name, *jobs, sep="\n")
+        return jobs
 
     def on_node(self, node: str, *words: object) -> list[object]:
         """The words of a command that runs in a node's own namespaces."""

@@ -64,10 +64,20 @@ def busy(suite: Suite) -> Iterator[None]:
 
 
 @contextmanager
-def reserved(suite: Suite, nodes: str) -> Iterator[None]:
-    """These nodes are in maintenance."""
+def drained(suite: Suite, nodes: str) -> Iterator[None]:
+    """These nodes take no new job."""
+    suite.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=drain", "reason=upkeep")
+    try:
+        yield
+    finally:
+        suite.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=resume")
+
+
+@contextmanager
+def reserved(suite: Suite, nodes: str, begin: str = "now") -> Iterator[None]:
+    """These nodes are in maintenance, from then on."""
     suite.slurm.sh(
-        "scontrol", "create", "reservation", "ReservationName=upkeep", "StartTime=now",
+        "scontrol", "create", "reservation", "ReservationName=upkeep", f"StartTime={begin}",
         "Duration=60", "Flags=MAINT,IGNORE_JOBS", "Users=root", f"Nodes={nodes}",
     )  # fmt: skip
     try:
@@ -116,16 +126,64 @@ def test_job_that_hangs_before_benchio_is_no_job_that_waits(suite: Suite) -> Non
 
 
 def test_nodes_that_are_reserved_for_maintenance(suite: Suite) -> None:
-    """All of the partition's, or else the job finds another one."""
+    """All of the partition's, or else the job finds another one; from before it could end."""
     suite.add("fs2", ONE_NODE)
     with reserved(suite, "ALL"):
         done = suite.run(suite.nightly())
     assert done.code == 4, done.out + done.err
-    said = r"all nodes of compute are reserved for maintenance until .* UTC \(reservation upkeep\)"
-    assert len(re.findall(rf"{CASE}: {said}\n", done.out)) == 1, done.out
+    said = (
+        rf"{CASE}: all nodes of compute are reserved for maintenance from .* to .* UTC "
+        r"\(reservation upkeep\)\n"
+    )
+    assert len(re.findall(said, done.out)) == 1, done.out
     with reserved(suite, ",".join(NODES[:3])):
         done = suite.run(suite.nightly())
     assert done.code == 0, done.out + done.err
+    with reserved(suite, "ALL", begin="now+30minutes"):
+        done = suite.run(suite.nightly())
+        assert done.code == 0, done.out + done.err
+        suite.partitions[-1]["time_limit"] = "35m"
+        done = suite.run(suite.nightly())
+    assert done.code == 4, done.out + done.err
+    assert len(re.findall(said, done.out)) == 1, done.out
+
+
+def test_job_that_no_node_is_there_for(suite: Suite) -> None:
+    """It waits: the nodes may come back. Where a site lets ReFrame give it up, it is not measured.
+
+    Slurm's word is that of a reservation of others, and on a machine with all nodes drained.
+    """
+    suite.add("fs2", ONE_NODE)
+    suite.partitions[-1]["time_limit"] = "10m"
+    suite.environment["RFM_SLURM_PENDING_JOB_REASON_POLL_FREQ"] = "1"
+    with reserved(suite, ",".join(NODES[1:]), begin="now+5minutes"), drained(suite, NODES[0]):
+        night = suite.start(suite.nightly())
+        wait_until(lambda: queue(suite, "PENDING") or night.poll() is not None, "a job", 300)
+        time.sleep(10)  # ReFrame asks Slurm every few seconds
+    waited = finish(night, 300)
+    assert waited.code == 0, waited.out + waited.err
+
+    suite.environment["RFM_SLURM_JOB_CANCEL_REASONS"] = "ReqNodeNotAvail"
+    with reserved(suite, ",".join(NODES[1:]), begin="now+5minutes"), drained(suite, NODES[0]):
+        done = suite.run(suite.nightly())
+        queued = queue(suite)
+    assert done.code == 4, done.out + done.err
+    assert queued == []
+    said = r"its job was cancelled in the queue: job \d+ had no nodes yet \(ReqNodeNotAvail, .*\)\n"
+    assert len(re.findall(said, done.out)) == 2, done.out
+
+
+def test_all_nodes_are_drained(suite: Suite) -> None:
+    suite.add("fs2", ONE_NODE)
+    with drained(suite, ",".join(NODES)):
+        done = suite.run([*suite.nightly(), "--", "-S", "max_pending_time=1s"])
+        queued = queue(suite)
+    assert done.code == 4, done.out + done.err
+    assert queued == []
+    said = r"its job was still queued after 0:00:01: job \d+ had no nodes yet \((.*)\)\n"
+    reasons = re.findall(said, done.out)
+    assert len(reasons) == 2, done.out
+    assert all("DRAINED" in reason or "ReqNodeNotAvail" in reason for reason in reasons), reasons
 
 
 @SLOW

@@ -59,6 +59,35 @@ def test_night(suite: Suite) -> None:
     assert any(job.overlaps(other) for job in fs2 for other in fs3)
 
 
+def test_prefix_that_the_nodes_do_not_see(suite: Suite) -> None:
+    """Such as a disk of the login node's own: nobody else knows what became of the jobs."""
+    suite.environment["RFM_PREFIX"] = "/dev/shm/run"
+    suite.add("fs2", ONE)
+    done = suite.run(suite.nightly())
+    assert done.code == 1, done.out + done.err
+    said = (
+        r"job \d+, on node\d(?:,node\d)?, has left nothing in /dev/shm/run, not even what it prints"
+    )
+    assert len(re.findall(said, done.out)) == 2, done.out
+
+
+def test_filesystem_that_one_node_does_not_have(suite: Suite) -> None:
+    """It is named: the last one by benchio, and the first one by the job itself."""
+    suite.add("fs2", ONE)
+    place = suite.slurm.folder / "fs2"
+    for node, options, said in (
+        ("node2", [], rf"benchio: io_error: rank 2 on node2: realpath: {place}/iowatch/"),
+        ("node1", ["-o", "ro"], rf"on node1: mktemp: [^\n]*{place}/iowatch"),
+    ):
+        suite.slurm.sh(*suite.slurm.on_node(node, "mount", "-t", "tmpfs", *options, "none", place))
+        try:
+            done = suite.run(suite.nightly())
+        finally:
+            suite.slurm.sh(*suite.slurm.on_node(node, "umount", place))
+        assert done.code == 1, done.out + done.err
+        assert re.search(said, done.out), done.out
+
+
 def test_what_else_went_on(suite: Suite) -> None:
     """Of others' jobs the number is on record, and nothing that says whose or what they are."""
     suite.add("fs2", ONE)

@@ -33,9 +33,11 @@ from iowatch.acceptance.contract import (
     read_exclusions,
 )
 from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack, collect
+from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan, power
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.raw_results import Moved
 from iowatch.run import Run, night_id
 from iowatch.site import Filesystem, Setting, Site
 from iowatch.verdict import Kind
@@ -79,7 +81,36 @@ WRONG = [  # what stands in the contract, what stands there instead, and what is
     ("name: A1, ", "", "criterion 1: has no name"),
     ("kind: peak", "kind: peek", "kind is 'peek': there are bandwidth, peak"),
     ("kind: peak", "kind: [peak]", "kind is ['peak']: there are"),
-    ("name: A1", "name: ", "criterion 1: its name is empty"),
+    ("name: A1", "name: ", "criterion 1: name is None, not a name: write one in quotes"),
+    ("name: A1", "name: no", "criterion 1: name is False, not a name"),
+    ("name: A1", 'name: "A1\\npass: A2"', r"criterion 1: name is 'A1\npass: A2', not a name"),
+    ("filesystem: fs3", "filesystem: [fs3]", "criterion 1: filesystem is ['fs3'], not a name"),
+    ("system: archer", "system: ", "contract.yaml: system is None, not a name"),
+    ("[centre, supplier]", "[centre, [supplier]]", "may_exclude is ['supplier'], not a name"),
+    ("[centre, supplier]", "[1, '1']", "may_exclude is [1, '1'], not a list"),
+    (
+        "  fs3:",
+        "  1: {path: /a, type: b}\n  '1': {path: /b, type: b}\n  fs3:",
+        "contract.yaml: two filesystems are named '1'",
+    ),
+    (
+        "kind: peak",
+        "kind: scaling, from_nodes: 4, to_nodes: 1",
+        "criterion 1: to_nodes is 1, and from_nodes 4: it must be more",
+    ),
+    ("kind: peak", "kind: scaling, from_nodes: 2, to_nodes: 2", "to_nodes is 2, and from_nodes 2"),
+    # Else what is on one node would escape least_nodes.
+    ("kind: peak", "kind: peak, from_nodes: 1", "from_nodes and to_nodes belong to scaling, both"),
+    ("0.5", "1.0e-320", "at_least is 1e-320, not a positive number from 1e-12 to 1e12"),
+    ("begins: 2026-11-22", "begins: 2026-11-31", "line 4: 2026-11-31 is no day or time: day is"),
+    (
+        "begins: 2026-11-22",
+        "begins: 0001-01-01 00:00:00 +14:00",
+        "rules: begins is 0001-01-01 00:00:00+14:00, which is no day in UTC",
+    ),
+    ("sessions: 7", "sessions: 1000000000", "sessions is 1000000000, not a number of sessions, 10"),
+    ("hours_apart: 12", "hours_apart: 1.0e+300", "hours_apart is 1e+300, not a number of hours"),
+    ("path: /fs3", "path: /fs3/../fs2", "path is '/fs3/../fs2', not an absolute path without .."),
     (LINE, LINE + LINE.replace("0.5", "0.7"), "two criteria are named 'A1'"),
     ("0.5", "9" * 400, "not a positive number"),
     ("0.5", ".nan", "not a positive number"),
@@ -148,6 +179,9 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     assert contract.criteria[0].committed == 0.5
     assert contract.rules.begins == datetime(2026, 11, 22, tzinfo=UTC)
     assert contract.filesystems["fs3"].peak == 30000
+    # What it says is printed and signed: one line that can be written.
+    path.write_text(CONTRACT.replace("Phase 2 storage", '"Phase 2\\n\\ud800"'))
+    assert read(path).title == "Phase 2 ?"
     # One whose only criterion has no interval needs no six sessions.
     one = CONTRACT.replace("sessions: 7", "sessions: 1").replace("kind: peak", "kind: slow_ost")
     path.write_text(one)
@@ -540,6 +574,7 @@ def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
         "type": {"types": ("tmpfs",)},
         "types": {"types": ("lustre", "tmpfs")},
         "path": {"path": "/fs30/iowatch"},
+        "up": {"path": "/fs3/../nvme/iowatch"},
         "osts": {"osts": (0, 1, 3)},
         "below": {"path": "/fs3/iowatch"},
     }.items():
@@ -550,6 +585,7 @@ def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
         "type": "lustre is tmpfs by the site's file, and lustre by the contract",
         "types": "lustre is lustre or tmpfs by the site's file, and lustre by the contract",
         "path": "lustre is at /fs30/iowatch by the site's file, and not below /fs3",
+        "up": "lustre is at /fs3/../nvme/iowatch by the site's file, and not below /fs3",
         "osts": "lustre has 3 OSTs by the site's file, and 4 by the contract",
         "below": "",
     }
@@ -654,17 +690,20 @@ def test_the_clock_and_the_rules_say_which_sessions_count(tmp_path):
         stored("bad", 25),
         stored("third", 26),
         stored("late", 60),
+        stored("not yet", 99),
     ]
+    now = RULES.begins + timedelta(hours=98)
     (tmp_path / "sessions").mkdir()
     for one in sessions[::-1]:
         name = one["session_info"]["uuid"]
         (tmp_path / f"sessions/{name}.json").write_text(json.dumps(one))
-    facts = {"filesystems": [], "cases": {str(one): 2 for one in both}, "lost": []}
+    facts = {"filesystems": [], "cases": {str(one): 2 for one in both}, "lost": [], "cut": []}
+    facts["gathered"] = now.isoformat()
     (tmp_path / "site.json").write_text(json.dumps(facts))
     rules = replace(RULES, sessions=3)
     contract = Contract("archer", "Phase 2", 0.5, rules, [Criterion("A", "ratio", "fs3", 1)])
     excluded = [Exclusion("bad", ["centre", "supplier"], "power failed")]
-    evidence = collect(tmp_path, contract, excluded)
+    evidence = collect(tmp_path, contract, excluded, now)
     why = {one.uuid: one.why_not for one in evidence.sessions}
     assert list(why) == [one["session_info"]["uuid"] for one in sessions], "in the order of time"
     assert why == {
@@ -677,15 +716,17 @@ def test_the_clock_and_the_rules_say_which_sessions_count(tmp_path):
         "bad": "excluded by centre and supplier: power failed",
         "third": "",
         "late": "it came after the 3 that count",
+        "not yet": "it began on 2026-11-05 03:00 UTC, and its evidence was gathered or judged on "
+        "2026-11-05 02:00 UTC: a clock is wrong",
     }
     assert ("second", MPIIO) in evidence.invalid
     with pytest.raises(UserError, match="no acceptance session worse is on record"):
-        collect(tmp_path, contract, [Exclusion("worse", [], "")])
+        collect(tmp_path, contract, [Exclusion("worse", [], "")], now)
     (tmp_path / "site.json").write_text("{}")
     with pytest.raises(
         UserError, match=r"is no evidence that this iowatch, .*, can read: KeyError"
     ):
-        collect(tmp_path, contract, [])
+        collect(tmp_path, contract, [], now)
 
 
 # The plan
@@ -766,3 +807,13 @@ def test_the_power_is_that_of_simulated_sessions():
             values = {str(n): 110 * math.exp(rng.gauss(0, spread)) for n in range(sessions)}
             passed += judge_sessions(criterion, values, 0.95).verdict == "pass"
         assert passed / 500 == pytest.approx(power(sessions, 0.95, spread), abs=0.06)
+
+
+def test_evidence_is_gathered_from_where_results_were_moved_to(tmp_path):
+    (tmp_path / "new/runs/2026-03-01T010000/a,case").mkdir(parents=True)
+    kept = f"{tmp_path}/old/runs/2026-03-01T010000/a,case"
+    one = reported(case(), system="local", sweep="acceptance", kept=kept)
+    found = raw_results_of(reported_session(one), "local", Moved(tmp_path / "new"))
+    assert [str(folder.relative_to(tmp_path)) for folder in found] == [
+        "new/runs/2026-03-01T010000/a,case"
+    ]

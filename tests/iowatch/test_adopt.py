@@ -19,7 +19,6 @@ from login_node import (
     TORQUE,
     answer,
     files,
-    say,
 )
 
 from iowatch import places
@@ -281,6 +280,13 @@ def test_written_site_of_every_lustre(facts, tmp_path):
     found = stripes(fs2, "nightly", "SharedFileWrite")
     assert found == {DEFAULT, (None, 1, 4, "fast"), (None, -1, 4, "fast")}, "no pools are mixed"
     assert stripes(fs2, "nightly", "IorPeer") == {(None, -1, 4, "fast")}
+    assert fs2.mdts == ()
+
+    answer(tmp_path, "lfs", LUSTRE, 2)
+    _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
+    assert fs2.mdts == (0, 1)
+    for sweep in ("nightly", "acceptance"):
+        assert {s.get("mdt") for s in fs2.settings(sweep, CHECKS["Metadata"])} == {0, 1}
 
 
 def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(facts, tmp_path):
@@ -299,15 +305,14 @@ def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(facts, tmp_pa
 def test_many_osts_stay_readable(facts, tmp_path):
     gone = {5, 17, *range(40, 60)}
     rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n in gone)}ACTIVE\n" for n in range(100))
-    (tmp_path / "lfs").unlink()
-    say(tmp_path, lfs="OBDS:\n" + "".join(rows))
+    answer(tmp_path, "lfs", {**LUSTRE, "osts": "OBDS:\n" + "".join(rows)})
     text = site_new.render(facts())
     assert '"osts": [*range(5), *range(6, 17), *range(18, 40), *range(60, 100)],' in text
     _, fs2, _ = read(load(text, tmp_path)[0])
     assert fs2.osts == tuple(n for n in range(100) if n not in gone)
 
     rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n % 3 > 0)}ACTIVE\n" for n in range(200))
-    say(tmp_path, lfs="OBDS:\n" + "".join(rows))
+    answer(tmp_path, "lfs", {**LUSTRE, "osts": "OBDS:\n" + "".join(rows)})
     _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
     assert fs2.osts == tuple(range(0, 200, 3))
 

@@ -15,7 +15,6 @@ from login_node import (
     STRIPE_OLD,
     answer,
     recorded,
-    say,
 )
 
 from iowatch.adopt import mounts, striped
@@ -90,14 +89,16 @@ def look(commands, tmp_path):
     return see
 
 
-def test_osts_are_those_in_use_and_the_others_are_named(look, tmp_path):
+def test_osts_are_those_in_use_and_the_others_are_named(look):
     seen = look()
     assert (seen.osts, seen.pools, seen.troubles) == ((0, 1, 2, 3), {"fast": (1, 2)}, ())
     assert seen.has_single_targets
     assert "The names of the files are on MDT 0." in seen.notes
     assert "In no pool: OSTs 0, 3." in seen.notes
-    (hidden,) = [note for note in seen.notes if "MDTs have deactivated" in note]
+    (hidden,) = [note for note in seen.notes if "MDTs make no new files" in note]
     assert hidden.startswith("Confirm: ")
+    # With that at 0, `active` stays 1.
+    assert "osp.*.max_create_count" in hidden
 
     seen = look(osts="osts-client-inactive", df="df-client-inactive")
     assert (seen.osts, seen.pools) == ((0, 2, 3), {"fast": (2,)})
@@ -110,10 +111,26 @@ def test_osts_are_those_in_use_and_the_others_are_named(look, tmp_path):
     assert "Active, but `lfs df` shows no space: OST 1; confirm." in seen.notes
     assert look(df="df-inactive") == look()  # by the MDT: a client does not see it
 
-    say(tmp_path, lfs=OSTS_24_OF_49)
-    seen = striped.look_at_lustre("/lus/z01")
+    seen = look(osts=OSTS_24_OF_49)
     assert seen.osts == tuple(range(24, 49)), "their numbers, and not how many there are"
     assert seen.notes[0] == "Left out, because not active on this client: OSTs 0 to 23."
+
+
+def test_mdts_are_named_where_a_user_may_choose_one(commands, tmp_path):
+    """Of several Lustre chooses one for each run, and names on different ones are no one case."""
+    commands()
+    refused = "lfs mkdir: dirstripe error on X stripe 1: Operation not permitted"
+    for number, words, mdts in ((1, "", ()), (3, "", (0, 1, 2)), (2, refused, ())):
+        answer(tmp_path, "lfs", LUSTRE, number, words)
+        seen = striped.look_at_lustre(str(tmp_path))
+        assert seen.mdts == mdts
+        assert list(tmp_path.glob(".iowatch*")) == []
+        said = [note for note in seen.notes if "Lustre chooses one" in note]
+        assert len(said) == bool(words)
+        assert not said or said[0].partition(refused)[2] == (
+            ". Lustre chooses one for each run, and it is on record."
+        )
+    assert "The names of the files are on MDTs 0, 1." in seen.notes
 
 
 def test_lfs_that_is_missing_forbidden_or_of_another_version(look, tmp_path, commands):

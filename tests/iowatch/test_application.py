@@ -9,7 +9,7 @@ from refusals import assert_refused
 from result_file import make_result
 
 from iowatch.application import Job, conditions_of, control, metrics_of, of_rounds
-from iowatch.metrics import slow_phase
+from iowatch.explain import why_slow
 from iowatch.result import InvalidResult
 from iowatch.site import read_filesystem
 
@@ -68,7 +68,7 @@ def rounds(tmp_path):
             (tmp_path / f"application.{number}.json").write_text(text)
             (tmp_path / f"application.{number}.layout").write_text(listing)
         made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
-        return of_rounds(Job(tmp_path, case, place, ID, made), 2)
+        return of_rounds(Job(tmp_path, case, place, ID, made, 1), 2)
 
     return rounds
 
@@ -94,8 +94,8 @@ def test_rates_are_of_the_applications_own_time_and_of_its_sync(rounds):
     assert found["GROMACS"] == "2022.5"
     assert found["output"] == "30 MiB in 2 files"
     assert found["confirmed"] == "the same bytes in all rounds, gmx check finds 51 frames"
-    lost = slow_phase({**metrics, "output_s": 9.0}, metrics)
-    assert lost == "most of the time is lost in output: 9 s, usually 3 s"
+    lost = why_slow(CASE, {**metrics, "output_s": 9.0}, metrics)
+    assert lost.startswith("most of the time is lost in output: 9 s, usually 3 s; MPI-IO in the ")
     beside = control(STRIPED)
     assert (beside.backend, beside.stripe_count, beside.writers) == ("mpiio", 2, 4)
 
@@ -181,6 +181,6 @@ def test_a_round_that_has_left_nothing_is_named(rounds, tmp_path):
     rounds()
     (tmp_path / "application.2.json").unlink()
     place = read_filesystem("local", "tmpfs", ["gnu"], SITE, [])
-    job = Job(tmp_path, CASE, place, ID, datetime(2026, 1, 31, 1, 2, tzinfo=UTC))
+    job = Job(tmp_path, CASE, place, ID, datetime(2026, 1, 31, 1, 2, tzinfo=UTC), 1)
     with pytest.raises(InvalidResult, match=r"round 2 of GROMACS has left no application\.2\.json"):
         of_rounds(job, 2)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cases import changed
-from nights import HDF5, ran
+from nights import HDF5, MPIIO, ran
 from reported import reported, session, store
 from typer.testing import CliRunner
 
@@ -22,6 +22,8 @@ from iowatch.bless import bless, objection, read, sample_of, spans, write
 from iowatch.files import UserError
 from iowatch.night.gate import Known, night_of
 from iowatch.run import by_case, night_id
+from iowatch.site import UnknownSystem
+from iowatch.verdict import Kind
 
 READ = changed(HDF5, "SharedFileRead")
 FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -57,8 +59,9 @@ def baselines(folder):
     return folder / "baselines/archer.yaml"
 
 
-def blessing(folder, cases, count=30, first=None, last=None, dry_run=False):
-    return bless("archer", folder, cases, count, first, last, "jane", "quiet weeks", dry_run)
+def blessing(folder, cases, count=30, first=None, last=None, dry_run=False, takes_red=False):
+    who, why = "jane", "quiet weeks"
+    return bless("archer", folder, cases, count, first, last, who, why, dry_run, takes_red)
 
 
 def test_baseline_says_what_who_when_and_why(folder):
@@ -84,8 +87,8 @@ def test_what_was_not_known_of_the_nights_is_not_judged(folder):
 
 def test_writes_are_judged_with_their_sync_and_others_as_they_are():
     found = {"total_max": 3000.0, "total_median": 2000.0, "ratio": 0.5}
-    assert sample_of(FIRST, found).best == 3000.0, "a read, or imported"
-    assert sample_of(FIRST, found | {"stable_max": 1000.0}).best == 1000.0
+    assert sample_of(FIRST, found, {}).best == 3000.0, "a read, or imported"
+    assert sample_of(FIRST, found | {"stable_max": 1000.0}, {}).best == 1000.0
 
 
 def test_blessing_again_replaces_and_keeps_the_others(folder):
@@ -107,6 +110,39 @@ def test_nights_that_are_no_baseline_are_refused(folder):
         assert sentence in done.refused[HDF5]
         assert (done.blessed, done.file) == ({}, None)
         assert not (folder / "baselines").exists()
+
+
+def test_red_night_is_taken_only_if_somebody_says_so(folder):
+    runs = {night: [run] for night, run in enumerate(runs_of(HDF5))}
+
+    def of(**changes):
+        """The last night is another one."""
+        last = [replace(run_of(HDF5, 29, 850.0), **changes)]
+        return by_case(run for own in (runs | {29: last}).values() for run in own)
+
+    for changes in (
+        {"kind": Kind.REGRESSION, "result": "fail"},
+        {"kind": Kind.SEVERE, "result": "fail"},
+        {"kind": Kind.DEFECT, "result": "fail"},
+        {"kind": Kind.REGRESSION, "result": "xfail"},  # somebody expects it
+    ):
+        kind, (night,) = changes["kind"], [f"2026-01-30 {changes['kind']} 850"]
+        done = blessing(folder, of(**changes))
+        assert (done.blessed, done.file) == ({}, None), kind
+        assert done.refused[HDF5] == (
+            f"it was red on 1 of 30 nights ({night}): choose others with --from and --to, or take "
+            "these with --take-red"
+        )
+        done = blessing(folder, of(**changes), takes_red=True)
+        assert (done.refused, done.red) == ({}, {HDF5: [night]})
+        assert blessing(folder, of(**changes), last=date(2026, 1, 29)).red == {HDF5: []}
+    for kind in (Kind.NO_BASELINE, Kind.SUSPECT, Kind.TRANSIENT):  # the first for want of a bless
+        assert blessing(folder, of(kind=kind)).red == {HDF5: []}
+    # The last run of a night has its word; what it had measured before would be taken.
+    broken = replace(run_of(HDF5, 29, hour=4), kind=Kind.INVALID, metrics={}, result="fail")
+    ended = by_case([*runs_of(HDF5), broken])
+    assert "2026-01-30 invalid)" in blessing(folder, ended).refused[HDF5]
+    assert blessing(folder, by_case([*runs_of(HDF5), replace(broken, kind=Kind.NOT_MEASURED)])).file
 
 
 def test_window_is_of_the_last_nights_between_the_days(folder):
@@ -368,12 +404,15 @@ def command(monkeypatch, folder):
 
     def run(**changes):
         options = {"system": "archer", "why": "quiet", "folder": folder, **changes}
-        words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
+        pairs = ((f"--{key}", value) for key, value in options.items())
+        words = [str(word) for pair in pairs for word in pair if word is not None]
         done = CliRunner().invoke(cli.app, ["bless", *words])
         return done.exit_code, done.output
 
     run.runs = runs_of(HDF5)
+    run.suite = None
     monkeypatch.setattr(cli.earlier, "selected", lambda db, case, since: run.runs)
+    monkeypatch.setattr(cli.earlier, "nightly_suite", lambda system: run.suite)
     return run
 
 
@@ -395,6 +434,43 @@ def test_command_prints_what_it_did_and_its_exit_code(command, folder):
     command.runs = runs_of(HDF5, bests=[500.0] * 30)
     code, output = command()
     assert (code, output.splitlines()[1].split()[:2]) == (0, ["500", "1000"])
+
+
+def test_command_takes_red_nights_by_an_option_and_lists_them(command, folder):
+    red = replace(run_of(HDF5, 29, 850.0), kind=Kind.DEFECT, result="fail")
+    command.runs = [*command.runs[:-1], red]
+    code, output = command()
+    assert code == 1
+    assert "it was red on 1 of 30 nights (2026-01-30 defect 850)" in output
+    code, output = command(**{"take-red": None})
+    assert (code, read("archer", folder)[HDF5].nights) == (0, 30)
+    assert f"taken although red: {HDF5}: 2026-01-30 defect 850\n" in output
+
+
+def test_case_that_the_suite_has_no_more_is_left_out(command, folder):
+    """Else it would be refused for ever, of which the exit code is 1."""
+    command.runs += runs_of(READ, bests=[1000.0] * 3)
+    command.suite = {HDF5}
+    code, output = command()
+    assert (code, set(read("archer", folder))) == (0, {HDF5})
+    left_out = "1 case that the nightly suite of archer does not have"
+    assert output.startswith(f"left out: {left_out}: {READ}\n")
+    command.suite = {MPIIO}
+    code, output = command()
+    assert code == 2
+    assert "no case of archer in the results database matches" in output
+
+
+def test_suite_of_a_system_that_is_not_configured_here_is_not_known(monkeypatch):
+    def read_site(system):
+        raise error("no")
+
+    monkeypatch.setattr(cli.earlier, "read_site", read_site)
+    error = UnknownSystem
+    assert cli.earlier.nightly_suite("old") is None
+    error = UserError  # such as a file that cannot be read
+    with pytest.raises(UserError):
+        cli.earlier.nightly_suite("old")
 
 
 def test_one_partition_of_a_system_is_blessed(command, folder):

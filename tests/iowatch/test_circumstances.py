@@ -9,7 +9,7 @@ from nights import BLESSED, HDF5, invalid, ran, red, row_of, slow, tonight, well
 from result_file import make_result
 
 from iowatch import report
-from iowatch.circumstances import QUANTITIES, compare, read
+from iowatch.circumstances import QUANTITIES, compare, node_busy, read
 from iowatch.export import document
 
 DATA = Path(__file__).parents[1] / "data"
@@ -72,6 +72,82 @@ def test_ceph(noted):
     }  # fmt: skip
 
 
+def lustre(state, *more):
+    """What lctl has said before and after of a Lustre in this state, as a job notes it."""
+    folder = DATA / "lustre" / "context"
+    texts = {when: folder / f"{state}.{when}" for when in ("before", "after")}
+    return {
+        f"{when}_lustre": "\n".join([file.read_text(), *more])
+        for when, file in texts.items()
+        if file.exists()
+    }
+
+
+OST1 = "osc.lustre-OST0001-osc-ff11000111567000"
+
+
+def test_lustre(noted):
+    well = {"lustre_away": 0, "lustre_service_s": 5, "lustre_service_s_of": "MDT0000",
+            "lustre_timeouts": 0}  # fmt: skip
+    full = noted(**lustre("full"))
+    assert full == {
+        **well,
+        # Microseconds over requests, of the second recording less the first.
+        "lustre_wait_ms": pytest.approx(108_762_034 / 3145 / 1000),
+        "lustre_wait_ms_of": "the longest for OST0000",
+    }
+    older = {name: text.replace("[usecs]", "[usec]") for name, text in lustre("full").items()}
+    assert noted(**older) == full, "as until 2.15.51"
+    other = {name: text.replace("[usecs]", "[secs]") for name, text in lustre("full").items()}
+    assert noted(**other) == well, "no unit is guessed"
+
+    away = {"lustre_away": 1, "lustre_away_of": "OST0003"}
+    assert noted(**lustre("ost3-unmounted")).items() >= away.items()
+    late = lustre("full")
+    late["after_lustre"] = late["after_lustre"].replace("timeouts: 0", "timeouts: 3", 1)
+    found = noted(**late)
+    assert (found["lustre_timeouts"], found["lustre_timeouts_of"]) == (3, "MDT0000")
+
+
+def test_an_ost_of_lustre_that_this_client_has_deactivated(noted):
+    """Its connection may be there, or not, and to root alone the flags are shown."""
+    away = {"lustre_away": 1, "lustre_away_of": "OST0001 (deactivated)"}
+    assert noted(**lustre("ost1-inactive"))["lustre_away_of"] == "OST0001", "from its state alone"
+    whole = (DATA / "lustre/context/ost1-inactive.import").read_text()
+    for state in ("DISCONN", "FULL"):
+        text = whole.replace("state: DISCONN", f"state: {state}")
+        assert noted(before_lustre=text).items() >= away.items(), state
+    invalid = whole.replace("IMPF_DEACTIVE, ", "").replace("DISCONN", "FULL")
+    assert noted(before_lustre=invalid)["lustre_away_of"] == "OST0001"
+    well = (DATA / "lustre/context/full.import").read_text()
+    assert noted(before_lustre=well)["lustre_away"] == 0
+    assert noted(**lustre("ordinary-user", f"{OST1}.active=0")).items() >= away.items()
+
+
+def test_connections_that_lustre_hides_are_not_known(noted):
+    """Neither the counters nor `active` say that a server answers; `lfs check osts` does."""
+    hidden = "Lustre shows this user no connection (lctl get_param, lfs check)"
+    found = noted(**lustre("ordinary-user", f"{OST1}.active=1"))
+    assert found["unknown"] == hidden
+    assert "lustre_away" not in found
+    assert found["lustre_wait_ms_of"] == "the longest for OST0002"
+    name = "lustre-OST000{}-osc-ff11000111567000"
+    for said, number in (
+        ("{} active.", 0),
+        ("{}: active", 0),
+        ("{} inactive.", 1),
+        ("check '{}': Input/output error (5)", 1),
+        ("error: check '{}': Resource temporarily unavailable (11)", 1),
+        ("error: check '{}': Permission denied (13)", 0),
+    ):
+        lines = [f"{name.format(0)} active.", said.format(name.format(3))]
+        found = noted(**lustre("ordinary-user", *lines))
+        assert found["lustre_away"] == number, said
+        assert found.get("lustre_away_of") == ("OST0003" if number else None), said
+    refused = f"error: check '{name.format(0)}': Permission denied (13)"
+    assert noted(**lustre("ordinary-user", refused))["unknown"] == hidden
+
+
 def test_nodes(noted, tmp_path):
     """Of each quantity the node that has most of it; of several starts of benchio alike."""
     node = {"host": "n1", "load": 0.5, "stolen": 0, "cpu_waiting": 0.1, "memory_waiting": None,
@@ -84,6 +160,37 @@ def test_nodes(noted, tmp_path):
         "load": 64, "load_of": "n2", "stolen": 0, "cpu_waiting": 0.1, "cpu_waiting_of": "n1",
         "io_waiting": 0.25, "io_waiting_of": "n1",
     }  # fmt: skip
+
+
+def test_ranks_waited_if_others_took_the_processors_while_processes_waited(tmp_path):
+    def said(*runs):
+        for number, nodes in enumerate(runs):
+            result = make_result()
+            result["run"]["nodes"] = nodes
+            (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
+        found = node_busy(tmp_path)
+        for file in tmp_path.iterdir():
+            file.unlink()
+        return found
+
+    busy = {"host": "n1", "load": 8, "stolen": 0, "cpu_waiting": 0.9, "others": 0.6}
+    others = "node_busy: its ranks waited for the processors of n1, of whose time others took "
+    assert said([busy]) == f"{others}60%"
+    assert said([busy | {"host": "n2", "others": 0.1}, busy]) == f"{others}60%"
+    # Its own ranks share processors, which is how this machine is.
+    assert said([busy | {"cpu_waiting": 1, "others": 0.2}]) == ""
+    # A neighbour on a large node, which has processors for all; a slow disk is no processor's work.
+    assert said([busy | {"cpu_waiting": 0.1}]) == ""
+    assert said([busy | {"others": 0, "cpu_waiting": 0.05, "io_waiting": 1}]) == ""
+    # The host's other machines are others; a kernel without PSI says nothing of who waited.
+    assert said([busy | {"others": 0.1, "stolen": 0.3, "cpu_waiting": None}]) == f"{others}40%"
+    # Of several starts of benchio the median; of an older one, or a mute kernel, nothing.
+    quiet = busy | {"others": 0.05}
+    assert said([busy], [quiet], [quiet]) == ""
+    assert said([busy], [busy], [quiet]) == f"{others}60%"
+    assert said([{**busy, "others": None}]) == ""
+    assert said([{name: busy[name] for name in ("host", "stolen", "cpu_waiting")}]) == ""
+    assert said() == ""
 
 
 @pytest.mark.parametrize("source", ["slurm", "lustre", "ceph", "osds"])

@@ -31,7 +31,7 @@ from iowatch.detector.baseline import (
 )
 from iowatch.detector.common import Common, Group, each, have_alarms
 from iowatch.detector.rules import Detector, State
-from iowatch.detector.settings import SETTINGS
+from iowatch.detector.settings import NORMAL, SETTINGS
 from iowatch.verdict import Kind
 
 # R1
@@ -177,7 +177,8 @@ def test_one_run_that_takes_most_of_its_time_to_finish_the_file_is_a_regression(
     _, verdict = Detector(BASELINE).judge(State(), runs, final=is_final)
     assert (verdict.kind, verdict.rule, verdict.runs) == ("regression", "R3", 1)
     assert verdict.sentence == (
-        "finishing the file takes more of the time than in its baseline, and bandwidth is 70% lower"
+        "finishing the file takes 80% of the time, and 3% in its baseline; bandwidth is 70% below "
+        "its baseline of 1000 MiB/s and 70% below its usual 0.90 of MPI-IO's in the same jobs"
     )
     without = Detector(None).judge(State(), runs, final=is_final)[1]
     assert (without.kind, without.rule, without.runs) == ("defect", "R3", 1)
@@ -189,7 +190,39 @@ def test_one_run_in_which_mpiio_is_slow_too_is_not_enough():
     little = kinds([[sample(0, 100, 0.12, 0.9)]])  # of what the case has lost
     assert little == ["regression"]
     verdict = judged([low(0, 0.06, ratio=0.27, finish=0.8)])[0][0]
-    assert (verdict.rule, verdict.runs) == ("R3", 2)
+    assert (verdict.rule, verdict.runs) == ("R2", 5), "the ratio alone says so, after all re-runs"
+
+
+@pytest.mark.parametrize("left", [0.7, 0.66, 0.5, 0.3])
+@pytest.mark.parametrize("spread", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("finish", [0.3, 0.6, 0.9])
+def test_a_slow_filesystem_is_never_the_library_however_long_its_files_take(left, spread, finish):
+    """MPI-IO has lost as much, and the ratio hardly anything: whatever takes the time, all I/O
+    does. Nights by chance a tenth better or worse beside MPI-IO say no more."""
+    baseline = replace(BASELINE, s=spread, finish_fraction=0.05)
+    nights = [
+        low(n, left * 0.98, ratio=0.9 * 0.98 * (1 + 0.1 * (n % 3 - 1)), finish=finish)
+        for n in range(20)
+    ]
+    verdicts = judged(nights, baseline)[0]
+    assert not [one for one in verdicts if one.rule in ("R2", "R3")]
+    assert not [one.sentence for one in verdicts if "MPI-IO's in the same jobs" in one.sentence]
+
+
+def test_what_the_library_alone_has_lost_is_told_though_the_filesystem_is_slow_too():
+    """To half by the filesystem, and to two thirds of that by the library: R2 has the ratio."""
+    nights = [low(n, 0.33, ratio=0.6, finish=0.5) for n in range(2)]
+    verdict = judged(nights, replace(BASELINE, s=0.3))[0][-1]
+    assert (verdict.rule, verdict.drop) == ("R2", pytest.approx(1 / 3))
+    assert "33% below its usual 0.90 of MPI-IO's in the same jobs" in verdict.sentence
+
+
+def test_what_is_said_of_bandwidth_is_the_bandwidth():
+    verdict = judged([[sample(0, 500, 0.27, 0.8)]], replace(BASELINE, s=0.5))[0][0]
+    assert verdict.rule == "R3"
+    assert "bandwidth is 50% below its baseline" in verdict.sentence
+    assert "and 70% below its usual 0.90 of MPI-IO's" in verdict.sentence
+    assert verdict.drop == pytest.approx(0.7)
 
 
 def test_finish_that_takes_less_than_that_must_be_seen_in_two_runs():
@@ -210,8 +243,9 @@ def test_without_reruns_the_next_night_confirms_what_finishing_takes():
 @pytest.mark.parametrize(("usual", "finish"), [(0.03, 0.24), (0.5, 0.69)])
 def test_a_finish_fraction_near_the_baseline_is_no_signature(usual, finish):
     baseline = replace(BASELINE, finish_fraction=usual)
-    assert judged([low(0, 0.9, finish=finish)], baseline)[0][0].rule is None
-    assert judged([low(0, 0.9, finish=finish + 0.02)], baseline)[0][0].rule == "R3"
+    part = {"part": 0.6, "ratio": 0.54}
+    assert judged([low(0, finish=finish, **part)], baseline)[0][0].rule is None
+    assert judged([low(0, finish=finish + 0.02, **part)], baseline)[0][0].rule == "R3"
 
 
 def test_a_write_phase_that_has_become_faster_is_no_close_signature():
@@ -227,6 +261,17 @@ def test_the_defect_needs_no_baseline():
     )
     for metrics in ({"ratio": 0.27, "finish": 0.4}, {"ratio": 0.6, "finish": 0.7}, {"ratio": None}):
         assert kinds([low(0, 0.3, **metrics)], None) == ["no_baseline"]
+
+
+def test_what_nobody_notices_is_no_sign_of_a_slow_close():
+    def slow(**changes):
+        return [[replace(run, **changes) for run in low(0, 0.3, ratio=0.27, finish=0.7)]]
+
+    assert kinds(slow(finish_s=0.1), None) == ["defect"]
+    for change in ({"finish_s": 0.09}, {"ratio_median": 0.5}):
+        assert kinds(slow(**change), None) == ["no_baseline"], change
+    assert judged(slow())[0][0].rule == "R3"
+    assert judged(slow(finish_s=0.09))[0][0].rule != "R3"
 
 
 def test_a_defect_that_has_been_blessed_is_still_one():
@@ -269,7 +314,10 @@ def test_an_alarm_stays_red_until_five_of_seven_nights_are_well():
     verdicts, state = judged([*alarm, *after, well(9)], QUIET)
     assert [j.kind for j in verdicts[2:]] == ["regression"] * 7 + ["transient"]
     assert all(j.is_red for j in verdicts[2:-1])
-    assert verdicts[3].sentence.endswith("(alarm of 2026-03-03, nights that were well since: 1)")
+    assert verdicts[3].sentence == (
+        "bandwidth is at its baseline of 1000 MiB/s tonight (alarm of 2026-03-03, slow since "
+        "2026-03-01, nights that were well since: 1)"
+    )
     over = verdicts[-1]
     assert (over.rule, over.is_red, over.raised) == ("R1", False, low(2)[0].time)
     assert over.sentence == "the alarm of 2026-03-03 has gone: 5 of 7 nights were well"
@@ -280,6 +328,132 @@ def test_an_alarm_stays_red_until_five_of_seven_nights_are_well():
 def test_an_alarm_does_not_go_if_every_other_night_is_well():
     nights = [well(n) if n % 2 else low(n) for n in range(3, 40)]
     assert set(kinds([*[low(n) for n in range(3)], *nights], QUIET)[2:]) == {"regression"}
+
+
+def opened(part=0.5, baseline=BASELINE, **metrics):
+    """The state after three nights at this part, and so with an alarm of R1."""
+    state = judged([low(n, part, **metrics) for n in range(3)], baseline)[1]
+    assert state.alarm
+    return state
+
+
+def test_an_alarm_speaks_of_tonight():
+    state = opened()
+    was = "(alarm of 2026-03-03, slow since 2026-03-01, nights that were well since: 0)"
+    for n, part in ((3, 0.5), (4, 0.7)):
+        verdict = judged([low(n, part)], state=state)[0][0]
+        assert verdict.sentence == (
+            f"bandwidth is {1 - part:.0%} below its baseline of 1000 MiB/s tonight {was}"
+        )
+        assert verdict.drop == pytest.approx(1 - part)
+        assert (verdict.kind, verdict.since, verdict.raised) == (
+            "regression",
+            START,
+            low(2)[0].time,
+        )
+    ratio = judged([low(0, 0.3, ratio=0.27)])[1]
+    verdict = judged([night(1, 1000, ratio=0.6)], state=ratio)[0][0]
+    assert verdict.sentence.startswith(
+        "bandwidth is 33% below its usual 0.90 of MPI-IO's in the same jobs tonight (alarm of "
+    )
+    finish = judged([[sample(0, 300, 0.27, 0.8)]])[1]
+    verdict = judged([[sample(1, 400, 0.36, 0.7)]], state=finish)[0][0]
+    assert verdict.sentence.startswith(
+        "finishing the file takes 70% of the time, and 3% in its baseline; bandwidth is 60% below "
+        "its baseline of 1000 MiB/s and 60% below its usual 0.90 of MPI-IO's in the same jobs "
+        "tonight (alarm of 2026-03-01, slow since 2026-03-01, nights that were well since: 0)"
+    )
+    defect = judged([low(0, 0.3, ratio=0.27, finish=0.7)], None)[1]
+    verdict = judged([low(1, 0.3, ratio=0.4, finish=0.6)[:1]], None, state=defect)[0][0]
+    assert (verdict.kind, verdict.drop) == ("defect", pytest.approx(0.6))
+    assert verdict.sentence.startswith(
+        "bandwidth is 0.40 of MPI-IO's, and finishing the file takes 60% of the time tonight"
+    )
+
+
+def test_an_alarm_goes_the_night_whose_reruns_are_all_as_before():
+    detector, state = Detector(BASELINE), opened()
+    runs = night(3, *[1000] * 3)
+    for number in (1, 2):
+        after, verdict = detector.judge(state, runs[:number], final=False)
+        assert (after, verdict.kind, verdict.runs) == (state, "regression", number)
+        assert verdict.rerun_at == runs[number - 1].time + timedelta(hours=4)
+    after, verdict = detector.judge(state, runs, final=False)
+    assert (verdict.kind, verdict.rule, verdict.is_red) == ("transient", "R1", False)
+    assert verdict.sentence == (
+        "the alarm of 2026-03-03 has gone: all 3 runs of the night are as they were before it"
+    )
+    assert (after.alarm, after.level, after.beyond) == (None, None, None)
+    assert detector.judge(state, [*runs[:2], sample(3, 500, hours=8)])[1].kind == "regression"
+    assert detector.judge(state, runs[:2])[1].kind == "regression", "a re-run did not come"
+    at_once = [sample(3, 1000, hours=number / 2) for number in range(5)]
+    assert detector.judge(state, at_once)[1].kind == "regression", "none is a re-run"
+
+
+def test_a_night_with_one_low_run_is_not_well():
+    state = judged([night(n, 1000, 500) for n in range(3, 20)], state=opened())[1]
+    assert state.alarm
+    assert not any(state.recent)
+
+
+def test_what_is_nearer_to_the_alarm_than_to_the_baseline_is_not_back():
+    baseline, nights = replace(MPIIO, s=0.2), [low(n, 0.55) for n in range(3)]
+    state = judged(nights, baseline)[1]
+    assert state.alarm.drop == pytest.approx(0.45)
+    near, far = (night(3, *[rate] * 5) for rate in (800, 720))  # neither is suspicious
+    assert judged([near], baseline, state=state)[0][0].kind == "transient"
+    assert judged([far], baseline, state=state)[0][0].kind == "regression"
+
+
+def test_a_run_that_does_not_show_what_the_alarm_is_about_does_not_end_it():
+    ratio = judged([low(0, 0.3, ratio=0.27)])[1]
+    finish = judged([[sample(0, 300, 0.27, 0.8)]])[1]
+    defect = judged([low(0, 0.3, ratio=0.27, finish=0.7)], None)[1]
+    lost = {"ratio": None}, {"finish": None}
+    for state, missing in ((ratio, lost[0]), (finish, lost[0]), (finish, lost[1])):
+        nights = [night(n, *[1000] * 5, **missing) for n in range(1, 10)]
+        assert set(kinds(nights, state=state)) == {"regression"}, missing
+    nights = [night(n, *[1000] * 5, **lost[0]) for n in range(1, 10)]
+    assert set(kinds(nights, None, state=defect)) == {"defect"}
+    assert kinds([night(1, *[1000] * 3)], None, state=defect) == ["transient"]
+    assert kinds([night(1, *[1000] * 3)], state=finish) == ["transient"]
+
+
+def test_a_new_fault_under_an_open_alarm_has_its_own_sentence_and_rerun():
+    detector, state = Detector(BASELINE), opened()
+    close = [sample(3, 150, 0.27, 0.8)]  # HDF5's, while the filesystem is still at half
+    verdict = detector.judge(state, close, final=False)[1]
+    assert (verdict.kind, verdict.rule, verdict.raised) == ("regression", "R3", close[0].time)
+    assert verdict.sentence.startswith(
+        "finishing the file takes 80% of the time, and 3% at the alarm of 2026-03-03; bandwidth is "
+        "70% below its 500 MiB/s at the alarm of 2026-03-03 and 70% below its 0.90 of MPI-IO's at "
+        "the alarm of 2026-03-03; bandwidth is 85% below its baseline of 1000 MiB/s tonight (alarm"
+    )
+    assert verdict.drop == pytest.approx(0.7), "of the ratio, beside the baseline"
+    deeper = [low(n, 0.2) for n in range(3, 6)]
+    first = detector.judge(state, deeper[0][:1], final=False)
+    assert first[0] == state
+    assert (first[1].kind, first[1].rerun_at) == (
+        "regression",
+        deeper[0][0].time + timedelta(hours=4),
+    )
+    assert "; bandwidth is 60% below its level at the alarm of 2026-03-03" in first[1].sentence
+    verdicts, after = judged(deeper, state=state)
+    assert [verdict.raised.day for verdict in verdicts] == [3, 3, 6]
+    assert verdicts[-1].sentence.startswith(
+        "bandwidth is 60% below its 500 MiB/s at the alarm of 2026-03-03 since 2026-03-04; "
+        "bandwidth is 80% below its baseline of 1000 MiB/s tonight (alarm of 2026-03-03, "
+    )
+    assert judged([low(6, 0.5)], state=after)[0][0].is_red
+    assert judged([night(6, *[1000] * 5)], state=after)[0][0].kind == "transient", "all of it"
+
+
+def test_what_an_alarm_is_about_is_no_new_fault():
+    finish = judged([[sample(0, 300, 0.27, 0.8)]])[1]
+    nights = [[sample(n, 310, 0.28, 0.82)] for n in range(1, 20)]
+    verdicts = judged(nights, state=finish)[0]
+    assert {verdict.kind for verdict in verdicts} == {"regression"}
+    assert {verdict.raised for verdict in verdicts} == {START}
 
 
 def test_an_open_alarm_asks_for_no_rerun():
@@ -622,7 +796,7 @@ def test_what_is_said_before_the_last_run_is_not_red_unless_an_alarm_is_open_or_
 def test_a_constant_series_never_alarms(best, ratio, finish, runs, name):
     nights = [[sample(n, best, ratio, finish, 4 * i) for i in range(runs)] for n in range(60)]
     baseline = baseline_of(nights[:30])
-    defect = finish > 0.45 and ratio < 0.5
+    defect = NORMAL.is_defect(finish, ratio)
     said = {verdict.kind for verdict in judged(nights, baseline, SETTINGS[name])[0]}
     assert said <= ({"defect", "suspect"} if defect else {"ok"})
 

@@ -15,9 +15,11 @@ from detector_model import MAIN, PESSIMISTIC  # noqa: E402
 from detector_trials import (  # noqa: E402
     CASES,
     FAULTS,
+    NEVER,
     PLAIN,
     Trial,
     Whole,
+    blamed,
     detection,
     detection_of_filesystems,
     false_alarms,
@@ -100,6 +102,20 @@ def test_filesystems():
                 assert part == pytest.approx(expected, abs=4 * error), (fault, common, within)
 
 
+@pytest.mark.parametrize("finish", [0.1, 0.3])
+def test_a_slow_filesystem_is_not_blamed_on_the_library(finish):
+    trial = Whole(MAIN, 0.5, series=6, nights=14, seed=SEED, spread=0.3)
+    found, count = blamed(trial, 0.5, finish)
+    filesystem, _, single = rows("A filesystem of 16 cases that is slow")[f"-50 %; 0.3; +{finish}"]
+    assert min(found[Common.LIBRARY]) == NEVER
+    expected = float(single) / 1000 * count["nights"]
+    assert abs(count["library"] - expected) <= 4 * math.sqrt(expected) + 1
+    for within, percent in zip((1, 2, 3, 7, 14), map(float, filesystem.split("/")), strict=True):
+        part, expected = (np.array(found[Common.FILESYSTEM]) <= within).mean(), percent / 100
+        error = math.sqrt(max(expected * (1 - expected), 0.01) / 6)
+        assert part == pytest.approx(expected, abs=4 * error), within
+
+
 def test_the_targets_are_met_by_the_published_figures():
     false = {
         model: float(re.match(r"\*\*([\d.]+)\*\*", cells[0])[1])
@@ -116,6 +132,9 @@ def test_the_targets_are_met_by_the_published_figures():
     assert published_percent("main", "H5Fclose, 27 % left")[1] == 100
     assert published_percent("main", "HDF5 only -50 %")[3] >= 99
     assert published_percent("main", "filesystem -70 %")[2] >= 90
+    for name, (_, library, single) in rows("A filesystem of 16 cases that is slow").items():
+        assert float(library.split("/")[-1]) == 0, name
+        assert float(single) <= (0.5 if name.endswith("+0.1") else 8), name
     for model in ("main, 0.3", "main, 0.5"):
         assert of_filesystems("filesystem -30 %")[model][3] >= 85
         assert of_filesystems("filesystem -50 %")[model][2] >= 90

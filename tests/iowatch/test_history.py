@@ -1,6 +1,8 @@
 """What a session of ReFrame says of its runs, and which night they belong to."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from cases import case, changed
@@ -8,7 +10,7 @@ from nights import BLESSED
 from reported import FIXTURE, HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import cli, history
+from iowatch import cli, history, run_cache
 from iowatch.files import UserError
 from iowatch.history import runs_of
 from iowatch.judge import by_past
@@ -171,7 +173,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     entry = type(BLESSED)(**{**vars(BLESSED), **baseline})
     nights = by_case(runs)[HDF5]
     earlier = [own for night, own in nights.items() if night < last.night]
-    past = by_past(earlier, (), entry, last.time, last.metrics)
+    past = by_past(earlier, (), entry, last.time, last.metrics, {})
     assert (past.verdict.kind, past.verdict.runs) == ("suspect", 1), "as the check judges it"
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
     (row,) = night_of("local", last.night, runs, Known({HDF5: entry}), NOW).cases
@@ -333,6 +335,76 @@ def test_databases_are_read_and_one_session_in_two_of_them_counts_once(tmp_path)
         }, again
     since = history.read([first, second], since=after(30), spans=[(after(-1), after(1))])
     assert list(hours_of(since)) == ids(0, 48)
+
+
+def test_session_is_decoded_once(tmp_path, monkeypatch):
+    database = tmp_path / "results.db"
+    met = {"conditions": {"hosts": "n1 n2"}, "slowest": {"write": "rank 3"}, "control": {"open": 1}}
+    bound = {"perfvalues": {"local:tmpfs:ratio": [0.5, 1.0, -0.6, None, "1", "pass"]}}
+    store(database, nightly(0, 1, **met, **bound), nightly(24, 1, sweep="acceptance"))
+    first = history.read([database])
+    assert {(run.of_contract, *run.references) for run in first} == {(False, "ratio"), (True,)}
+    decoded = []
+    monkeypatch.setattr(history, "runs_of", lambda session: decoded.append(session) or [])
+    notes = []
+    assert history.read([database], notes=notes) == first
+    assert (decoded, notes) == ([], [])
+
+
+def test_runs_in_brief_that_cannot_be_used_are_a_note(tmp_path):
+    database, brief = tmp_path / "results.db", tmp_path / "results.db.runs"
+    store(database, nightly(0, 1))
+    brief.mkdir()
+    notes = []
+    assert len(history.read([database], notes=notes)) == 1
+    slowly = "the nights before are decoded again, slowly"
+    assert notes == [f"{brief}: cannot be used: unable to open database file: {slowly}"]
+    brief.rmdir()
+    brief.write_text("no database at all " * 99)
+    for wanted in (
+        [f"{brief}: is damaged (file is not a database) and is made anew: {slowly}"],
+        [],
+    ):
+        notes = []
+        assert len(history.read([database], notes=notes)) == 1
+        assert notes == wanted
+
+
+def test_broken_program_is_not_taken_for_a_file_that_cannot_be_used(tmp_path, monkeypatch):
+    database = tmp_path / "results.db"
+    store(database, nightly(0, 1))
+    monkeypatch.setattr(run_cache, "_TABLES", run_cache._TABLES.replace(", runs TEXT", ""))
+    with pytest.raises(sqlite3.OperationalError, match="no such column: runs"):
+        history.read([database])
+
+
+def test_raw_results_are_found_where_they_were_moved_to(tmp_path, monkeypatch):
+    """With the database, or to where the site has its results now."""
+    old, new, site = (tmp_path / name for name in ("old", "new", "site"))
+    monkeypatch.setenv("RFM_PREFIX", str(site))
+    run = "runs/2026-03-01T010000/a,case"
+
+    def folder():
+        (found,) = history.read([database])
+        return found.folder
+
+    for prefix in (old, site):
+        (prefix / run).mkdir(parents=True)
+    new.mkdir()
+    database = old / "results.db"
+    store(database, nightly(0, 1, kept=f"{old}/{run}"))
+    assert folder() == f"{old}/{run}", "it is there still"
+    database = database.rename(new / "results.db")
+    (old / "runs").rename(new / "runs")
+    for _ in range(2):  # decoded, and in brief
+        assert folder() == f"{new}/{run}"
+    monkeypatch.chdir(tmp_path)
+    database = Path("new/results.db")
+    assert folder() == f"{new}/{run}"
+    (new / "runs").rename(tmp_path / "archive")
+    assert folder() == f"{site}/{run}", "where the site has its results"
+    (site / "runs").rename(site / "gone")
+    assert folder() == f"{old}/{run}", "nobody knows better"
 
 
 def test_table_without_a_match_prints_nothing_but_the_error(monkeypatch):

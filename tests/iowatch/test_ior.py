@@ -47,7 +47,7 @@ def read(tmp_path):
         (tmp_path / "ior.json").write_text(edit(text) if edit else text)
         (tmp_path / "ior.out").write_text((DATA / f"{name}.out").read_text() + said)
         (tmp_path / "ior.code").write_text(f"{status}\n")
-        return rate(tmp_path, "ior", case, case.operation, "scratch")
+        return rate(tmp_path, "ior", case, 1, case.operation, "scratch")
 
     return read
 
@@ -125,6 +125,7 @@ NO_RATE = "results that are no rate of these bytes: 1, where 0"
 
 SUMMARIES = [
     (edited('"tasks": 2', '"tasks": 1'), "tasks: 1, where 2"),
+    (edited('"nodes": 1,', '"nodes": 2,'), "nodes: 2, where 1"),
     (edited('"api": "MPIIO"', '"api": "POSIX"'), "api: 'POSIX', where MPIIO"),
     (edited('"blockSize": 32768', '"blockSize": 16384'), "bytes of a task: 16384"),
     (edited('"transferSize": 32768', '"transferSize": 4096'), "bytes of a call: 4096, where 32768"),
@@ -160,10 +161,10 @@ def test_failed_exit_and_missing_files(read, tmp_path):
     with pytest.raises(InvalidResult, match="its exit status is 255"):
         read("mpiio-4.0", CASE, status="255")
     with pytest.raises(InvalidResult, match="its exit status is missing"):
-        rate(tmp_path, "none", CASE, "write", "scratch")
+        rate(tmp_path, "none", CASE, 1, "write", "scratch")
     (tmp_path / "none.code").write_text("0")
     with pytest.raises(InvalidResult, match=r"none.json is not readable JSON: .*No such file"):
-        rate(tmp_path, "none", CASE, "write", "scratch")
+        rate(tmp_path, "none", CASE, 1, "write", "scratch")
 
 
 def test_each_task_reads_what_another_node_has_written():

@@ -36,7 +36,7 @@ def read(tmp_path):
         (tmp_path / "mdtest.1.code").write_text(f"{status}\n")
         case = GOOD.get(name, SHARED)
         asked = shlex.split(" ".join(options(case, 2, "scratch/mdtest")))
-        return rates(output_of(tmp_path, "mdtest.1", "mdtest"), case, asked)
+        return rates(output_of(tmp_path, "mdtest.1", "mdtest"), case, 1, asked)
 
     return read
 
@@ -69,6 +69,7 @@ REFUSED = [
     ),
     (("shared", replaced("^Command.*", "")), "command line: '', where"),
     (("shared", replaced("60 files", "59 files")), "tasks and files: '2 tasks, 59 files', where"),
+    (("shared", replaced(r"on 1 node\(s\)", "on 2 node(s)")), "nodes: '2', where '1'"),
     (("shared", replaced("of 1 iter", "of 2 iter")), "iterations: '2', where '1'"),
     (("shared", replaced(r"(File removal +)\S+", r"\1nan")), "'File removal' is no number .* nan"),
     (("shared", replaced(r"(File creation +)\S+", r"\1--")), "'File creation' is no number .* --"),

@@ -1,4 +1,4 @@
-"""The metrics of a verified run, and where a slow one lost its time."""
+"""The metrics of a verified run."""
 
 import gzip
 
@@ -8,7 +8,6 @@ from result_file import CASE, timed, turn_into_read, turn_into_targets
 
 from iowatch.checks import METRICS, metric
 from iowatch.metrics import (
-    finishing,
     hung_osts,
     ior_metrics,
     measured,
@@ -17,7 +16,6 @@ from iowatch.metrics import (
     ost_rates,
     osts_of,
     slow_osts,
-    slow_phase,
     slow_rank,
     void_osts,
 )
@@ -75,6 +73,17 @@ def test_contention_in_some_rounds_leaves_ratio_and_finish_fraction_alone(spoil)
     values = metrics_of(spoil(change), CASE)
     assert values["ratio"] == pytest.approx(0.9)
     assert values["finish_fraction"] == pytest.approx(0.1 / 1.25)
+
+
+def test_finish_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
+    def change(result):
+        for rep in timed(result):
+            is_best = rep["round"] == 2
+            times(rep, open=0.8 if is_best else 0.01)
+            rep["rates"]["stable"] = 100.0 if is_best else 5.0
+
+    values = metrics_of(spoil(change), CASE)
+    assert (values["finish_fraction"], values["open_s"]) == (0.0, 0.01)
 
 
 def times(rep, **windows):
@@ -139,52 +148,6 @@ def test_many_files_that_are_closed_one_after_the_other_are_not_closed_slowly(sp
 
     values = metrics_of(spoil(change), CASE)
     assert (values["finish_fraction"], values["close_s"]) == (0.0, 0.05)
-
-
-FINISHED = {"finish_fraction": 0.04, "stable_max": 730.0, "ratio": 1.0}
-FINISHED |= {"open_s": 0.002, "define_s": 0.001, "write_s": 0.011, "close_s": 0.005}
-
-
-def test_sentence_on_finishing_names_library_phase_call_and_cost():
-    def said(case=CASE, usual=FINISHED, slow=0.7, **now):
-        return finishing(case, FINISHED | {"finish_fraction": 0.71} | now, usual, slow)
-
-    h5fclose = "H5Fclose, which writes the metadata and sets the file's size by MPI_File_set_size"
-    begin = "spends 71 % of the time finishing its file"
-    good = f"{begin}, against 4 % on its good nights"
-    as_always = f"{good}, while MPI-IO is as fast as always"
-    slow = {"close_s": 0.302, "stable_max": 25.0, "ratio": 25 / 700}
-    close = f"most of it goes into close ({h5fclose}): 0.302 s"
-    assert said(**slow) == f"{as_always}; {close}, usually 0.005 s"
-    assert said(**slow, usual={}) == (
-        f"{begin}, at 25 MiB/s where MPI-IO in the same rounds reaches 700; {close}"
-    )
-    slow["ratio"] = 0.1
-    too = "while MPI-IO is slow too, at 250 of its usual 730 MiB/s"
-    assert said(**slow) == f"{good}, {too}; {close}, usually 0.005 s"
-    a_little = slow | {"ratio": 25 / 600}
-    assert "while MPI-IO still reaches 600 of its usual 730 MiB/s; " in said(**a_little, slow=0.9)
-    assert "while MPI-IO is as fast as always" in said(**slow, slow=0.3), (
-        "of a case that varies as much"
-    )
-
-    define = changed(CASE, backend="netcdf")
-    assert "; most of it goes into define (nf90_enddef, which writes the metadata, " in said(
-        define, define_s=0.3, close_s=0.1
-    )
-    shared = said(changed(CASE, backend="pnetcdf"), define_s=0.2, close_s=0.2, open_s=0.21)
-    assert "; much of it goes into open (nf90mpi_create): 0.21 s, usually 0.002 s" in shared
-    flushed = FINISHED | {"flush_s": 0.01}
-    assert "into flush (H5Fflush, which" in said(usual=flushed, flush_s=0.4)
-
-    assert said(MPIIO, open_s=9.0, usual={}).endswith(
-        "most of it goes into close (MPI_File_close): 0.005 s"
-    ), "of the control it is the close alone"
-    read = said(READ, open_s=0.4)
-    assert read.startswith("spends 71 % of the time opening and closing its file")
-    assert "; most of it goes into open (H5Fopen): 0.4 s" in read
-    many = changed(CASE, "FilePerProcess", backend="posix", files="process")
-    assert said(many, ratio=0.9).startswith("spends 71 % of the time finishing its files")
 
 
 TOTALS = ["total_max", "total_median", "total_mean", "total_min"]
@@ -345,22 +308,7 @@ def test_benchio_beside_ior(spoil):
     assert ior_metrics([read], [MIB])["ior_ratio"] == 1.0
 
 
-# Where the time was lost
-
-USUAL = {"write_s": 1.0, "sync_s": 0.5, "close_s": 0.1, "total_max": 100.0}
-
-
-def test_phase_that_takes_most_longer_is_named():
-    slow = {"write_s": 1.2, "sync_s": 0.5, "close_s": 2.1, "total_max": 50.0}
-    assert slow_phase(slow, USUAL) == "most of the time is lost in close: 2.1 s, usually 0.1 s"
-    shared = {"write_s": 2.0, "sync_s": 1.5, "total_max": 50.0}
-    assert slow_phase(shared, USUAL) == "", "several share the loss"
-    assert slow_phase({"write_s": 0.9, "total_max": 200.0}, USUAL) == "", "none takes longer"
-    assert slow_phase({"write_s": 0.9}, {}) == "", "nothing is known of other nights"
-    gone = {"unlink_s": 9.0, "write_s": 1.1}
-    assert "lost in write" in slow_phase(gone, USUAL | {"unlink_s": 0.1}), (
-        "no bandwidth waits for it"
-    )
+# The slowest rank
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def verdict_of(*runs):
     own = {run.night for run in runs}
     before = [run for run in PAST if run.night not in own]
     row = tonight(*before, *runs, blessed={NAMES: blessed()}).cases[0]
-    return row, judge(NAMES, runs[-1].metrics, {}, "", 1.0, row.past, blessed())
+    return row, judge(NAMES, runs[-1].metrics, {}, "", 1.0, row.past, blessed(), {})
 
 
 def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():

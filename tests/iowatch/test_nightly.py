@@ -21,7 +21,7 @@ from cases import changed
 from nights import BLESSED
 from reported import HDF5, MPIIO, reported, session, store
 from rich.console import Console
-from servers import free_port, posts
+from servers import ONE_ADDRESS, free_port, posts
 from typer.testing import CliRunner
 
 from iowatch import bless, report
@@ -81,6 +81,7 @@ def site(monkeypatch, tmp_path, database):
     begun = map(night_id, (NOW - timedelta(minutes=9, seconds=-n) for n in itertools.count()))
     monkeypatch.setattr(nightly, "night_id", lambda now: next(begun))  # none twice in a second
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+    (tmp_path / "local.yaml").write_text("general: {}\n")
 
     def sessions(*ends, stores=True, says_night=True, meanwhile=lambda: None):
         given, left = [], list(ends)
@@ -224,6 +225,33 @@ def test_options_that_reframe_gets(site):
         assert given[0].options == ["--system", "local", *options]
 
 
+def test_night_without_reference_values_is_refused_before_any_job(site, tmp_path):
+    """Each run would be verified, and then fail for want of them."""
+    file = tmp_path / "local.yaml"
+    for spoil, said in (
+        (file.unlink, "there is no such file: write the line `general: {}` into it to begin with"),
+        (lambda: file.write_text("general: ["), "line 1: while parsing"),
+    ):
+        spoil()
+        given = site(Session(GREEN), stores=False)
+        with pytest.raises(UserError, match=f"^{file} cannot be used as reference values: {said}"):
+            nightly.run(Wanted("local"))
+        assert given == []
+        nightly.run(Wanted("local", sweep="acceptance"))
+        assert len(given) == 1, "that goes by its contract"
+
+
+def test_session_that_is_on_record_is_not_said_to_be_lost(site, tmp_path):
+    """Of a baseline that somebody has changed, nothing else is said."""
+    (tmp_path / "baselines").mkdir()
+    bless.write("local", tmp_path, {HDF5: BLESSED})
+    baselines = tmp_path / "baselines" / "local.yaml"
+    baselines.write_text(baselines.read_text().replace("tmpfs", "scratch"))
+    site(Session(GREEN))
+    (problem,) = nightly.run(Wanted("local")).problems
+    assert "was changed since it was blessed" in problem
+
+
 def test_green_report_is_not_enough(site, database, tmp_path):
     missing = f"1 of 1 case was not run: {HDF5}"
     lost = "the session is not in ReFrame's results database"
@@ -314,19 +342,19 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(site, data
 def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(site, database):
     """Green by its record alone, it would hide what is not there, and what nobody has judged."""
     other = {"verdict": "severe", "result": "fail"}
-    for tests, changed_to, problems, colour in (
-        ([reported(HDF5, NOW), reported(HDF5, NOW - timedelta(1))], 1, 1, "red"),
-        ([reported(HDF5, NOW)], 2, 0, "red"),
-        ([reported(HDF5, NOW)], 1, 0, "green"),
+    for uuid, tests, changed_to, problems, colour in (
+        ("a", [reported(HDF5, NOW), reported(HDF5, NOW - timedelta(1))], 1, 1, "red"),
+        ("b", [reported(HDF5, NOW)], 2, 0, "red"),
+        ("c", [reported(HDF5, NOW)], 1, 0, "green"),
     ):
         database.unlink(missing_ok=True)
-        site(Session(session(*tests, uuid="x", began=NOW)), stores=False)
+        site(Session(session(*tests, uuid=uuid, began=NOW)), stores=False)
         night = nightly.run(Wanted("local"))
         kept = record.read_judged(database, "local", night.id)
         kept = replace(kept, colour="green", problems=[])
         record.keep_judged(database, "local", night.id, kept)
         stored = [reported(HDF5, NOW), reported(HDF5, NOW + timedelta(0, 1), **other)][:changed_to]
-        store(database, session(*stored, uuid="x", began=NOW, night=night.id))
+        store(database, session(*stored, uuid=uuid, began=NOW, night=night.id))
         later = report.Record(
             "local", [database], nightly.Known(), runs_in_databases([database]), FUTURE
         )
@@ -496,7 +524,7 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(site, tmp_path):
     assert (night.is_red, night.problems) == (False, [])
     assert [note for note in night.notes if "match no case" in note] == [
         f"{tmp_path / file}: 1 of its entries match no case of the site and count for nothing: "
-        f"{named}: mend or remove them"
+        f"{named}: `iowatch rename` gives them the new name of a place; mend or remove others"
         for file, named in entries.items()
     ]
 
@@ -948,7 +976,6 @@ def test_night_runs_although_its_mail_cannot_be_sent(ends, monkeypatch):
 def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch):
     """A real server; a chat's own."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(notices, "WEBHOOK_TIMEOUT_S", 0.3)
     day = f"iowatch local {datetime.now(UTC):%Y-%m-%d}"
     red = red_night(problems=["disk <b> & more"], page=Path("/results/page.html"))
     with posts() as server:
@@ -973,11 +1000,13 @@ def test_webhook_has_the_summary_and_none_is_no_other_verdict(ends, monkeypatch)
         for url, status, answers, why in (
             ("", 500, True, "it answered 500 Internal Server Error"),
             ("", 302, True, "it answered 302 Found"),
-            ("", 200, False, "timed out"),
             (gone, 200, True, "[Errno 111] Connection refused"),
+            ("", 200, False, "timed out"),
         ):
             server.status, server.location = status, server.url if status == 302 else ""
             (server.answers.set if answers else server.answers.clear)()
+            if not answers:
+                monkeypatch.setattr(notices, "WEBHOOK_TIMEOUT_S", 0.3)
             for night, code in ((ALL_WELL, 3), (red, 1), (INTERRUPTED, 143)):
                 done = ends(night, *(["--webhook", url] if url else []))
                 said = f"nothing posted to the webhook at 127.0.0.1: {why}\n"
@@ -1015,7 +1044,7 @@ def test_mail_and_webhook_are_sent_both_even_if_one_fails(ends, mails, monkeypat
 def sendmail(monkeypatch, tmp_path):
     """The file that a stand-in for sendmail, first on PATH, writes to."""
     program = tmp_path / "sendmail"
-    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n")
+    program.write_text(f"#!/bin/sh\n{ONE_ADDRESS}\ncat > {tmp_path}/mail\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return tmp_path / "mail"

@@ -3,7 +3,7 @@
 from email import message_from_bytes, policy
 
 import pytest
-from servers import posts
+from servers import ONE_ADDRESS, posts
 
 from iowatch.files import UserError
 from iowatch.night import notices
@@ -17,7 +17,7 @@ def sendmail(tmp_path, monkeypatch):
 
     def make(script):
         program = tmp_path / "sendmail"
-        program.write_text(f"#!/bin/sh\n# Stands in for sendmail.\n{script}\n")
+        program.write_text(f"#!/bin/sh\n# Stands in for sendmail.\n{ONE_ADDRESS}\n{script}\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         return program

@@ -3,17 +3,19 @@
 import gzip
 import os
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from cases import case, changed
 
 from iowatch.case import Case
-from iowatch.files import UserError
+from iowatch.files import UserError, whole
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
     WAITS,
     count,
+    keep,
     new_folder,
     problems_of,
     read_text,
@@ -56,6 +58,30 @@ def test_every_run_has_a_folder_of_its_own(tmp_path):
     assert [folder.name for folder in made[:4]] == [
         name, f"{name}+2", str(longer).replace("/", ","), f"{name}+3",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """What was forced to stable storage, by the name that it had then, in the order of time."""
+    paths = []
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: paths.append(Path(f"/proc/self/fd/{fd}").readlink())
+    )
+    return paths
+
+
+def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, synced):
+    folder = run(tmp_path, exit_code="0")
+    keep(folder)
+    on_the_way = [folder.parent, tmp_path / FOLDER, tmp_path]
+    assert set(synced[:2]) == {folder / "result.json", folder / "exit_code"}
+    assert synced[2:] == [folder, *on_the_way]
+    synced.clear()
+    with whole(folder / "job.json") as temporary:
+        temporary.write_text("{}")
+    assert synced == [temporary, folder], "before it takes its place, and then its name"
+    with pytest.raises(UserError, match=r"none: raw results cannot be kept: No such file"):
+        keep(tmp_path / "none")
 
 
 def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(tmp_path):

@@ -23,6 +23,7 @@ from iowatch.result import (
     read_versions,
     require,
     require_built,
+    require_hosts,
     require_of_job,
 )
 from iowatch.site import Filesystem
@@ -332,6 +333,22 @@ def test_result_is_that_of_the_job(spoil):
     )
 
 
+def test_a_run_has_a_host_for_each_node_that_it_was_to_have():
+    """Else what was packed on one node would be on record as of four, or the other way round."""
+    require_hosts(["n1"], 1)
+    many = [f"n{number}" for number in range(1, 9)]
+    require_hosts(many, 8)
+    refused = [
+        (
+            (many[:1], 4),
+            r"^it ran on 1 host \(n1\), where 4 nodes were asked for: look in rfm_job",
+        ),
+        ((many[:2], 1), r"^it ran on 2 hosts \(n1 n2\), where 1 node was asked for: "),
+        ((many, 16), r"^it ran on 8 hosts \(n1 n2 n3 n4 \.\.\.\), where 16 nodes were "),
+    ]
+    assert_refused(InvalidResult, require_hosts, refused)
+
+
 BUILT = {
     "mpi": "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022",
     "hdf5": "1.10.8",
@@ -394,6 +411,19 @@ def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     with pytest.raises(InvalidResult, match="what mpiio and hdf5 read may have come from a cache"):
         require(suspect, read, 10, filesystem("tmpfs"))
     require(suspect, read, 10, filesystem("tmpfs", cached_reads=True))
+
+
+def test_sync_that_does_not_reach_storage_is_invalid(spoil):
+    def left(fraction):
+        def change(result):
+            timed(result)[-1]["witness"]["unsynced_fraction"] = fraction
+
+        return spoil(change)
+
+    for fraction in (None, 0.0, 0.01):
+        require(left(fraction), CASE, 10, filesystem("tmpfs"))
+    with pytest.raises(InvalidResult, match=r"^the page cache still held 25% of what was s"):
+        require(left(0.25), CASE, 10, filesystem("tmpfs"))
 
 
 def test_what_one_run_keeps_and_another_reads(spoil):
@@ -617,8 +647,8 @@ def read_without_cache(result):
 
 WITHOUT_METRICS = [
     (
-        fail("io_error", rank=2, call="MPI_File_open", path="/x/y", message="No such file"),
-        "benchio: io_error: rank 2: MPI_File_open: /x/y: No such file",
+        fail("io_error", rank=2, host="n1", call="MPI_File_open", path="/x/y", message="No file"),
+        "benchio: io_error: rank 2 on n1: MPI_File_open: /x/y: No file",
     ),
     (
         fail("time_limit", rank=0, call="close", path="", message="60 s"),

@@ -379,6 +379,30 @@ def test_where_results_are(monkeypatch, tmp_path):
         assert read_site("local").prefix == ROOT / "results"
 
 
+def test_system_of_the_centre_keeps_its_results_where_the_database_is(monkeypatch, tmp_path):
+    """A copy of the site's own folder has all of it, whatever prefix the centre has."""
+    centre = tmp_path / "centre.py"
+    partition = {"name": "p", "scheduler": "local", "launcher": "local", "environs": ["gnu"]}
+    system = {"name": "mine", "hostnames": ["mine"], "partitions": [partition]}
+    others = {"prefix": f"{tmp_path}/centre", "stagedir": f"{tmp_path}/stage"}
+    config = {"systems": [system | others], "environments": [{"name": "gnu"}]}
+    centre.write_text(f"site_configuration = {config!r}\n")
+    monkeypatch.delenv("RFM_PREFIX")
+    monkeypatch.setenv("IOWATCH_SITE_DIR", str(tmp_path))
+    forget_configurations(monkeypatch)
+    extras = configuration("local")["systems"][0]["partitions"][0]["extras"]
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from iowatch.places import extended\n"
+        f"site_configuration = extended({str(centre)!r}, 'mine', {{'p': {extras!r}}})\n"
+    )
+    monkeypatch.setenv("RFM_CONFIG_FILES", f"{CONFIGS}/settings.py:{file}")
+    found = read_site("mine")
+    results = tmp_path / "results"
+    assert (found.prefix, found.database.parent) == (results, results)
+    assert found.stage == tmp_path / "stage", "where the centre's jobs can begin"
+
+
 MINE = """\
 site_configuration = {{
     "systems": [{{

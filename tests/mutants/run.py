@@ -1,8 +1,8 @@
 """`make mutants`: breaks one line at a time, and the test that guards it must fail.
 
 mutants.toml names them: an old text, which stands once in its file, the new text in its place, and
-the test that must kill the mutant: pytest's node id, or `ctest NAME`. All happens in a copy of the
-tree, in a temporary folder; the copy has a build of benchio of its own, in which a mutant in
+the test that must kill the mutant: pytest's node id, or `ctest NAME`. All happens in copies of the
+tree, in a temporary folder. Each copy has a build of benchio of its own, in which a mutant in
 Fortran or C costs what has changed. Before that every test must pass on the tree as it is.
 
 Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judgement.
@@ -11,6 +11,7 @@ Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judg
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -22,12 +23,15 @@ import time
 import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
+TREES = 2  # mutants at a time, each in a copy of its own
 TEST_S = 300  # a test that takes longer hangs
 CLEAN_UP_S = 60
 _STATES = ("failed", "passed", "skipped", "missing")
@@ -111,8 +115,9 @@ class Tree:
     ) -> subprocess.CompletedProcess[str]:
         """To its end; one that has not ended after `timeout` seconds is told to, so that it removes
         what it has made in /tmp and /dev/shm, and then raises TimeoutExpired."""
+        # What a shell starts in the background ignores SIGINT, and so would its children.
         with subprocess.Popen(
-            command,
+            ["env", "--default-signal=INT", *command],
             cwd=self.tree,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -210,35 +215,41 @@ def judge(tree: Tree, mutant: Mutant) -> str:
         return tree.test([mutant.test])[mutant.test]
 
 
-def run(names: Sequence[str], tree: Tree) -> int:
+def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
     mutants = read_mutants(LIST, ROOT)
     chosen = [m for m in mutants if not names or any(name in m.name for name in names)]
     if not chosen:
         raise Unusable(f"no mutant has {' or '.join(names)} in its name")
-    copy_tree(tree.tree)
     began = time.monotonic()
-    tree.configure()
-    if said := tree.build():
-        raise Unusable(f"benchio cannot be built:\n{said}")
-    states = tree.test(list(dict.fromkeys(mutant.test for mutant in chosen)))
-    if unfit := {test: state for test, state in states.items() if state != "passed"}:
-        told = "; ".join(f"{test}: {state}" for test, state in unfit.items())
-        raise Unusable(f"on the tree as it is, a test does not pass: {told}")
-    print(
-        f"{len(states)} tests pass without a mutant, {time.monotonic() - began:.0f} s", flush=True
-    )
+    with ThreadPoolExecutor(len(trees)) as pool:
+        tests = list(dict.fromkeys(mutant.test for mutant in chosen))
+        shares = [tests[number :: len(trees)] for number in range(len(trees))]
+        states = dict(itertools.chain(*(s.items() for s in pool.map(make_ready, trees, shares))))
+        if unfit := {test: state for test, state in states.items() if state != "passed"}:
+            told = "; ".join(f"{test}: {state}" for test, state in unfit.items())
+            raise Unusable(f"on the tree as it is, a test does not pass: {told}")
+        print(
+            f"{len(states)} tests pass without a mutant, {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
+        free = SimpleQueue[Tree]()
+        for tree in trees:
+            free.put(tree)
 
-    alive, unjudged = [], []
-    for mutant in chosen:
-        start = time.monotonic()
-        state = judge(tree, mutant)
-        if state == "passed":
-            alive.append(mutant)
-        elif state != "failed":
-            unjudged.append(mutant)
-        word = {"failed": "died", "passed": "LIVES"}.get(state, state)
-        seconds = time.monotonic() - start
-        print(f"{word:6} {seconds:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
+        def in_a_tree(mutant: Mutant) -> str:
+            tree, start = free.get(), time.monotonic()
+            try:
+                state = judge(tree, mutant)
+            finally:
+                free.put(tree)
+            word = {"failed": "died", "passed": "LIVES"}.get(state, state)
+            seconds = time.monotonic() - start
+            print(f"{word:6} {seconds:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
+            return state
+
+        judged = list(zip(chosen, pool.map(in_a_tree, chosen), strict=True))
+    alive = [mutant for mutant, state in judged if state == "passed"]
+    unjudged = [mutant for mutant, state in judged if state not in ("passed", "failed")]
     for mutant in alive:
         print(f"lives: {mutant.name}: {mutant.test} must see it")
     for mutant in unjudged:
@@ -249,13 +260,23 @@ def run(names: Sequence[str], tree: Tree) -> int:
     return 2 if unjudged else 1 if alive else 0
 
 
+def make_ready(tree: Tree, tests: Sequence[str]) -> dict[str, str]:
+    """What becomes of these tests in a tree that is as it is; Unusable."""
+    copy_tree(tree.tree)
+    tree.configure()
+    if said := tree.build():
+        raise Unusable(f"benchio cannot be built:\n{said}")
+    return tree.test(tests)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="only those with one of these in their names")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="iowatch-mutants.") as folder:
+        trees = [Path(folder, str(number)) for number in range(TREES)]
         try:
-            return run(given.names, Tree(Path(folder)))
+            return run(given.names, [Tree(tree) for tree in trees])
         except Unusable as err:
             print(f"mutants: error: {err}", file=sys.stderr)
             return 2

@@ -1,6 +1,7 @@
 """The list of mutants fits this tree: whoever changes a line that one breaks sees it at once."""
 
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -72,8 +73,13 @@ def test_mutant_lives_as_long_as_its_test(tmp_path, monkeypatch):
 
 
 def test_a_test_that_hangs_removes_what_it_has_made(tmp_path):
+    """Even if make was started in the background, where SIGINT is ignored."""
     (tmp_path / "made").touch()
     hangs = "trap 'rm made; exit' INT; while :; do sleep 0.05; done"
-    with pytest.raises(subprocess.TimeoutExpired):
-        Tree(tmp_path)._run(["bash", "-c", hangs], 2)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            Tree(tmp_path)._run(["bash", "-c", hangs], 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not (tmp_path / "made").exists()

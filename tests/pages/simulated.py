@@ -20,6 +20,7 @@ from iowatch.case import Case
 from iowatch.checks import metric
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, State
+from iowatch.explain import why_slow
 from iowatch.night.gate import Known, on_record
 from iowatch.run import night_id
 from iowatch.verdict import Kind
@@ -111,7 +112,7 @@ class Year:
             for number in range(5):
                 metrics = self._metrics(rng, of, middle, left)
                 time = start + timedelta(hours=4.1 * number)
-                samples.append(sample_of(time, metrics))
+                samples.append(sample_of(time, metrics, {}))
                 is_last = number == 4 or left == 0
                 _, verdict = detector.judge(state, samples, final=is_last and left > 0)
                 met = conditions(rng, of, left, self.has_faults)
@@ -209,6 +210,7 @@ def as_reframe(of, time, metrics, verdict, met):
     place = f"{of.system}:{of.partition}"
     is_first = verdict.kind is Kind.NO_BASELINE  # the references stand in for the baseline
     is_red = verdict.is_red and not is_first
+    said = "; ".join(filter(None, [verdict.sentence, is_red and why_slow(of, metrics, {})]))
     return {
         "name": f"{of.check.name} %backend={of.backend}",
         "display_name": f"{of.check.name} %backend={of.backend}",
@@ -227,7 +229,7 @@ def as_reframe(of, time, metrics, verdict, met):
         "filesystem_name": of.partition,
         "kept": f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
         "verdict": "ok" if is_first else str(verdict.kind),
-        "sentence": f"{of}: {verdict.sentence}",
+        "sentence": f"{of}: {said}",
         "conditions": met,
         "slowest": slowest(met["hosts"].split()),
         "perfvalues": {

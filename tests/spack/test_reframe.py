@@ -113,9 +113,13 @@ STAND_IN = """\
 #!/bin/sh
 echo "$*" >>{lock}.asked
 case "$*" in
-*" add "*) [ ! -e environments/local/spack.lock ] ;; # what another Spack wrote cannot be read
-*install) cp {lock} environments/local/spack.lock ;;
-*location*) echo {build} ;;
+"-e environments/local config add packages:"*) ;;
+# What another Spack wrote cannot be read.
+"-e environments/local add benchio@"*) [ ! -e environments/local/spack.lock ] ;;
+"-e environments/local install") cp {lock} environments/local/spack.lock ;;
+"-e environments/local load --sh "*) ;;
+"-e environments/local location --install-dir benchio@"*) echo {build} ;;
+*) echo "==> Error: beyond this stand-in: $*" >&2 && exit 2 ;;
 esac
 """
 

@@ -1,6 +1,7 @@
 !> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and POSIX, has
 !> a witness confirm every byte, and only then reports a bandwidth.
 program benchio
+    use, intrinsic :: iso_c_binding, only: c_null_char
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
@@ -70,7 +71,7 @@ program benchio
     run%choice = choice
     call choose_run_id(choice%run_id, comm, run%choice%run_id, run%error)
     run%started = utc_now()
-    if (run%plan%is_first_on_node) node = look_at_node()
+    node = look_at_node(run%plan%is_first_on_node)
     call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
     if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
     call gather_hosts()
@@ -154,8 +155,9 @@ contains
         may_be_open = run%error%status == exit_io
         call guard%watch('remove the run''s directory')
         if (choice%keeps) then
-            if (has_cases(run)) call write_record(run%place%run_path, run%choice, run%plan, &
-                run%started, run%completed, run%host_of_rank, error=kept_error)
+            if (has_cases(run)) call write_record(run%place%run_path, run%place%directories() &
+                //run%place%path//c_null_char, run%choice, run%plan, run%started, run%completed, &
+                run%host_of_rank, error=kept_error)
             if (has_cases(run) .and. .not. kept_error%failed()) then
                 call guard%rest()
                 return

@@ -2,8 +2,8 @@
 module benchio_failure
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
-        MPI_COMM_WORLD, MPI_Error_string, MPI_INTEGER, MPI_INT64_T, &
-        MPI_MAX_ERROR_STRING, MPI_MIN, MPI_SUCCESS
+        MPI_COMM_WORLD, MPI_Error_string, MPI_Get_processor_name, MPI_INTEGER, MPI_INT64_T, &
+        MPI_MAX_ERROR_STRING, MPI_MAX_PROCESSOR_NAME, MPI_MIN, MPI_SUCCESS
     use benchio_text, only: decimal, one_line
     implicit none (type, external)
     private
@@ -16,6 +16,7 @@ module benchio_failure
     type, public :: failure
         integer :: status = exit_ok                 !! exit code it leads to
         integer :: rank = 0                         !! of all ranks, the one that met it
+        character(:), allocatable :: host           !! where that rank runs
         character(:), allocatable :: call           !! the library's own name of the call
         character(:), allocatable :: path           !! file or directory
         character(:), allocatable :: message        !! what the library said
@@ -43,8 +44,13 @@ contains
         integer, intent(in) :: status
         character(*), intent(in) :: call, path, message
 
+        character(MPI_MAX_PROCESSOR_NAME) :: host
+        integer :: length
+
         if (self%failed()) return
         call MPI_Comm_rank(MPI_COMM_WORLD, self%rank)
+        call MPI_Get_processor_name(host, length)
+        self%host = host(:length)
         self%status = status
         self%call = call
         self%path = path
@@ -56,7 +62,7 @@ contains
         class(failure), intent(in) :: self
         character(:), allocatable :: text
 
-        text = 'rank '//decimal(self%rank)//': '//self%call//': '
+        text = 'rank '//decimal(self%rank)//' on '//self%host//': '//self%call//': '
         if (len(self%path) > 0) text = text//self%path//': '
         text = one_line(text//self%message)
     end function line
@@ -84,7 +90,7 @@ contains
         type(MPI_Comm), intent(in) :: comm
 
         integer(int64), parameter :: above_ranks = 2_int64**32
-        character(text_size) :: texts(3)
+        character(text_size) :: texts(4)
         integer(int64) :: mine, first
         integer :: rank, root
 
@@ -104,11 +110,13 @@ contains
             texts(1) = error%call
             texts(2) = error%path
             texts(3) = error%message
+            texts(4) = error%host
         end if
-        call MPI_Bcast(texts, 3*text_size, MPI_CHARACTER, root, comm)
+        call MPI_Bcast(texts, size(texts)*text_size, MPI_CHARACTER, root, comm)
         error%call = trim(texts(1))
         error%path = trim(texts(2))
         error%message = trim(texts(3))
+        error%host = trim(texts(4))
     end subroutine agree
 
 end module benchio_failure

@@ -61,6 +61,7 @@ module benchio_file_layout
         procedure(observe_file), deferred :: observe
         procedure :: echo
         procedure :: exchanged
+        procedure :: stripe_places
         procedure :: make_run_directory
         procedure :: mdt_index
     end type layout_keeper
@@ -191,6 +192,19 @@ contains
         end associate
         text = ''
     end function exchanged
+
+    !> Places in a file where nothing is written yet, one in each of its stripes, and the storage
+    !> target of each; none where nobody knows.
+    subroutine stripe_places(self, path, bytes, places, osts)
+        class(layout_keeper), intent(in) :: self
+        character(*), intent(in) :: path
+        integer(int64), intent(in) :: bytes             !! that the file is to have
+        integer(int64), allocatable, intent(out) :: places(:), osts(:)
+
+        associate (unused => self, not_asked => path, alike => bytes)
+        end associate
+        allocate (places(0), osts(0))
+    end subroutine stripe_places
 
     !> A directory for this user alone, which must not exist; error is empty or says what failed.
     subroutine make_run_directory(self, path, mdt_index, error)

@@ -36,6 +36,7 @@ module benchio_file_parts
         procedure :: is_direct
         procedure :: sync
         procedure :: drop_pages
+        procedure :: unsynced_bytes
         procedure :: close
     end type file_parts
 
@@ -321,6 +322,21 @@ contains
             if (text /= '') return
         end do
     end subroutine drop_pages
+
+    !> How much of the open parts this node had not yet written when their pages were dropped just
+    !> now; -1 where that cannot be known.
+    integer(int64) function unsynced_bytes(self) result(unsynced)
+        class(file_parts), intent(in) :: self
+
+        integer(int64) :: here
+        integer :: i
+
+        unsynced = 0
+        do i = 1, size(self%files)
+            here = self%files(i)%unsynced_bytes()
+            unsynced = merge(unsynced + here, -1_int64, unsynced >= 0 .and. here >= 0)
+        end do
+    end function unsynced_bytes
 
     subroutine close(self)
         class(file_parts), intent(inout) :: self

@@ -308,7 +308,6 @@ contains
 
         integer(c_int64_t), parameter :: not_one_run = -1   ! HADDR_UNDEF: chunked, for instance
         integer(hid_t) :: access, dataset, file
-        integer(c_int64_t) :: offset
         integer :: code, i, ignored
 
         call new_access(access, MPI_COMM_SELF, settings, path, error)
@@ -322,12 +321,11 @@ contains
             call h5dopen_f(file, settings%access%variable_name(i), dataset, code)
             call check_hdf5(error, code, 'H5Dopen', path)
             if (code < 0) exit
-            offset = h5dget_offset(dataset)
-            place%is_contiguous = place%is_contiguous .and. offset /= not_one_run
-            place%offsets(i) = offset
+            place%offsets(i) = h5dget_offset(dataset)
             call h5dclose_f(dataset, code)
             call check_hdf5(error, code, 'H5Dclose', path)
         end do
+        place%is_contiguous = all(place%offsets /= not_one_run)
         call h5fclose_f(file, code)
         call check_hdf5(error, code, 'H5Fclose', path)
     end subroutine dataset_place

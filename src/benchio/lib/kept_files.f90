@@ -12,13 +12,13 @@ module benchio_kept_files
     use benchio_layout, only: layout, read_as, turned
     use benchio_options, only: options
     use benchio_pattern, only: key_of_text
-    use benchio_posix, only: write_file
+    use benchio_posix, only: sync_directories, write_file
     use benchio_text, only: decimal
     implicit none (type, external)
     private
 
-    public :: assign_readers, choose_readers, find_kept_files, parse_record, record_text
-    public :: write_record
+    public :: assign_readers, choose_readers, find_kept_files, new_record, parse_record
+    public :: record_text, write_record
 
     character(*), parameter, public :: record_name = 'kept.nml'
 
@@ -47,9 +47,12 @@ module benchio_kept_files
 
 contains
 
-    !> Collective: leaves the record beside the files of a run that has confirmed them.
-    subroutine write_record(directory, choice, plan, started, completed, host_of_rank, error)
+    !> Collective: leaves the record beside the files of a run that has confirmed them, once their
+    !> names are as safe as they are.
+    subroutine write_record(directory, directories, choice, plan, started, completed, &
+        host_of_rank, error)
         character(*), intent(in) :: directory
+        character(*), intent(in) :: directories         !! with the files' names, each ended by NUL
         type(options), intent(in) :: choice
         type(layout), intent(in) :: plan
         character(*), intent(in) :: started
@@ -59,8 +62,6 @@ contains
 
         character(:), allocatable :: text
         integer(int64), allocatable :: of_rank(:, :)
-        type(kept_files) :: kept
-        integer :: rank
 
         allocate (of_rank(6, merge(plan%ranks, 0, plan%rank == 0)))
         associate (block => plan%own%block)
@@ -68,32 +69,51 @@ contains
                 0, plan%comm)
         end associate
         if (plan%rank == 0) then
-            kept%run_id = choice%run_id
-            kept%started = started
-            kept%files = choice%files
-            kept%pattern = choice%settings%access%text()
-            kept%backends = choice%backends
-            kept%targets = choice%targets
-            kept%first_round = choice%warmup + 1
-            kept%rounds = completed - choice%warmup
-            kept%local_size = choice%local_size
-            if (all(choice%local_size == 0)) kept%global_size = choice%global_size
-            kept%file = plan%file
-            allocate (kept%extents(3, plan%files), kept%grid(3, plan%files))
-            do rank = plan%ranks, 1, -1
-                kept%extents(:, plan%file(rank) + 1) = of_rank(:3, rank)
-                kept%grid(:, plan%file(rank) + 1) = of_rank(4:, rank)
-            end do
-            call list_hosts(host_of_rank, kept)
-            if (choice%files == 'gather') then          ! the first of its ranks has written it
-                kept%host = [(kept%host(findloc(plan%file, plan%file(rank), 1)), &
-                    rank=1, plan%ranks)]
+            call sync_directories(directories, text)
+            if (text /= '') then
+                call error%set(exit_io, 'fsync', directory, text)
+            else
+                call write_file(directory//'/'//record_name, record_text(new_record(choice, plan, &
+                    started, completed, host_of_rank, of_rank)), text)
+                if (text /= '') call error%set(exit_io, 'write', directory//'/'//record_name, text)
             end if
-            call write_file(directory//'/'//record_name, record_text(kept), text)
-            if (text /= '') call error%set(exit_io, 'write', directory//'/'//record_name, text)
         end if
         call agree(error, plan%comm)
     end subroutine write_record
+
+    !> What there is to be said of a run that has kept its files.
+    function new_record(choice, plan, started, completed, host_of_rank, of_rank) result(kept)
+        type(options), intent(in) :: choice
+        type(layout), intent(in) :: plan
+        character(*), intent(in) :: started
+        integer, intent(in) :: completed                !! rounds
+        character(*), intent(in) :: host_of_rank(:)
+        integer(int64), intent(in) :: of_rank(:, :)     !! (extents and grid of its array, rank)
+        type(kept_files) :: kept
+
+        integer :: rank
+
+        kept%run_id = choice%run_id
+        kept%started = started
+        kept%files = choice%files
+        kept%pattern = choice%settings%access%text()
+        kept%backends = choice%backends
+        kept%targets = choice%targets
+        kept%first_round = choice%warmup + 1
+        kept%rounds = completed - choice%warmup
+        kept%local_size = choice%local_size
+        if (all(choice%local_size == 0)) kept%global_size = choice%global_size
+        kept%file = plan%file
+        allocate (kept%extents(3, plan%files), kept%grid(3, plan%files))
+        do rank = plan%ranks, 1, -1
+            kept%extents(:, plan%file(rank) + 1) = of_rank(:3, rank)
+            kept%grid(:, plan%file(rank) + 1) = of_rank(4:, rank)
+        end do
+        call list_hosts(host_of_rank, kept)
+        if (choice%files == 'gather') then              ! the first of its ranks has written it
+            kept%host = [(kept%host(findloc(plan%file, plan%file(rank), 1)), rank=1, plan%ranks)]
+        end if
+    end function new_record
 
     !> Each host once, and which of them each rank is on. Ranks of one are mostly neighbours.
     subroutine list_hosts(host_of_rank, kept)

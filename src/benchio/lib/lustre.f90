@@ -16,7 +16,7 @@ module benchio_lustre
     implicit none (type, external)
     private
 
-    public :: decode_layout, setstripe_words
+    public :: decode_layout, places_in, setstripe_words
 
     type, extends(layout_keeper), public :: lustre_keeper
     contains
@@ -25,6 +25,7 @@ module benchio_lustre
         procedure :: observe
         procedure :: echo
         procedure :: exchanged
+        procedure :: stripe_places
         procedure :: make_run_directory
         procedure :: mdt_index
     end type lustre_keeper
@@ -146,6 +147,46 @@ contains
                 //'on OST '//trim(request%target)//' alone'
         end if
     end function exchanged
+
+    subroutine stripe_places(self, path, bytes, places, osts)
+        class(lustre_keeper), intent(in) :: self
+        character(*), intent(in) :: path
+        integer(int64), intent(in) :: bytes
+        integer(int64), allocatable, intent(out) :: places(:), osts(:)
+
+        character(:), allocatable :: error
+        type(file_layout) :: found
+
+        allocate (places(0), osts(0))
+        call self%observe(path, bytes, found, error)
+        if (error == '' .and. found%is_known) call places_in(found%holder, bytes, places, osts)
+    end subroutine stripe_places
+
+    !> Finds a place in each stripe of a component where a write needs room on its OST: behind the
+    !> bytes of the file and a row of stripes more, which a header may have moved them into; or at
+    !> the end of the component, if that comes before. Stripes take turns from the beginning of the
+    !> file, in every component.
+    pure subroutine places_in(holder, bytes, places, osts)
+        type(component), intent(in) :: holder
+        integer(int64), intent(in) :: bytes
+        integer(int64), allocatable, intent(out) :: places(:), osts(:)
+
+        integer(int64) :: first, i, row, stripe
+
+        stripe = holder%stripe_size
+        associate (stripes => size(holder%osts, kind=int64))
+            if (stripes == 0 .or. stripe <= 0) then
+                allocate (places(0), osts(0))
+                return
+            end if
+            row = stripes*stripe
+            first = (bytes/row + 2)*row
+            if (holder%end_byte /= unset) first = max(holder%first_byte, min(first, &
+                holder%end_byte - row))
+            places = [(first + i*stripe, i=0, stripes - 1)]
+            osts = holder%osts(1 + mod(places/stripe, stripes))
+        end associate
+    end subroutine places_in
 
     subroutine make_run_directory(self, path, mdt_index, error)
         class(lustre_keeper), intent(in) :: self

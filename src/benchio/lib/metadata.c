@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+int benchio_sync_names(int fd);
+
 /* As metadata.f90 numbers them. */
 enum action { MKDIR = 1, CREATE, STAT, RENAME, READ, UNLINK, RMDIR, GONE, CLEAR };
 enum fault { FINE, MISSING, OTHER_KIND, OTHER_SIZE, OTHER_CONTENT, STILL_THERE };
@@ -232,16 +234,14 @@ int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, i
     return error;
 }
 
-/* To stable storage: the content of the files first, then the names. Some filesystems have no fsync
- * of a directory. */
+/* To stable storage: the content of the files first, then the names. */
 int benchio_metadata_sync(const char *directory)
 {
-    int error = 0, fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error, fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
         return errno;
-    if (syncfs(fd) != 0 || (fsync(fd) != 0 && errno != EINVAL))
-        error = errno;
+    error = syncfs(fd) == 0 ? benchio_sync_names(fd) : errno;
     close(fd);
     return error;
 }

@@ -7,22 +7,22 @@
 !> so they enter the next one together. That agreement is inside total and in no phase.
 module benchio_phases
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Barrier, MPI_Comm, MPI_Comm_rank, MPI_Comm_size, MPI_DOUBLE_PRECISION, &
-        MPI_Gather
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, &
+        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Comm_size, MPI_DOUBLE_PRECISION, MPI_Gather, &
+        MPI_INTEGER, MPI_MIN
     use benchio_backend, only: backend
     use benchio_clock, only: now
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
     use benchio_gather, only: move_gathered
     use benchio_layout, only: file_share
-    use benchio_posix, only: names_error, probe_end, probe_write, remove_file, remove_subfiled
+    use benchio_posix, only: remove_file, remove_subfiled
     use benchio_settings, only: io_settings
-    use benchio_text, only: decimal
     use benchio_watchdog, only: watchdog
     implicit none (type, external)
     private
 
-    public :: gather_times, look_closer, meet, remove_task_file, timed_move, timed_sync
+    public :: diagnose, gather_times, meet, remove_task_file, timed_move, timed_sync
     public :: timed_unlink
 
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
@@ -119,31 +119,29 @@ contains
 
         self%ended(phase) = now() - self%zero
         if (.not. takes_part) self%begun(phase) = -1
-        call look_closer(task, error)
         call meet(task%watchdog, comm, error)
     end subroutine finish
 
-    !> Says what a small write meets beside a file that this rank has failed to write, and at the
-    !> end of that file: MPI-IO, and the libraries above it, know an I/O error but not which. Should
-    !> that hang, the watchdog still says the failure.
-    subroutine look_closer(task, error)
+    !> Collective: where all ranks know that one has failed to write, that one looks at what small
+    !> writes meet. If they cannot agree, for others hang, its watchdog does so at the limit.
+    subroutine diagnose(task, error)
         type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: met
+        integer, parameter :: text_size = 4096
+        character(text_size) :: text
+        integer :: rank, rank_of_all, root
 
         if (.not. task%writes .or. error%status /= exit_io) return
-        if (names_error(error%message)) return
-        call task%watchdog%watch_failed(error)
-        call probe_write(task%path//'.probe'//decimal(error%rank), met)
-        if (met /= '') then
-            error%message = error%message//'; a small write beside it fails as well: '//met
-        else
-            error%message = error%message//'; a small write beside it succeeds'
-            call probe_end(task%path, task%share%block%global_bytes(), met)
-            if (met /= '') error%message = error%message//', one at its end fails: '//met
-        end if
-    end subroutine look_closer
+        call MPI_Comm_rank(MPI_COMM_WORLD, rank_of_all)
+        if (error%rank == rank_of_all) call task%watchdog%diagnose(error)
+        call MPI_Comm_rank(task%comm, rank)
+        call MPI_Allreduce(merge(rank, huge(rank), error%rank == rank_of_all), root, 1, &
+            MPI_INTEGER, MPI_MIN, task%comm)
+        text = error%message
+        call MPI_Bcast(text, text_size, MPI_CHARACTER, root, task%comm)
+        error%message = trim(text)
+    end subroutine diagnose
 
     !> Collective: the ranks agree. Until then a rank may wait for one that hangs, and so it may
     !> after that, before the next phase.
@@ -243,12 +241,9 @@ contains
             call task%parts%open(message, writes=.true.)
             if (message /= '') call error%set(exit_io, 'open', task%parts%path, message)
         end if
-        call meet(task%watchdog, task%comm, error)
-        if (error%failed()) return
-
         call times%set(task%comm)
         call times%begin(phase_sync, task)
-        if (syncs) then
+        if (syncs .and. .not. error%failed()) then
             call task%parts%sync(message)
             if (message /= '') call error%set(exit_io, 'fsync', task%parts%path, message)
         end if

@@ -139,7 +139,13 @@ int benchio_remove_subfiled(const char *path)
     while (error == 0 && !is_done) {
         is_done = 1;
         rewinddir(directory);
-        while (error == 0 && (entry = readdir(directory)) != NULL) {
+        while (error == 0) {
+            errno = 0;
+            entry = readdir(directory);
+            if (entry == NULL) {
+                error = errno;
+                break;
+            }
             if (strncmp(entry->d_name, name, length) != 0)
                 continue;
             if (strncmp(entry->d_name + length, SUBFILE_MARK, strlen(SUBFILE_MARK)) != 0)
@@ -314,6 +320,27 @@ static int write_all(int fd, const char *text, size_t bytes)
     return fsync(fd) == 0 ? 0 : errno;
 }
 
+/* To stable storage: the names in an open directory. Some filesystems have no fsync of one. */
+int benchio_sync_names(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+/* The same of these directories, each ended by NUL, the last by two. */
+int benchio_sync_directories(const char *directories)
+{
+    int error = 0;
+
+    for (const char *name = directories; error == 0 && *name != '\0'; name += strlen(name) + 1) {
+        int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        error = fd < 0 ? errno : benchio_sync_names(fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    return error;
+}
+
 /* Makes a temporary file beside path; temporary has room for PATH_MAX. Returns its descriptor or
  * -errno. */
 static int make_temporary(const char *path, char *temporary)
@@ -326,10 +353,12 @@ static int make_temporary(const char *path, char *temporary)
     return fd < 0 ? -errno : fd;
 }
 
-/* A reader sees the whole text or nothing: temporary file beside path, fsync, rename. */
+/* A reader sees the whole text or nothing, after a power cut too: temporary file beside path, fsync,
+ * rename, fsync of their directory. */
 int benchio_write_file(const char *path, const char *text, int64_t bytes)
 {
-    char temporary[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_MAX + 1] = ".", temporary[PATH_MAX];
     int error, fd = make_temporary(path, temporary);
 
     if (fd < 0)
@@ -339,8 +368,16 @@ int benchio_write_file(const char *path, const char *text, int64_t bytes)
         error = errno;
     if (error == 0 && rename(temporary, path) != 0)
         error = errno;
-    if (error != 0)
+    if (error != 0) {
         unlink(temporary);
+        return error;
+    }
+    if (slash != NULL)
+        snprintf(directory, PATH_MAX, "%.*s", (int)(slash - path) + 1, path);
+    directory[strlen(directory) + 1] = '\0';
+    error = benchio_sync_directories(directory);
+    if (error != 0)
+        unlink(path);
     return error;
 }
 

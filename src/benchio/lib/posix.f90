@@ -11,10 +11,10 @@ module benchio_posix
 
     public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
-    public :: make_directory, make_private, names_error, peak_rss, probe_end, probe_file
-    public :: probe_write, random_digits, real_path, remove_directory, remove_file
-    public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, text_of, utc_now
-    public :: write_file
+    public :: make_directory, make_private, names_error, peak_rss, probe_file
+    public :: random_digits, real_path, remove_directory, remove_file
+    public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, sync_directories
+    public :: text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
 
@@ -167,26 +167,16 @@ module benchio_posix
             integer(c_int64_t), value :: bytes
         end function c_write_file
 
+        integer(c_int) function c_sync_directories(directories) &
+            bind(C, name='benchio_sync_directories')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: directories(*)
+        end function c_sync_directories
+
         integer(c_int) function c_probe_file(path) bind(C, name='benchio_probe_file')
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*)
         end function c_probe_file
-
-        integer(c_int) function c_probe_end(path, bytes) bind(C, name='benchio_probe_end')
-            import :: c_char, c_int, c_int64_t
-            character(kind=c_char), intent(in) :: path(*)
-            integer(c_int64_t), value :: bytes
-        end function c_probe_end
-
-        integer(c_int) function c_probe_write(path) bind(C, name='benchio_probe_write')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_probe_write
-
-        integer(c_int) function c_names_error(message) bind(C, name='benchio_names_error')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: message(*)
-        end function c_names_error
 
         subroutine c_exit(status) bind(C, name='benchio_exit')
             import :: c_int
@@ -354,6 +344,14 @@ contains
         error = text_of(c_write_file(path//c_null_char, text, len(text, int64)))
     end subroutine write_file
 
+    !> To stable storage: the names in some directories, each of which is ended by NUL.
+    subroutine sync_directories(directories, error)
+        character(*), intent(in) :: directories
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(c_sync_directories(directories//c_null_char))
+    end subroutine sync_directories
+
     !> Whether write_file could write at this path; leaves nothing behind.
     subroutine probe_file(path, error)
         character(*), intent(in) :: path
@@ -361,31 +359,6 @@ contains
 
         error = text_of(c_probe_file(path//c_null_char))
     end subroutine probe_file
-
-    !> What a write of 1 MiB to a new file at this path meets; empty: it succeeds. Leaves nothing.
-    subroutine probe_write(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_probe_write(path//c_null_char))
-    end subroutine probe_write
-
-    !> What a write to the last byte of a file of so many bytes meets; empty: it succeeds. To be
-    !> asked only of a file that nobody needs any more.
-    subroutine probe_end(path, bytes, error)
-        character(*), intent(in) :: path
-        integer(int64), intent(in) :: bytes
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_probe_end(path//c_null_char, bytes))
-    end subroutine probe_end
-
-    !> Whether a message has the system's own words for what keeps a file from being written.
-    logical function names_error(message)
-        character(*), intent(in) :: message
-
-        names_error = c_names_error(message//c_null_char) /= 0
-    end function names_error
 
     !> The index-th "NAME=value" of the environment, index from 0; empty past the last.
     function environment_entry(index) result(entry)

@@ -62,17 +62,19 @@ static int catch_all(const int *pipes, struct catch *caught, int64_t deadline)
     return 1;
 }
 
-/* Waits for the end of a program; 0 if that takes too long. */
+/* Waits for the end of a program: 0, ETIMEDOUT if that takes too long, or why nobody knows how it
+ * ended, as where the signal of its end is ignored. */
 static int wait_for(pid_t child, int *status, int64_t deadline)
 {
     const struct timespec moment = {0, 5000000};
+    pid_t ended;
 
-    while (waitpid(child, status, WNOHANG) == 0) {
+    while ((ended = waitpid(child, status, WNOHANG)) == 0) {
         if (milliseconds() >= deadline)
-            return 0;
+            return ETIMEDOUT;
         nanosleep(&moment, NULL);
     }
-    return 1;
+    return ended < 0 ? errno : 0;
 }
 
 /* posix_spawn, unlike fork, neither copies this process nor runs the handlers of fork, so memory
@@ -115,7 +117,7 @@ int benchio_run_program(const char *words, int32_t seconds, char *output, char *
     enum { most_words = 256, second = 1000 };
     struct catch caught[2] = {{output, 0, (size_t)size}, {complaint, 0, (size_t)size}};
     char *arguments[most_words + 1];
-    int count = 0, error, out[2], err[2], ended, status = 0;
+    int count = 0, error, out[2], err[2], status = 0;
     int64_t deadline = milliseconds() + (int64_t)seconds * second;
     pid_t child;
 
@@ -142,12 +144,11 @@ int benchio_run_program(const char *words, int32_t seconds, char *output, char *
         const int pipes[2] = {out[0], err[0]};
 
         running = child;
-        ended = catch_all(pipes, caught, deadline) && wait_for(child, &status, deadline);
-        if (!ended) {
+        error = catch_all(pipes, caught, deadline) ? wait_for(child, &status, deadline) : ETIMEDOUT;
+        if (error == ETIMEDOUT) {
             /* One that hangs in a system call survives even that, and is left. */
             kill(-child, SIGKILL);
             wait_for(child, &status, milliseconds() + second);
-            error = ETIMEDOUT;
         }
         running = 0;
     }

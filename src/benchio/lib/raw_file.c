@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { end_of_file = -1, not_aligned = -2 };
@@ -81,6 +82,35 @@ int benchio_raw_sync(int fd)
         if (errno != EINTR)
             return errno;
     return 0;
+}
+
+/* What a page meets at each of these places of the file at path, one after the other: an errno or 0,
+ * and -1 as long as it has not returned. Returns 0, or the errno of opening the file. Past the page
+ * cache where the filesystem lets it: an fsync would wait for all that is dirty in the file, and
+ * tell of that. */
+int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
+                         volatile int32_t *errors)
+{
+    int32_t direct = 1;
+    void *page;
+    int fd, error = benchio_raw_open(path, 1, 0, &direct, &fd);
+
+    if (error != 0)
+        return error;
+    error = benchio_raw_allocate(alignment(), &page);
+    if (error == 0) {
+        memset(page, 0, (size_t)alignment());
+        for (int32_t i = 0; i < count; i++) {
+            errors[i] = -1;
+            if (pwrite(fd, page, (size_t)alignment(), offsets[i]) < 0)
+                errors[i] = errno;
+            else
+                errors[i] = direct ? 0 : benchio_raw_sync(fd);
+        }
+        free(page);
+    }
+    close(fd);
+    return error;
 }
 
 /* Adjacent bytes of the file, in as many places of memory as one call takes. */
@@ -255,10 +285,52 @@ int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
     return resident;
 }
 
-/* Asks the kernel to forget a file's pages; what is dirty stays. */
+/* Asks the kernel to forget a file's pages; what is dirty stays, and begins to be written. */
 int benchio_raw_drop_pages(int fd)
 {
     return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+/* The same of a whole file; of one that takes too long to look at, by samples all over it. */
+static int64_t resident_of_all(int fd, int64_t size)
+{
+    enum { samples = 64 };
+    const int64_t sample = (int64_t)16 << 20;
+    int64_t resident = 0;
+
+    if (size <= samples * sample)
+        return benchio_raw_resident(fd, 0, size);
+    for (int64_t i = 0; i < samples; i++) {
+        const int64_t here = benchio_raw_resident(fd, i * (size / samples), sample);
+
+        if (here < 0)
+            return -1;
+        resident += here;
+    }
+    return (int64_t)((double)resident / (double)(samples * sample) * (double)size);
+}
+
+/* The bytes of a file whose pages this node had not yet written when they were dropped just now; -1
+ * where that cannot be known, as in memory, which has no storage below it. After a sync there are
+ * none. A page may stay for other reasons than being dirty; one that is dirty goes once the kernel
+ * has written it, which dropping has made it begin. */
+int64_t benchio_raw_unsynced(int fd)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    struct stat st;
+    int64_t stayed;
+
+    if (is_in_memory(fd) || fstat(fd, &st) != 0)
+        return -1;
+    stayed = resident_of_all(fd, st.st_size);
+    if (stayed <= st.st_size / 128) /* so few say nothing, and are not waited for */
+        return stayed;
+    for (int moments = 0; moments < 100; moments++) {
+        nanosleep(&moment, NULL);
+        if (benchio_raw_drop_pages(fd) == 0 && resident_of_all(fd, st.st_size) < stayed)
+            return stayed;
+    }
+    return -1;
 }
 
 /* The kernel's name and release. */

@@ -28,6 +28,7 @@ module benchio_raw_file
         procedure :: close
         procedure :: resident_bytes
         procedure :: drop_pages
+        procedure :: unsynced_bytes
     end type raw_file
 
     !> Memory for O_DIRECT, which takes aligned memory only.
@@ -93,6 +94,11 @@ module benchio_raw_file
             import :: c_int
             integer(c_int), value :: descriptor
         end function c_drop_pages
+
+        integer(c_int64_t) function c_unsynced(descriptor) bind(C, name='benchio_raw_unsynced')
+            import :: c_int, c_int64_t
+            integer(c_int), value :: descriptor
+        end function c_unsynced
 
         integer(c_int64_t) function c_alignment() bind(C, name='benchio_raw_alignment')
             import :: c_int64_t
@@ -235,6 +241,14 @@ contains
 
         text = text_of(c_drop_pages(self%descriptor))
     end subroutine drop_pages
+
+    !> How much of the file this node had not yet written when it was asked, just now, to forget the
+    !> pages; -1 where that cannot be known.
+    integer(int64) function unsynced_bytes(self)
+        class(raw_file), intent(in) :: self
+
+        unsynced_bytes = c_unsynced(self%descriptor)
+    end function unsynced_bytes
 
     !> Room for so many values.
     subroutine provide(self, number, has_room)

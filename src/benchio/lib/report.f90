@@ -6,7 +6,8 @@ module benchio_report
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
         rate_total
     use benchio_registry, only: backend_names, has_subfiling, library_version
-    use benchio_result, only: case_index, measured_rates, measured_rounds, run_result
+    use benchio_result, only: case_index, measured_rates, measured_rounds, &
+        negligible_fraction, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
     use benchio_version, only: version
@@ -33,7 +34,7 @@ contains
             return
         end if
         associate (plan => run%plan, choice => run%choice)
-            text = 'benchio '//version//', run '//choice%run_id//': '//run%place%path//' (' &
+            text = 'benchio '//version()//', run '//choice%run_id//': '//run%place%path//' (' &
                 //run%place%filesystem//')'//lf//writers_text(run)//lf//'each file: array ' &
                 //extents(plan%own%block%global)//' on a grid of ' &
                 //extents(plan%own%block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
@@ -81,7 +82,7 @@ contains
 
         allocate (rounds, source=measured_rounds(run, 1))
         allocate (rate(size(rounds)))
-        text = 'benchio '//version//', run '//run%choice%run_id//': '//run%place%path//' (' &
+        text = 'benchio '//version()//', run '//run%choice%run_id//': '//run%place%path//' (' &
             //run%place%filesystem//')'//lf//items_text(run)//lf//'repeats ' &
             //decimal(size(rounds))//lf//lf//'operations/s       min      median         max'//lf
         do phase = 1, size(order)
@@ -199,6 +200,12 @@ contains
             write (percent, '(f8.1)') 100*largest
             text = text//', '//trim(adjustl(percent))//' % of it from the page cache'
         end if
+        largest = maxval(said%unsynced_fraction)
+        if (largest > negligible_fraction) then
+            write (percent, '(f8.1)') 100*largest
+            text = text//'; the sync had left '//trim(adjustl(percent)) &
+                //' % of it in the page cache, to be written later'
+        end if
     end function witness_line
 
     !> What the witness said of a backend's files in all rounds, on all targets.
@@ -271,7 +278,7 @@ contains
         character(:), allocatable :: library
         integer :: i
 
-        text = 'benchio '//version//lf//'compiler '//compiler_version()//lf
+        text = 'benchio '//version()//lf//'compiler '//compiler_version()//lf
         do i = 1, size(backend_names)
             library = library_version(trim(backend_names(i)))
             if (library == '') library = 'not built in'

@@ -4,14 +4,15 @@
 !> were forced to stable storage, and the witness confirmed every byte.
 module benchio_result
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Comm, MPI_DOUBLE_PRECISION, MPI_Gather
+    use mpi_f08, only: MPI_Comm, MPI_Comm_free, MPI_Comm_split_type, MPI_COMM_TYPE_SHARED, &
+        MPI_DOUBLE_PRECISION, MPI_Gather, MPI_INFO_NULL, MPI_Reduce, MPI_SUM
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
     use benchio_kept_files, only: kept_files
     use benchio_layout, only: layout
-    use benchio_node_state, only: facts, look_at_node, node_facts, node_state, not_known
+    use benchio_node_state, only: facts, look_at_node, node_facts, node_state, not_known, own_ticks
     use benchio_options, only: options
     use benchio_phases, only: timing
     use benchio_posix, only: peak_rss
@@ -23,6 +24,9 @@ module benchio_result
 
     public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
     public :: is_cache_suspect, measured_rates, measured_rounds
+
+    !> Of the bytes: so few may be in a page cache for any reason.
+    real(real64), parameter, public :: negligible_fraction = 0.01_real64
 
     real(real64), parameter :: mib = 2.0_real64**20
 
@@ -92,10 +96,17 @@ contains
         type(run_result), intent(inout) :: run
         type(node_state), intent(in) :: before      !! of this rank's node
 
-        real(real64) :: mine(facts)
+        type(MPI_Comm) :: node
+        type(node_state) :: after
+        real(real64) :: mine(facts), ranks
 
+        after = look_at_node(run%plan%is_first_on_node)
+        call MPI_Comm_split_type(run%plan%comm, MPI_COMM_TYPE_SHARED, run%plan%rank, &
+            MPI_INFO_NULL, node)
+        call MPI_Reduce(own_ticks(before, after), ranks, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, node)
+        call MPI_Comm_free(node)
         mine = not_known
-        if (run%plan%is_first_on_node) mine = node_facts(before, look_at_node())
+        if (run%plan%is_first_on_node) mine = node_facts(before, after, ranks)
         allocate (run%node_of_rank(facts, merge(run%plan%ranks, 0, run%plan%rank == 0)))
         call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%node_of_rank, facts, &
             MPI_DOUBLE_PRECISION, 0, run%plan%comm)
@@ -131,10 +142,8 @@ contains
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend, target
 
-        real(real64), parameter :: negligible = 0.01_real64
-
         associate (in_memory => run%seen(backend, target)%page_cache_fraction)
-            is_cache_suspect = in_memory < 0 .or. in_memory > negligible &
+            is_cache_suspect = in_memory < 0 .or. in_memory > negligible_fraction &
                 .or. (run%plan%other_node_fraction < 1.0_real64 &
                 .and. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs'))
         end associate

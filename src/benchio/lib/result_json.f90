@@ -41,7 +41,7 @@ contains
         call add_error(json, run%error)
         call json%add(run%started, 'started')
         call json%open_object('benchio')
-        call json%add(version, 'version')
+        call json%add(version(), 'version')
         call json%add(compiler_version(), 'compiler')
         call json%add(compiler_options(), 'compiler_options')
         call json%close_object()
@@ -96,6 +96,7 @@ contains
         end if
         call json%open_object('error')
         call json%add(error%rank, 'rank')
+        call json%add(error%host, 'host')
         call json%add(error%call, 'call')
         call json%add(error%path, 'path')
         call json%add(error%message, 'message')
@@ -562,6 +563,7 @@ contains
         call json%add(witness%bytes, 'bytes')
         if (witness%names >= 0) call json%add(witness%names, 'names')
         call add_known(json, witness%page_cache_fraction, 'page_cache_fraction')
+        call add_known(json, witness%unsynced_fraction, 'unsynced_fraction')
         call json%add(witness%other_node_fraction, 'other_node_fraction')
         call json%close_object()
     end subroutine add_witness

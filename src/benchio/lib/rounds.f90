@@ -13,14 +13,14 @@ module benchio_rounds
     use benchio_layout, only: file_share
     use benchio_metadata, only: run_metadata
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
-    use benchio_phases, only: file_task, gather_times, meet, phase_total, phases, &
+    use benchio_phases, only: diagnose, file_task, gather_times, meet, phase_total, phases, &
         remove_task_file, stopwatch, timed_move, timed_sync, timed_unlink
     use benchio_options, only: is_metadata
     use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
     use benchio_registry, only: backend_item
     use benchio_result, only: case_index, repetition, run_result
     use benchio_text, only: decimal
-    use benchio_watchdog, only: new_watchdog
+    use benchio_watchdog, only: know_layouts, new_watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
         fraction_in_memory, pages_in_memory, testimony
     implicit none (type, external)
@@ -40,6 +40,7 @@ contains
         integer :: at, i, last_round, position, round, t, turn
 
         start = now()
+        call know_layouts(run%place%keeper)
         last_round = run%choice%warmup + run%choice%repeats
         allocate (run%seen(size(methods), size(run%place%targets)))
         do t = 1, size(run%place%targets)   ! one that fails at once is never looked at
@@ -202,6 +203,7 @@ contains
 
         character(:), allocatable :: ignored
         type(stopwatch) :: times
+        integer(int64) :: unsynced
 
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
@@ -211,8 +213,13 @@ contains
         if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call check_size(run%plan, writes, &
             written%file_bytes, run%error)
+        if (.not. run%error%failed()) call drop_pages(run%plan, writes, reads, run%error, unsynced)
+        if (.not. (run%choice%reads_existing .or. run%error%failed())) then
+            written%witness%unsynced_fraction = fraction_in_memory(unsynced, written%file_bytes, &
+                run%plan%comm)
+        end if
         if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
-            call read_file(run, method, i, t, round, storage, writes, reads, was_read)
+            call read_file(run, method, i, t, round, storage, reads, was_read)
         end if
         if (.not. run%error%failed()) then
             call confirm_bytes(method, run%plan, writes, reads, &
@@ -245,7 +252,7 @@ contains
         logical, intent(in) :: writes               !! the file, or reads it
         type(file_task) :: task
 
-        character(:), allocatable :: directories, made
+        character(:), allocatable :: directories, made, written
 
         task%path = run%place%path_of(t, method%name, method%extension, share%file, &
             run%plan%files, kept_round(run, round))
@@ -267,8 +274,10 @@ contains
             directories = run%place%directories()
         end if
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
+        written = ''
+        if (writes) written = task%path
         call task%watchdog%guard(made, run%place%targets(t)%path, directories, &
-            task%settings%access%subfiles > 0)
+            task%settings%access%subfiles > 0, written, share%block%global_bytes())
     end function new_task
 
     !> The round of the run that has written the files which are kept; 0 if they are not.
@@ -343,8 +352,11 @@ contains
         end associate
         call timed_move(method, task, .true., field, times, run%error)
         call wait_for_others(task, run%error)
+        call diagnose(task, run%error)
         if (.not. run%error%failed()) call find_parts(task, run%error)
-        if (.not. run%error%failed()) call timed_sync(task, times, run%error)
+        if (run%error%failed()) return
+        call timed_sync(task, times, run%error)
+        call diagnose(task, run%error)
     end subroutine write_file
 
     !> Collective: what HDF5 has made of the file, if it was to make subfiles.
@@ -368,14 +380,14 @@ contains
         call meet(task%watchdog, task%comm, error)
     end subroutine wait_for_others
 
-    !> Collective: every rank reads the share of another, if possible of one on another node, after
-    !> the kernel was asked to forget the files, and compares every bit.
-    subroutine read_file(run, method, i, t, round, storage, writes, reads, record)
+    !> Collective: every rank reads the share of another, if possible of one on another node, now
+    !> that the kernel was asked to forget the files, and compares every bit.
+    subroutine read_file(run, method, i, t, round, storage, reads, record)
         type(run_result), intent(inout) :: run
         class(backend), intent(inout) :: method
         integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
-        type(file_task), intent(inout) :: writes, reads
+        type(file_task), intent(inout) :: reads
         type(repetition), intent(inout) :: record
 
         real(real64), pointer, contiguous :: field(:, :, :)
@@ -383,8 +395,6 @@ contains
         type(stopwatch) :: times
         real(real64) :: in_memory
 
-        call drop_pages(run%plan, writes, reads, run%error)
-        if (run%error%failed()) return
         in_memory = fraction_in_memory(pages_in_memory(reads), run%bytes, run%plan%comm)
         associate (largest => run%seen(i, t)%page_cache_fraction)
             largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
@@ -425,7 +435,7 @@ contains
         integer, intent(in) :: i, t, round
         type(file_task), intent(inout) :: task
 
-        character(:), allocatable :: ignored, path
+        character(:), allocatable :: message, path
         integer(int64) :: bytes
         integer :: number
         logical :: looks
@@ -446,9 +456,13 @@ contains
                 ! The first part is seen last, and stays.
                 do number = merge(max(1, task%parts%subfiles), 1, target%request%is_set()), 1, -1
                     path = task%parts%path_of(number)
-                    call file_size(path, bytes, ignored)
-                    call check_layout(run%place%keeper, path, bytes, target%request, seen%layout, &
-                        run%error)
+                    call file_size(path, bytes, message)
+                    if (message == '') then
+                        call check_layout(run%place%keeper, path, bytes, target%request, &
+                            seen%layout, run%error)
+                    else
+                        call run%error%set(exit_io, 'stat', path, message)
+                    end if
                 end do
             end if
         end associate

@@ -16,7 +16,7 @@ module benchio_witness
     use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share, layout
     use benchio_pattern, only: differences, poison
-    use benchio_phases, only: file_task, look_closer, meet
+    use benchio_phases, only: diagnose, file_task, meet
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -34,6 +34,7 @@ module benchio_witness
         integer(int64) :: bytes = 0                 !! confirmed, of all files
         integer(int64) :: names = -1                !! confirmed; less than 0: it is about bytes
         real(real64) :: page_cache_fraction = -1    !! of them; less than 0: not known
+        real(real64) :: unsynced_fraction = -1      !! of the files, after the sync; < 0: not known
         real(real64) :: other_node_fraction = 0     !! of the ranks: read for another node's rank
     end type testimony
 
@@ -46,7 +47,7 @@ contains
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(inout) :: task      !! what it reads: its partner's share
         integer(int64), intent(in) :: key           !! of the file that it reads
-        type(testimony), intent(out) :: said
+        type(testimony), intent(inout) :: said
         type(failure), intent(inout) :: error
 
         type(placement) :: place
@@ -97,32 +98,36 @@ contains
             if (message == '' .and. is_short) message = 'file has '//decimal(bytes) &
                 //' bytes, '//decimal(data_bytes)//' bytes of data were written'
             if (message /= '') call error%set(exit_io, 'stat', task%parts%path, message)
-            call look_closer(task, error)
             file_bytes = bytes
         end if
         call meet(task%watchdog, plan%comm, error)
+        call diagnose(task, error)
         if (error%failed()) return
         call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
     end subroutine check_size
 
     !> Collective: the nodes forget the files' pages, those that wrote them and those that will
-    !> read them.
-    subroutine drop_pages(plan, written, task, error)
+    !> read them. What is dirty stays: after a sync that has reached storage there is nothing.
+    subroutine drop_pages(plan, written, task, error, unsynced)
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(in) :: task         !! what it will read
         type(failure), intent(inout) :: error
+        !> What of the files that it wrote this rank's node still had to write, bytes; -1: not known.
+        integer(int64), intent(out), optional :: unsynced
 
+        if (present(unsynced)) unsynced = 0
         ! Dropping writes what is dirty first, and may hang as a write may.
         call written%watchdog%watch('posix_fadvise')
-        if (written%share%is_node_leader) call drop(written%parts)
+        if (written%share%is_node_leader) call drop(written%parts, unsynced)
         if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%parts)
         call meet(written%watchdog, plan%comm, error)
 
     contains
 
-        subroutine drop(closed)
+        subroutine drop(closed, left)
             type(file_parts), intent(in) :: closed
+            integer(int64), intent(inout), optional :: left
 
             character(:), allocatable :: message
             type(file_parts) :: file
@@ -131,6 +136,7 @@ contains
             call file%open(message)
             if (message == '') call file%drop_pages(message)
             if (message /= '') call error%set(exit_io, 'posix_fadvise', file%path, message)
+            if (message == '' .and. present(left)) left = file%unsynced_bytes()
             call file%close()
         end subroutine drop
 

@@ -7,7 +7,7 @@ program test_file_layout
     use benchio_failure, only: exit_io, failure
     use benchio_file_layout, only: check_layout, component, file_layout, layout_keeper, &
         layout_request, mismatch, unset
-    use benchio_lustre, only: decode_layout, setstripe_words
+    use benchio_lustre, only: decode_layout, places_in, setstripe_words
     use benchio_other_layouts, only: choose_layout_keeper
     use benchio_posix, only: mounted_filesystem
     use check, only: expect
@@ -65,10 +65,21 @@ program test_file_layout
     type(file_layout) :: found
     type(layout_request) :: request
     integer(int8), allocatable :: grown(:)
+    integer(int64), allocatable :: osts(:), places(:)
     character(:), allocatable :: text
 
     call decode_layout(recorded(two), small, found)
     call expect(holds(2, 1048576, [3, 0]) .and. size(found%components) == 1, 'two OSTs')
+    call places_in(found%holder, 5*2_int64**20 + 1, places, osts)
+    call expect(all(places == [8, 9]*2_int64**20) .and. all(osts == [3, 0]), &
+        'a place behind the file in each stripe')
+    found%holder%end_byte = 7*2_int64**20
+    call places_in(found%holder, 5*2_int64**20 + 1, places, osts)
+    call expect(all(places == [5, 6]*2_int64**20) .and. all(osts == [0, 3]), &
+        'at the end of a component, where that comes before, whichever stripe is first there')
+    call decode_layout(recorded(directory), small, found)
+    call places_in(found%holder, small, places, osts)
+    call expect(size(places) == 0 .and. size(osts) == 0, 'without objects no place')
     call decode_layout(recorded(pool), small, found)
     call expect(holds(2, 2097152, [1, 2]) .and. found%holder%pool == 'fast', 'of a pool')
     call decode_layout(recorded(progressive), small, found)

@@ -2,7 +2,11 @@
 program test_kept_files
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_decomposition, only: decomposition, new_decomposition
-    use benchio_kept_files, only: assign_readers, kept_files, parse_record, record_text
+    use benchio_kept_files, only: assign_readers, kept_files, new_record, parse_record, record_text
+    use benchio_layout, only: layout
+    use benchio_options, only: options
+    use benchio_pattern, only: key_of_text
+    use benchio_text, only: decimal
     use check, only: expect
     implicit none (type, external)
 
@@ -54,6 +58,16 @@ program test_kept_files
     call parse_record(record_text(kept), found, message)
     call expect(index(message, 'of --pattern strided') > 0, 'only whole blocks are read by others')
 
+    text = record_text(kept)
+    text = text(:index(text, '! checksum ') - 1)
+    at = index(text, 'format = 1')
+    text(at:at + 9) = 'format = 2'
+    call parse_record(text//'! checksum '//decimal(key_of_text(text))//new_line('a'), found, &
+        message)
+    call expect(index(message, 'it has format 2') == 1, 'and a format that is known')
+
+    call records_of_a_run()
+
     ! The same ranks on the same hosts: each reads what another host has written.
     call readers([1, 1, 2, 2, 3, 3], 0)
     call readers([2, 2, 1, 1, 3, 3], 2)     ! of no turn less
@@ -62,6 +76,31 @@ program test_kept_files
     call readers([0, 0, 3, 3, 1, 1], 0)
 
 contains
+
+    !> Four ranks, two of each file, of a run that its time limit has ended.
+    subroutine records_of_a_run()
+        character(4), parameter :: hosts(4) = ['nid1', 'nid2', 'nid2', 'nid3']
+        integer(int64), parameter :: of_rank(6, 4) = 4
+        type(options) :: choice
+        type(layout) :: plan
+        type(kept_files) :: record
+
+        choice%run_id = 'night'
+        choice%files = 'shared'
+        choice%backends = [character(8) :: 'posix']
+        choice%targets = [character(64) ::]
+        choice%warmup = 1
+        choice%repeats = 9
+        plan%ranks = 4
+        plan%files = 2
+        plan%file = [0, 0, 1, 1]
+        record = new_record(choice, plan, 'now', 3, hosts, of_rank)
+        call expect(record%first_round == 2 .and. record%rounds == 2, 'the rounds that there were')
+        call expect(all(record%host == [1, 2, 2, 3]), 'each rank has written on its host')
+        choice%files = 'gather'
+        record = new_record(choice, plan, 'now', 3, hosts, of_rank)
+        call expect(all(record%host == [1, 1, 2, 2]), 'or the first that shares its file has')
+    end subroutine records_of_a_run
 
     !> As many ranks in the same two files, two on a node, on these hosts of the record.
     subroutine readers(host, same)

@@ -1,6 +1,8 @@
 !> The pattern against values computed elsewhere, and its power to see what went wrong.
 program test_pattern
+    use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
     use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_access, only: access_pattern
     use benchio_decomposition, only: decomposition, new_decomposition
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, pattern_value, poison
     use benchio_text, only: decimal
@@ -9,6 +11,7 @@ program test_pattern
 
     type(decomposition) :: block
     real(real64), allocatable :: field(:, :, :)
+    type(access_pattern) :: rounded
     type(differences) :: wrong
     integer(int64) :: key
 
@@ -51,7 +54,26 @@ program test_pattern
     field(4, 2, 5) = 0
     call expect(.not. halo_intact(field, block), 'a touched z halo is seen')
 
+    ! To 3 digits: values in [1, 2) to hundredths, each by no more than half of one.
+    rounded%deflate = 1
+    rounded%quantize = 3
+    call expect(differs([1, 0]*0.0049_real64) == 0, 'what was rounded is within its tolerance')
+    call expect(differs([1, 0]*0.0051_real64) == 1, 'what is further away is not')
+    call expect(differs([ieee_value(0.0_real64, ieee_quiet_nan), 1.0_real64]) == 2, &
+        'and no number never is')
+
 contains
+
+    !> How many of some values differ from what was written, by so much, and rounded.
+    integer(int64) function differs(by)
+        real(real64), intent(in) :: by(2)
+
+        integer(int64), parameter :: index(2) = [0_int64, 1_int64]
+
+        wrong = differences(kept_bits=rounded%kept_bits(), tolerance=rounded%tolerance())
+        call wrong%add_run(pattern_value(index, key) + by, 0_int64, key)
+        differs = wrong%elements
+    end function differs
 
     !> Bits of values from the documented formula, evaluated in Python's unbounded integers.
     subroutine golden_values()

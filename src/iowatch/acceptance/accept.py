@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def judge(folder: Path) -> Judged:
     agreed = read(folder / CONTRACT)
     file = folder / EXCLUSIONS
     exclusions = read_exclusions(file, agreed.rules) if file.is_file() else []
-    evidence = collect(folder, agreed, exclusions)
+    evidence = collect(folder, agreed, exclusions, datetime.now(UTC))
     return Judged(agreed, exclusions, evidence, certify(agreed, evidence))
 
 

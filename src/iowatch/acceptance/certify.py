@@ -9,6 +9,7 @@ was chosen by a number may not be judged by the same number.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -184,7 +185,7 @@ def _other_than_agreed(contract: Contract, criterion: Criterion, place: Filesyst
     if agreed.type and {*place.types} != {agreed.type}:
         types = " or ".join(place.types)
         return f"{place.name} is {types} by the site's file, and {agreed.type} by the contract"
-    if agreed.path and not Path(place.path).is_relative_to(agreed.path):
+    if agreed.path and not Path(os.path.normpath(place.path)).is_relative_to(agreed.path):
         return f"{place.name} is at {place.path} by the site's file, and not below {agreed.path}"
     if agreed.osts and criterion.kind in OF_OSTS and len(place.targets) != agreed.osts:
         return (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.checks import BACKENDS, CONTROL, EASY, FILES, HARD, METADATA, NAME_PHASES
-from iowatch.files import UserError, counted
+from iowatch.files import UserError, counted, one_line
 from iowatch.yaml_text import BadYaml, load_yaml, text_of
 
 #: What a criterion may be about, with its unit.
@@ -144,12 +144,13 @@ def read(path: Path) -> Contract:
     """The contract of a YAML file; UserError names the file, the place and the key."""
     data = _load(path)
     _require_keys(str(path), data, _KEYS, _MORE)
-    if ":" in str(data["system"]):
+    system = _name(str(path), "system", data["system"])
+    if ":" in system:
         raise UserError(
-            f"{path}: system is {data['system']!r}: give the whole system, and a filesystem in "
-            "each criterion"
+            f"{path}: system is {system!r}: give the whole system, and a filesystem in each "
+            "criterion"
         )
-    if not isinstance(data["title"], str) or not data["title"]:
+    if not isinstance(data["title"], str) or not data["title"].strip():
         raise UserError(f"{path}: title is {data['title']!r}, not a text")
     confidence = data.get("confidence", 0.95)
     if not _is_number(confidence) or not 0.5 <= confidence < 1:
@@ -158,9 +159,12 @@ def read(path: Path) -> Contract:
     given = data["filesystems"]
     if not isinstance(given, dict):
         raise UserError(f"{path}: filesystems is no mapping of names such as fs3")
-    storage = {
-        str(name): _storage(f"{path}, filesystem {name}", facts) for name, facts in given.items()
-    }
+    storage: dict[str, Storage] = {}
+    for key, facts in given.items():
+        name = _name(str(path), "a filesystem", key)
+        if name in storage:
+            raise UserError(f"{path}: two filesystems are named {name!r}")
+        storage[name] = _storage(f"{path}, filesystem {name}", facts)
     if not isinstance(data["criteria"], list) or not data["criteria"]:
         raise UserError(f"{path}: criteria is no list, or is empty")
     criteria = [
@@ -178,7 +182,8 @@ def read(path: Path) -> Contract:
             f"{path}, rules: sessions is {rules.sessions}: with confidence {confidence:g}, fewer "
             f"than {least} can decide nothing"
         )
-    return Contract(str(data["system"]), str(data["title"]), confidence, rules, criteria, storage)
+    title = one_line(data["title"].strip())
+    return Contract(system, title, confidence, rules, criteria, storage)
 
 
 def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
@@ -191,7 +196,7 @@ def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
         where = f"{path}, exclusion {number}"
         _require_keys(where, entry, {"session", "by", "why"})
         by = entry["by"] if isinstance(entry["by"], list) else [entry["by"]]
-        names = sorted(map(str, by))
+        names = sorted(_name(where, "by", name) for name in by)
         if not rules.may_exclude:
             raise UserError(f"{where}: the contract says that nobody may exclude a session")
         if names != sorted(rules.may_exclude):
@@ -201,7 +206,8 @@ def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
             )
         if not str(entry["why"] or "").strip():
             raise UserError(f"{where}: why is empty: say why the session does not count")
-        found.append(Exclusion(str(entry["session"]), names, str(entry["why"])))
+        session = _name(where, "session", entry["session"])
+        found.append(Exclusion(session, names, one_line(str(entry["why"]).strip())))
     return found
 
 
@@ -225,13 +231,21 @@ def _require_keys(
         raise UserError(f"{where}: there is no key {', '.join(sorted(map(str, unknown)))}")
 
 
+def _name(where: str, key: str, value: Any) -> str:
+    """A name, which may look like a number; UserError. To YAML `no` is false."""
+    is_name = isinstance(value, str | int) and not isinstance(value, bool)
+    if not is_name or not str(value).strip() or not str(value).isprintable():
+        raise UserError(f"{where}: {key} is {value!r}, not a name: write one in quotes")
+    return str(value)
+
+
 def _rules(where: str, entry: Any) -> Rules:
     _require_keys(where, entry, _RULES)
 
-    def number(key: str, least: int, words: str) -> Any:
+    def number(key: str, least: int, words: str, most: float = math.inf) -> Any:
         value = entry[key]
         is_whole = type(value) is int or words.endswith(("hours", "0"))
-        if not _is_number(value) or not is_whole or value < least:
+        if not _is_number(value) or not is_whole or not least <= value <= most:
             raise UserError(f"{where}: {key} is {value!r}, not {words}")
         return value
 
@@ -241,20 +255,22 @@ def _rules(where: str, entry: Any) -> Rules:
         return str(entry[key])
 
     parties = entry["may_exclude"]
-    if not isinstance(parties, list) or len(set(map(str, parties))) < len(parties):
+    is_list = isinstance(parties, list)
+    names = [_name(where, "may_exclude", one) for one in parties] if is_list else []
+    if not is_list or len(set(names)) < len(names):
         raise UserError(
             f"{where}: may_exclude is {parties!r}, not a list such as [centre, supplier]; it is "
             "empty if nobody may"
         )
     return Rules(
         begins=_moment(where, entry["begins"]),
-        sessions=number("sessions", 1, "a number of sessions"),
+        sessions=number("sessions", 1, "a number of sessions, 1000 at most", 1000),
         hours_apart=float(number("hours_apart", 0, "a number of hours")),
         replaces_invalid=word("reruns", REPLACED, NEVER) == REPLACED,
         least_nodes=number("least_nodes", 1, "a number of nodes"),
         times_memory=float(number("times_memory", 0, "a factor, or 0")),
         machine=word("machine", RESERVED, SHARED),
-        may_exclude=tuple(map(str, parties)),
+        may_exclude=tuple(names),
     )
 
 
@@ -264,37 +280,40 @@ def _moment(where: str, value: Any) -> datetime:
         value = datetime.combine(value, time())
     if not isinstance(value, datetime):
         raise UserError(f"{where}: begins is {value!r}, not a day such as 2026-11-22")
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+    try:
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise UserError(f"{where}: begins is {value}, which is no day in UTC") from None
 
 
 def _storage(where: str, entry: Any) -> Storage:
     _require_keys(where, entry, ("path", "type"), _FACTS)
-    if not str(entry["path"]).startswith("/"):
-        raise UserError(f"{where}: path is {entry['path']!r}, not an absolute path")
-    if not isinstance(entry["type"], str) or not entry["type"]:
+    path = str(entry["path"])
+    if not path.startswith("/") or ".." in path.split("/") or not path.isprintable():
+        raise UserError(f"{where}: path is {entry['path']!r}, not an absolute path without ..")
+    if not isinstance(entry["type"], str) or not entry["type"].isprintable() or not entry["type"]:
         raise UserError(f"{where}: type is {entry['type']!r}, not a name such as lustre")
     for key in ("peak", "servers_memory"):
         if key in entry and (not _is_number(entry[key]) or entry[key] <= 0):
-            raise UserError(f"{where}: {key} is {entry[key]!r}, not a positive number")
+            raise UserError(f"{where}: {key} is {entry[key]!r}, not {_POSITIVE}")
     if "osts" in entry and (type(entry["osts"]) is not int or entry["osts"] < 2):
         raise UserError(f"{where}: osts is {entry['osts']!r}, not a number of OSTs")
     if "peak" in entry and not str(entry.get("peak_from") or "").strip():
         raise UserError(f"{where}: has a peak without peak_from: say where it is published")
-    return Storage(**entry)
+    return Storage(**{**entry, "peak_from": one_line(str(entry.get("peak_from", "")))})
 
 
 def _criterion(where: str, entry: Any) -> Criterion:
     _require_keys(where, entry, _CRITERION, _OPTIONAL)
-    if not entry["name"]:
-        raise UserError(f"{where}: its name is empty")
+    names = {key: _name(where, key, entry[key]) for key in ("name", "filesystem")}
     if str(entry["kind"]) not in KINDS:
         raise UserError(f"{where}: kind is {entry['kind']!r}: there are {', '.join(KINDS)}")
     bound = "at_most" if entry["kind"] == "repeatability" else "at_least"
     if bound not in entry or len({"at_least", "at_most"} & set(entry)) != 1:
         raise UserError(f"{where}: {entry['kind']} needs {bound}, and no other bound")
     if not _is_number(entry[bound]) or entry[bound] <= 0:
-        raise UserError(f"{where}: {bound} is {entry[bound]!r}, not a positive number")
-    if (entry["kind"] == "scaling") != ({"from_nodes", "to_nodes"} <= set(entry)):
+        raise UserError(f"{where}: {bound} is {entry[bound]!r}, not {_POSITIVE}")
+    if len({"from_nodes", "to_nodes"} & set(entry)) != 2 * (entry["kind"] == "scaling"):
         raise UserError(f"{where}: from_nodes and to_nodes belong to scaling, both of them")
     if (entry["kind"] == "degraded") != ("away" in entry):
         raise UserError(f"{where}: away belongs to degraded, which needs it")
@@ -322,6 +341,11 @@ def _criterion(where: str, entry: Any) -> Criterion:
     for name in ("nodes", "from_nodes", "to_nodes", "instances", "away"):
         if name in entry and (type(entry[name]) is not int or entry[name] < 1):
             raise UserError(f"{where}: {name} is {entry[name]!r}, not a positive whole number")
+    if entry.get("to_nodes", math.inf) <= entry.get("from_nodes", 0):
+        raise UserError(
+            f"{where}: to_nodes is {entry['to_nodes']}, and from_nodes {entry['from_nodes']}: it "
+            "must be more"
+        )
     if "io500" in entry:
         if entry["kind"] != "ior" or entry["io500"] not in (EASY, HARD):
             raise UserError(f"{where}: io500 belongs to the kind ior, and is {EASY} or {HARD}")
@@ -329,8 +353,7 @@ def _criterion(where: str, entry: Any) -> Criterion:
         if any(entry.get(key, value) != value for key, value in shape.items()):
             raise UserError(f"{where}: io500 {entry['io500']} has files {shape['files']} and posix")
         entry = {**entry, **shape}
-    texts = ("name", "filesystem", "backend", "operation", "files")
-    return Criterion(**{**entry, **{name: str(entry[name]) for name in texts if name in entry}})
+    return Criterion(**{**entry, **names, "files": str(entry.get("files", "shared"))})
 
 
 def _agree(where: str, criterion: Criterion, rules: Rules, storage: Mapping[str, Storage]) -> None:
@@ -363,6 +386,10 @@ def _agree(where: str, criterion: Criterion, rules: Rules, storage: Mapping[str,
         )
 
 
+_POSITIVE = "a positive number from 1e-12 to 1e12"
+
+
 def _is_number(value: Any) -> bool:
+    """Neither nan nor infinite, nor so small or large that no figure can be near it."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and -1e300 < value < 1e300  # neither nan nor infinite, nor too long for one
+    return is_number and (value == 0 or 1e-12 <= abs(value) <= 1e12)

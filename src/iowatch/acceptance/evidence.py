@@ -28,11 +28,19 @@ from iowatch.metrics import (
     metrics_of,
     ost_metrics,
     ost_rates,
+    osts_away,
     physical_rate,
-    void_osts,
+    require_away,
 )
 from iowatch.night.gate import faults
-from iowatch.raw_results import FOLDER, KEPT_RESULT, LAST, READ_CODE
+from iowatch.raw_results import (
+    FOLDER,
+    JOB_RECORD,
+    KEPT_RESULT,
+    LAST,
+    READ_CODE,
+    names_before,
+)
 from iowatch.result import (
     InvalidResult,
     Job,
@@ -76,6 +84,8 @@ class Session:
     away: Mapping[str, Sequence[int]] = field(default_factory=dict)
     death: str = ""  # likewise: what was to be killed, such as fs3:client
     has_failed: frozenset[str] = frozenset()  # filesystems on which a run failed
+    boot: str = ""  # by what that start of its login node is known; empty: nobody knows
+    up_s: float = 0.0  # how long the node was up then
 
     @property
     def counts(self) -> bool:
@@ -153,7 +163,9 @@ class Evidence:
         return ""
 
 
-def collect(folder: Path, contract: Contract, exclusions: Sequence[Exclusion]) -> Evidence:
+def collect(
+    folder: Path, contract: Contract, exclusions: Sequence[Exclusion], now: datetime
+) -> Evidence:
     """The evidence in a folder, by the rules of the contract; UserError if it is none."""
     try:
         facts = json.loads((folder / SITE).read_text("utf-8"))
@@ -163,12 +175,13 @@ def collect(folder: Path, contract: Contract, exclusions: Sequence[Exclusion]) -
             cases={Case.parse(text): nodes for text, nodes in facts["cases"].items()},
             lost=list(facts["lost"]),
         )
+        gathered = min(now, datetime.fromisoformat(facts["gathered"]))
         stored = [
             json.loads(file.read_text("utf-8"))
             for file in sorted((folder / SESSIONS).glob("*.json"))
         ]
         stored.sort(key=lambda session: (start_of(session), session["session_info"]["uuid"]))
-        _read(folder, contract, exclusions, stored, evidence)
+        _read(folder, contract, exclusions, stored, evidence, facts["cut"], gathered)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
         raise UserError(
             f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
@@ -194,11 +207,14 @@ def _read(
     exclusions: Sequence[Exclusion],
     stored: Sequence[Stored],
     evidence: Evidence,
+    cut: Sequence[str],
+    gathered: datetime,
 ) -> None:
+    """Take what counts of the stored sessions; `cut` are runs that were cut off with theirs."""
     rules = contract.rules
     excluded = {one.session: one for one in exclusions}
     known = [session["session_info"]["uuid"] for session in stored]
-    known += sorted({run.partition("/")[0] for run in evidence.lost})
+    known += sorted({run.partition("/")[0] for run in [*evidence.lost, *cut]})
     evidence.excused = set(excluded)
     conditions = {
         ((one.filesystem, one.away),) for one in contract.criteria if one.away is not None
@@ -207,16 +223,26 @@ def _read(
         there = f": there are {', '.join(known)}" if known else ""
         raise UserError(f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}")
     last: dict[Condition, Session] = {}
+    resumed: set[str] = set()
     for one in stored:
         tests = [test for test in tests_of(one) if is_acceptance(test, contract.system)]
-        session = _session(one, tests)
-        why = _differing(tests)
+        session = _session(folder, one, tests)
+        cut_off = _resumed(tests, cut)
+        resumed.update(run for runs in cut_off.values() for run in runs)
+        why = _differing(tests) or _switched_off(session.command)
         if not why and session.away and session.condition not in conditions:
             why = f"{away_in_words(session.away)}, and no criterion is about that"
         if not why and session.death:
             name, _, who = session.death.rpartition(":")
             why = f"a {who} of {name} was to die in it, and only survival is about that"
-        if session.began >= rules.begins and session.uuid not in excluded:
+        is_late = session.began > gathered + timedelta(seconds=SKEW_S)
+        if not why and is_late:
+            why = (
+                f"it began on {session.began:%Y-%m-%d %H:%M} UTC, and its evidence was gathered or "
+                f"judged on {gathered:%Y-%m-%d %H:%M} UTC: a clock is wrong"
+            )
+        may_replace = rules.replaces_invalid and not why
+        if session.began >= rules.begins and session.uuid not in excluded and not is_late:
             evidence.read_back += _read_backs(folder, tests, session, evidence)
         counting = evidence.counting_with(session.condition)
         why = why or _why_not(session, rules, excluded.get(session.uuid), counting)
@@ -225,27 +251,41 @@ def _read(
         if session.counts:
             last[session.condition] = session
             evidence.faults += faults(one)
-            _take(folder, one, tests, session, rules, evidence)
+            _take(folder, one, tests, session, rules, evidence, cut_off)
         elif (
-            before
-            and before.away == session.away
-            and not session.death
-            and rules.replaces_invalid
-            and session.uuid not in excluded
+            before and before.away == session.away and may_replace and session.uuid not in excluded
         ):
             so_far = len(evidence.replaced)
-            _take(folder, one, tests, before, rules, evidence)
+            _take(folder, one, tests, before, rules, evidence, cut_off)
             if count := len(evidence.replaced) - so_far:
                 why = f"{why}; it is a re-run of {before.uuid}, and replaces {count} of its runs"
                 session = replace(session, why_not=why)
         evidence.sessions.append(session)
+    evidence.lost = sorted({*evidence.lost, *cut} - resumed)
 
 
-def _session(stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
+def _resumed(tests: Iterable[Mapping[str, Any]], cut: Sequence[str]) -> dict[Case, list[str]]:
+    """The runs that were cut off with their session, and that this one of the same night has made
+    anew, by case."""
+    resumed = {}
+    for test in tests if cut else ():
+        place = place_of(Path(test.get("kept") or ""))
+        night, _, name = place.removeprefix(f"{FOLDER}/").partition("/")
+        before = {f"{night}/{earlier}" for earlier in names_before(name)}
+        case = known_case(test.get("case_id") or "")
+        if case and (runs := before.intersection(cut)):
+            resumed[case] = sorted(runs)
+    return resumed
+
+
+def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
     info = stored["session_info"]
+    records = [(made, record) for test in tests for made, record in _job_record(folder, test)]
+    began = start_of(stored)
+    start = next((record for made, record in records if made >= began), {})
     return Session(
         info["uuid"],
-        start_of(stored),
+        min([began, *(made for made, _ in records)]),  # of jobs that a session resumes
         f"{info.get('user')}@{info.get('hostname')}, ReFrame {info.get('version')}",
         str(info.get("cmdline")),
         len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
@@ -257,16 +297,20 @@ def _session(stored: Stored, tests: Sequence[Mapping[str, Any]]) -> Session:
             for test in tests
             if test["verdict"] == Kind.INVALID and test.get("filesystem_name")
         ),
+        boot=start.get("boot", ""),
+        up_s=start.get("up_s", 0.0),
     )
 
 
-def osts_away(text: str) -> dict[str, tuple[int, ...]]:
-    """By filesystem, from `fs3:7,fs3:9` as a session declares it; ValueError if it is not so."""
-    found: dict[str, set[int]] = {}
-    for one in filter(None, text.split(",")):
-        name, _, ost = one.rpartition(":")
-        found.setdefault(name, set()).add(int(ost))
-    return {name: tuple(sorted(osts)) for name, osts in found.items()}
+def _job_record(
+    folder: Path, test: Mapping[str, Any]
+) -> Iterator[tuple[datetime, Mapping[str, Any]]]:
+    """When a job was made, and what it was given; nothing if it has left no record of that, or one
+    that a power cut has emptied."""
+    file = folder / place_of(Path(test.get("kept") or "")) / JOB_RECORD
+    if file.is_file() and (text := file.read_text("utf-8")):
+        record = json.loads(text)
+        yield datetime.fromisoformat(record["made"]), record
 
 
 def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
@@ -279,6 +323,16 @@ def _differing(tests: Iterable[Mapping[str, Any]]) -> str:
     """That not all runs of a session were told the same on what is away or dies; empty if so."""
     said = {f"{test.get('away') or ''} {test.get('death') or ''}" for test in tests}
     return f"its runs differ in what is away or dies: {sorted(said)}" if len(said) > 1 else ""
+
+
+#: Options of ReFrame's, also as it lets one abbreviate them, that leave out a part of a check.
+_SWITCHES = re.compile(r"(?:^|\s)'?(--(?:disa|skip-)[^\s']*)")
+
+
+def _switched_off(command: str) -> str:
+    """That a part of each check was left out by the command of a session; empty if none was."""
+    found = _SWITCHES.search(command)
+    return f"{found[1]} in its command leaves out a part of each check" if found else ""
 
 
 def _why_not(
@@ -295,13 +349,18 @@ def _why_not(
         return f"it was asked for {session.ran}{of} cases, and only the whole sweep counts"
     if len(counting) == rules.sessions:
         return f"it came after the {rules.sessions} that count"
-    apart = timedelta(hours=rules.hours_apart)
-    if counting and session.began - counting[-1].began < apart:
-        hours = (session.began - counting[-1].began) / timedelta(hours=1)
-        return (
-            f"it began {brief(hours)} h after the one before that counts, and "
-            f"{rules.hours_apart:g} h were agreed"
-        )
+    for other in reversed(counting):
+        apart = by_clock = abs((session.began - other.began).total_seconds())
+        which = "the one before that counts"
+        up_s = abs(session.up_s - other.up_s)
+        if session.boot and session.boot == other.boot and abs(by_clock - up_s) > SKEW_S:
+            apart = up_s
+            which = f"session {other.uuid} by how long their node was up (its clock was set)"
+        if apart < 3600 * rules.hours_apart:
+            return (
+                f"it began {brief(apart / 3600)} h after {which}, and {rules.hours_apart:g} h were "
+                "agreed"
+            )
     return ""
 
 
@@ -312,10 +371,13 @@ def _take(
     session: Session,
     rules: Rules,
     evidence: Evidence,
+    cut_off: Mapping[Case, Sequence[str]],
 ) -> None:
     """Take the runs of a stored session as those of a session that counts, for which it may be a
     re-run. Of a case the first verified run counts, and a second never does, whatever has become
     of the raw results of the first: else whoever does not like a run would only have to lose them.
+    What was cut off with a session that was killed, and made anew as that was resumed, is a first
+    run that is invalid.
     """
     filesystems = {(place.system, place.partition): place for place in evidence.places}
     has = {one.case for one in evidence.exhibits if one.session == session.uuid}
@@ -328,8 +390,11 @@ def _take(
             continue
         if test["verdict"] in UNTRIED:  # as if nobody had asked for it
             continue
-        key, again = (session.uuid, case), is_rerun or case in seen
+        key, again = (session.uuid, case), is_rerun or case in seen or case in cut_off
         seen.add(case)
+        if case in cut_off and not is_rerun:
+            runs = " and ".join(cut_off[case])
+            evidence.invalid.setdefault(key, f"its session was killed and cut off {runs}")
         if again and (not rules.replaces_invalid or key in evidence.spoilt):
             continue
         if is_rerun and case not in evidence.cases:  # tried out, and none of the sweep's
@@ -388,12 +453,14 @@ def _exhibit(
         raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
     recorded = test.get("conditions") or {}
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
-    job = Job(folder, case, place, test["run_id"], began, recorded.get("spack", ""))
+    made = min([began, *(made for made, _ in _job_record(evidence, test))])
+    spec = recorded.get("spack", "")
+    job = Job(folder, case, place, test["run_id"], made, test["nodes"], spec)
     rates: list[float] = []  # of IOR
     rounds: Sequence[application.Round] = ()
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
     if case.check.has_mdtest:
-        results, of_mdtest = mdtest.of_rounds(job, case.writers // test["nodes"], test["repeats"])
+        results, of_mdtest = mdtest.of_rounds(job, test["repeats"])
         found = mdtest_metrics(results, of_mdtest)
     elif case.check.has_control or case.items:
         each_ost = case.check.needs_stripes
@@ -403,7 +470,7 @@ def _exhibit(
         hung = hung_osts(folder) if each_ost else {}
         results = [verified(job, paths[0].name, test["repeats"], hung)]
         if each_ost:
-            _require_away(away, {**hung, **results[0].void}, place)
+            require_away(away, {**hung, **results[0].void}, place.targets)
             found = ost_metrics(results[0], place.targets)
             osts = ost_rates(results[0], place.targets)
         else:
@@ -412,7 +479,7 @@ def _exhibit(
         results, rounds = application.of_rounds(job, test["repeats"])
         found = application.metrics_of(results, rounds)
     else:
-        results, rates = ior.of_rounds(job, test["nodes"], test["repeats"])
+        results, rates = ior.of_rounds(job, test["repeats"])
         found = ior_metrics(results, rates)
     require_end(job)
     for result in results:
@@ -422,8 +489,9 @@ def _exhibit(
             raise InvalidResult(
                 f"{name}: its files were in {there}, and {place.name} is at {place.path}"
             )
-        seconds = result.started.timestamp()
-        if not -SKEW_S < seconds - session["time_start_unix"] < session["time_elapsed"] + SKEW_S:
+        ended = began + timedelta(seconds=session["time_elapsed"])
+        skew = timedelta(seconds=SKEW_S)
+        if not made - skew < result.started < ended + skew:
             raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
     _compare(found, read_metrics(test.get("perfvalues") or {}), place, name)
     return Exhibit(
@@ -440,19 +508,6 @@ def _exhibit(
     )
 
 
-def _require_away(away: Sequence[int], void: Mapping[str, str], place: Filesystem) -> None:
-    """InvalidResult unless the OSTs that were said to be away are those that could not be
-    measured, and all of them."""
-    gone = {place.targets[name] for name in void}
-    if there := set(away) - gone:
-        raise InvalidResult(
-            f"the session was declared to be without {osts_in_words(sorted(there))}, which it "
-            "could measure"
-        )
-    if unknown := {name: why for name, why in void.items() if place.targets[name] not in away}:
-        raise InvalidResult("; ".join(void_osts(unknown, place.targets)))
-
-
 def _read_backs(
     folder: Path, tests: Iterable[Mapping[str, Any]], session: Session, evidence: Evidence
 ) -> Iterator[ReadBack]:
@@ -466,7 +521,7 @@ def _read_backs(
             continue
         evidence.cases.setdefault(case, test["nodes"])
         spec = (test.get("conditions") or {}).get("spack", "")
-        job = Job(folder / name, case, place, test["run_id"], session.began, spec)
+        job = Job(folder / name, case, place, test["run_id"], session.began, test["nodes"], spec)
         has_kept = not _broken(job, KEPT_RESULT, [WRITE_KEEP])
         said = job.folder / LAST
         read = Path(said.read_text("utf-8").strip()).parent.name if said.is_file() else None

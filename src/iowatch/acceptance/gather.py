@@ -6,10 +6,11 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, raw_results
+from iowatch import __version__, build, raw_results
 from iowatch.acceptance.contract import Contract, Rules
 from iowatch.acceptance.evidence import (
     CONTRACT,
@@ -27,7 +28,7 @@ from iowatch.case import Case
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.history import sessions, tests_of
-from iowatch.raw_results import COMPRESSED, FOLDER, JOB_RECORD
+from iowatch.raw_results import COMPRESSED, EXIT_CODE, FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 
@@ -60,19 +61,21 @@ def gather(
             shutil.copyfile(exclusions, folder / EXCLUSIONS)
         for number, file in enumerate(_configuration(site), start=1):
             _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
-        sources: dict[Path, Path] = {}
+        cut, lost = _unclaimed(site, agreed.rules, claimed)
+        sources = {site.prefix / FOLDER / run: Path(FOLDER, run) for run in cut}
+        moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
         for session in found:
             uuid = session["session_info"]["uuid"]
             _write(folder / SESSIONS / f"{uuid}.json", session)
             if start_of(session) >= agreed.rules.begins:
-                sources |= _raw_results(session, agreed.system)
+                sources |= raw_results_of(session, agreed.system, moved)
                 for file in _builds(session):
                     _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
         for source, target in sources.items():
             for file in sorted(source.iterdir()) if source.is_dir() else ():
                 if file.is_file() and PLAIN.fullmatch(file.name):
                     _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
-        _write(folder / SITE, _facts(site, list(_lost(site, agreed.rules, claimed))))
+        _write(folder / SITE, {**_facts(site), "cut": cut, "lost": lost})
     except OSError as err:
         where = err.filename or folder  # of a file that is written, no name is known
         raise UserError(f"{where}: cannot be gathered as evidence: {err.strerror}") from None
@@ -94,10 +97,10 @@ def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], se
     return list(found.values()), claimed
 
 
-def _raw_results(session: Stored, system: str) -> dict[Path, Path]:
-    """Where each run of a session left them, and where they are in the evidence."""
+def raw_results_of(session: Stored, system: str, moved: Moved) -> dict[Path, Path]:
+    """Where those of each run of a session are now, and where they are in the evidence."""
     tests = (test for test in tests_of(session) if is_acceptance(test, system))
-    kept = {Path(test["kept"]) for test in tests if test.get("kept")}
+    kept = {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
     return {path: Path(name) for path in kept if (name := place_of(path))}
 
 
@@ -126,33 +129,48 @@ def sweep(site: Site) -> dict[Case, int]:
     }
 
 
-def _facts(site: Site, lost: Sequence[str]) -> dict[str, Any]:
+def _facts(site: Site) -> dict[str, Any]:
     """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
     names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
     return {
-        "iowatch": __version__,
+        "iowatch": build.version(__version__),
+        "gathered": datetime.now(UTC).isoformat(),
         "system": site.system,
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
         "cases": {str(case): nodes for case, nodes in sweep(site).items()},
-        "lost": sorted(lost),
     }
 
 
-def _lost(site: Site, rules: Rules, claimed: set[str]) -> Iterator[str]:
-    """Runs since the test began of which no session is on record: one was killed, or deleted."""
+def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], list[str]]:
+    """Runs since the test began of which no session is on record: those that were cut off with
+    their session, which another may resume; and those that have ended, or are not even there."""
     names = {Path(kept).parts[-2:] for kept in claimed}
+    cut: set[str] = set()
+    lost: set[str] = set()
     folder = site.prefix / FOLDER
     for night in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             is_before = day_of(night.name) < rules.begins.date()
         except ValueError:  # not ours
             continue
-        for run in () if is_before or not night.is_dir() else sorted(night.iterdir()):
-            case = case_in(run.name)
-            is_ours = case is not None and case.system == site.system
-            is_lost = is_ours and (night.name, run.name) not in names
-            if is_lost and _sweep_of(run) == ACCEPTANCE:
-                yield f"{night.name}/{run.name}"
+        runs = [] if is_before or not night.is_dir() else sorted(night.iterdir())
+        known = {run.name for run in runs} | {name for when, name in names if when == night.name}
+        for run in runs:
+            gone = {name for name in raw_results.names_before(run.name) if name not in known}
+            is_unclaimed = (night.name, run.name) not in names
+            if not (gone or is_unclaimed) or not _is_of_test(run, site.system):
+                continue
+            lost |= {f"{night.name}/{name}" for name in gone}
+            if is_unclaimed:
+                has_ended = raw_results.find(run, EXIT_CODE)
+                (lost if has_ended else cut).add(f"{night.name}/{run.name}")
+    return sorted(cut), sorted(lost)
+
+
+def _is_of_test(run: Path, system: str) -> bool:
+    """Did the acceptance sweep of this system ask for a run?"""
+    case = case_in(run.name)
+    return case is not None and case.system == system and _sweep_of(run) == ACCEPTANCE
 
 
 def _sweep_of(run: Path) -> str:

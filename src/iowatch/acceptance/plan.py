@@ -53,10 +53,8 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
     for criterion in contract.criteria:
         partitions = {p.partition for p in site.filesystems if p.name == criterion.filesystem}
         if criterion.kind == "survival":
-            lines.append(
-                f"{criterion.name}: {counted(round(criterion.committed), 'session')} with --death, "
-                "and one after each"
-            )
+            deaths = counted(math.ceil(criterion.committed), "session")
+            lines.append(f"{criterion.name}: {deaths} with --death, and one after each")
             continue
         about = candidates(contract, criterion, partitions, cases)
         ends = {criterion.from_nodes, criterion.to_nodes} - {None}

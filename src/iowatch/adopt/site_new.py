@@ -25,7 +25,7 @@ from iowatch.adopt import machine
 from iowatch.adopt.mounts import Filesystem, find_filesystems, read_mounts
 from iowatch.adopt.striped import runs
 from iowatch.files import UserError
-from iowatch.paper.published import own_bounds
+from iowatch.paper.published import bounds_of_checks
 from iowatch.places import (
     BUILT_BENCHIO,
     CHECKS_FOLDER,
@@ -271,9 +271,10 @@ def write_references(name: str) -> Path:
     if not file.exists():
         text = (
             f"# Reference values of system {name}: only what holds on any machine, so far; see "
-            "README.md\n# for their form.\n"
+            "README.md\n# for their form. Nothing is red by it alone: bounds of the site stand in "
+            "sections of their checks.\n"
         )
-        write(file, f"{text}{GENERAL}: {{}}\n{own_bounds(name)}")
+        write(file, f"{text}{GENERAL}:\n{bounds_of_checks(name)}")
     return file
 
 

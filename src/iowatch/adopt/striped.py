@@ -76,6 +76,9 @@ class Striped:
     default: tuple[Component, ...] = ()  # what a new file gets; nothing: it is not known
     #: Whether each OST can be addressed by its number; else a pool that has it alone does it.
     is_numbered: bool = True
+    #: The numbers of several MDTs on which a user may put names one by one; none: there is one MDT,
+    #: or the filesystem chooses.
+    mdts: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()  # sentences for the reader of the site's file
     troubles: tuple[str, ...] = ()  # sentences on what could not be learnt, and why
 
@@ -177,8 +180,9 @@ def look_at_lustre(directory: str) -> Striped:
     notes = _inactive(states, "on this client") + _full(active, space)
     if active:
         notes.append(
-            "Confirm: an OST that only the MDTs have deactivated is still in the list, for that "
-            "shows to nobody but root, and there (lctl get_param osp.*.active)."
+            "Confirm: an OST on which the MDTs make no new files is still in the list, for that "
+            "shows to nobody but root, and there: 0 of lctl get_param osp.*.max_create_count "
+            "osp.*.active."
         )
     pools = {}
     if fsname := next((name.rpartition("-OST")[0] for name in names if "-OST" in name), ""):
@@ -191,10 +195,29 @@ def look_at_lustre(directory: str) -> Striped:
     layout = question("lfs", "getstripe", "-d", directory)
     if not (default := parse_layout(layout.text)):
         troubles.append(layout.why("gives no default layout"))
-    if mdts := parse_targets(question("lfs", "mdts", directory).text):
+    seen = parse_targets(question("lfs", "mdts", directory).text)
+    mdts = tuple(n for n, (name, is_active) in seen.items() if is_active and "-MDT" in name)
+    if mdts:
         notes.append(f"The names of the files are on {_counted('MDT', mdts)}.")
+    if len(mdts) > 1 and (why := _why_no_mdt(directory, mdts)):
+        notes.append(
+            "Confirm: Metadata measures MDTs one by one only where users may choose one, and here "
+            f"{why}. Lustre chooses one for each run, and it is on record."
+        )
+        mdts = ()
     in_use, more = _pools_in_use(pools, active)
-    return Striped(active, in_use, default, True, (*notes, *more), _once(troubles))
+    mdts = mdts if len(mdts) > 1 else ()
+    return Striped(active, in_use, default, True, mdts, (*notes, *more), _once(troubles))
+
+
+def _why_no_mdt(directory: str, mdts: Iterable[int]) -> str:
+    """Why this user cannot make a directory on each of these MDTs; empty if they can."""
+    try:
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".iowatch-") as folder:
+            tried = [question("lfs", "mkdir", "-i", f"{n}", f"{folder}/{n}") for n in mdts]
+    except OSError as err:
+        return f"no directory can be made in {directory}: {err.strerror}"
+    return next((made.trouble for made in tried if made.trouble), "")
 
 
 def parse_targets(text: str) -> dict[int, tuple[str, bool]]:
@@ -291,7 +314,7 @@ def look_at_ceph(directory: str) -> Striped:
         notes.append("Confirm: to set layouts, a client needs the capability `allow rwp`.")
     in_use, more = _pools_in_use(pools, active)
     own = tuple(sorted({ost for osts in in_use.values() for ost in osts})) or active
-    return Striped(own, in_use, default, False, (*notes, *more), _once(troubles))
+    return Striped(own, in_use, default, False, (), (*notes, *more), _once(troubles))
 
 
 def _ceph(*words: str) -> Answer:

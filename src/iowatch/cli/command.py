@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from iowatch import __version__, history
+from iowatch import __version__, build, history
 from iowatch.files import UserError
 from iowatch.places import prepare
 from iowatch.run import Run
@@ -112,7 +112,7 @@ Matching = Annotated[
 
 def say_version(wanted: bool) -> None:
     if wanted:
-        print(f"iowatch {__version__}")
+        print(f"iowatch {build.version(__version__)}")
         raise typer.Exit
 
 

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from iowatch import bless, history, tables
+from iowatch.case import Case
 from iowatch.cli.command import (
     DAY,
     Databases,
@@ -25,10 +26,12 @@ from iowatch.cli.command import (
 )
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 from iowatch.importers import database as old_data
+from iowatch.night.gate import shown
 from iowatch.places import reference_folder
 from iowatch.run import by_case
+from iowatch.site import NIGHTLY, UnknownSystem, read_site
 
 PAST = "The past"
 
@@ -123,6 +126,14 @@ def bless_command(
     who: Annotated[str, typer.Option(help="Who says that they are good.", show_default="you")] = "",
     db: Databases = None,
     folder: ReferenceValues = None,
+    take_red: Annotated[
+        bool,
+        typer.Option(
+            "--take-red",
+            help="Take nights, too, on which a case was red, as after a change of its level that "
+            "is to stay.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be blessed, and write nothing.")
     ] = False,
@@ -131,7 +142,8 @@ def bless_command(
 
     What they say of a case is its baseline. It is written to baselines/SYSTEM.yaml in the folder of
     reference values, a change for somebody to review and commit. A case whose nights cannot serve,
-    because they are too few or because its level changes among them, is refused with the reason.
+    because they are too few, or its level changes among them, or it was red on some of them, is
+    refused with the reason. A case that the site's nightly suite has no more is left out.
 
     The exit code is 0 if all cases were blessed, 1 if some were refused, and 2 if nothing could be
     done.
@@ -145,7 +157,7 @@ def bless_command(
         since = history.year_before((first or last or now).replace(tzinfo=UTC))
         runs = selected(db, case, since)
         # Of a check without metrics there is nothing to bless.
-        cases = by_case(
+        on_record = by_case(
             run
             for run in runs
             if is_of(system, run)
@@ -153,6 +165,17 @@ def bless_command(
             and run.case.metrics
             and not run.of_contract
         )
+        name = system.partition(":")[0]
+        suite = nightly_suite(name)
+        cases = {
+            case: nights for case, nights in on_record.items() if suite is None or case in suite
+        }
+        if gone := on_record.keys() - cases.keys():
+            typer.echo(
+                f"left out: {counted(len(gone), 'case')} that the nightly suite of {name} does not "
+                f"have: {shown(gone)}",
+                err=True,
+            )
         if not cases:
             raise UserError(
                 f"no case of {system} in the results database matches since {since:{DAY}}: --to "
@@ -160,11 +183,18 @@ def bless_command(
             )
         who = who or f"{getpass.getuser()}@{socket.gethostname()}"
         days = _day(first), _day(last)
-        name = system.partition(":")[0]
         folder = folder or reference_folder()
-        blessing = bless.bless(name, folder, cases, count, *days, who, why, dry_run)
+        blessing = bless.bless(name, folder, cases, count, *days, who, why, dry_run, take_red)
     tables.show_blessing(blessing, Console(highlight=False))
     raise typer.Exit(1 if blessing.refused else 0)
+
+
+def nightly_suite(system: str) -> set[Case] | None:
+    """Its cases; None where the system is not configured, as that of old data. UserError."""
+    try:
+        return read_site(system).cases(NIGHTLY)
+    except UnknownSystem:
+        return None
 
 
 def _day(time: datetime | None) -> date | None:

@@ -27,8 +27,11 @@ class Sample:
     best: float  # MiB/s, the fastest repetition
     #: `best` over MPI-IO's in the same job; None: it is MPI-IO, or has no control.
     ratio: float | None = None
-    #: The part of the fastest repetition's time that finishes the file; None: not known.
+    #: The part of the median repetition's time that finishes the file; None: not known.
     finish_fraction: float | None = None
+    finish_s: float = math.inf  # the same in seconds; not known: enough to be noticed
+    #: The median repetition over MPI-IO's; 0: not known.
+    ratio_median: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,10 +110,13 @@ class State:
     ratio: Cusum = REST
     better: Cusum = REST
     finish: int = 0  # the last runs in a row that have R3's signature
+    lost: float = 0.0  # what they have lost against MPI-IO: a CUSUM of runs
     nights: int = 0
     suspicious: int = 0  # of these nights
     alarm: Verdict | None = None  # open
     recent: tuple[bool, ...] = ()  # the nights since the alarm: was all well?
+    level: Baseline | None = None  # the worst of the alarm's night: what is lower is a new fault
+    beyond: State | None = None  # what the nights since say of such a fault
 
 
 @dataclass(slots=True)
@@ -127,6 +130,8 @@ class _Tonight:
     r: float = -math.inf  # ratio to MPI-IO, likewise
     low: bool = False  # a re-run is due
     finish: int = 0  # runs with R3's signature, with those that the night before ended with
+    lost: float = 0.0  # likewise
+    is_finish: bool = False  # R3 has seen enough
 
 
 class Detector:
@@ -143,6 +148,7 @@ class Detector:
         self.settings = settings
         self.baseline = baseline
         self.what, self.unit = what, unit
+        self._alarm_of = ""  # the alarm whose level stands in for a baseline
         self._speed: Chart | None = None
         self._ratio: Chart | None = None
         self._finish_limit = math.inf
@@ -172,10 +178,10 @@ class Detector:
         and leaves the state as it was.
         """
         if state.alarm:
-            return self._watch(state, state.alarm, night)
+            return self._watch(state, state.alarm, night, final)
         limits = self.settings
         tonight = self._gather(state, night)
-        undecided = tonight.finish < limits.finish_runs and tonight.reruns < limits.max_reruns
+        undecided = not tonight.is_finish and tonight.reruns < limits.max_reruns
         if not final and tonight.low and undecided:
             return state, self._suspect(tonight, tonight.last.time + limits.rerun_after)
         time, speed, ratio = night[0].time, self._speed, self._ratio
@@ -185,17 +191,21 @@ class Detector:
             better = speed.rose(better, speed.value(night[0].best), time)
         if ratio and tonight.r > -math.inf:
             relative = ratio.fell(relative, tonight.r, tonight.reruns, time)
+        is_late = self._finish_excess(tonight.last) > 0
         after = State(
             slow,
             relative,
             better,
-            tonight.finish if self._finish_excess(tonight.last) > 0 else 0,
+            tonight.finish if is_late else 0,
+            tonight.lost if is_late else 0.0,
             state.nights + 1,
             state.suspicious + (tonight.low or tonight.runs > 1),
         )
         alarm = self._alarm(after, tonight, time)
         if alarm:
-            return State(nights=after.nights, suspicious=after.suspicious, alarm=alarm), alarm
+            level = self._worst(night[: tonight.runs])
+            opened = State(nights=after.nights, suspicious=after.suspicious, alarm=alarm)
+            return replace(opened, level=level, beyond=State() if level else None), alarm
         return after, self._no_alarm(after, tonight, time)
 
     def value(self, night: Sequence[Sample]) -> float:
@@ -215,28 +225,30 @@ class Detector:
     def _gather(self, state: State, night: Sequence[Sample]) -> _Tonight:
         """The runs that the rules ask for: as long as the night is suspicious, the next one."""
         limits, speed, ratio = self.settings, self._speed, self._ratio
-        tonight = _Tonight(night[0], finish=state.finish)
+        tonight = _Tonight(night[0], finish=state.finish, lost=state.lost)
         for run in night:
             counts = not tonight.runs
             if tonight.runs and run.time - tonight.last.time >= limits.rerun_after:
                 tonight.reruns += 1
                 counts = True
             tonight.runs += 1
-            excess = self._finish_excess(run)
-            tonight.low = excess > 0
+            excess, fell = self._finish_excess(run), self._fell_alone(run)
             if counts:
                 tonight.last = run
-                tonight.finish += tonight.low
-            if excess > limits.finish_sure and not self._is_mpiio_low(run):
-                tonight.last = run
-                tonight.finish = max(tonight.finish, limits.finish_runs)
+                tonight.finish += excess > 0
+                tonight.lost = max(0.0, tonight.lost + min(fell, limits.clip) - limits.slack)
+            if excess > limits.finish_sure and fell > limits.floor_spreads:
+                tonight.last, tonight.is_finish = run, True
+            often = tonight.finish >= limits.finish_runs and tonight.lost > limits.ratio_limit
+            tonight.is_finish |= often
+            tonight.low = excess > 0 and tonight.lost > 0
             if speed:
                 tonight.y = max(tonight.y, speed.value(run.best))
                 tonight.low |= speed.is_low(tonight.y, state.slow)
             if ratio and run.ratio is not None:
                 tonight.r = max(tonight.r, ratio.value(run.ratio))
                 tonight.low |= ratio.is_low(tonight.r, state.ratio)
-            enough = tonight.finish >= limits.finish_runs or tonight.reruns >= limits.max_reruns
+            enough = tonight.is_finish or tonight.reruns >= limits.max_reruns
             if enough or not tonight.low:
                 break
         return tonight
@@ -245,34 +257,41 @@ class Detector:
         """By how much the part of the time that finishes the file is above R3's limit; more than 0
         is its signature."""
         part, limits = run.finish_fraction, []
-        if part is None:
+        if part is None or run.finish_s < self.settings.noticed_s:
             return -math.inf
         # A write phase that has become faster raises the fraction as well.
         if self._speed and self._speed.value(run.best) < -self._speed.warn:
             limits.append(self._finish_limit)
-        if self._may_be_defect and run.ratio is not None and run.ratio < self.settings.defect_ratio:
-            limits.append(self.settings.defect_finish_fraction)
+        if self._may_be_defect and run.ratio is not None:
+            limits.append(self.settings.defect_limit(max(run.ratio, run.ratio_median)))
         return part - min(limits, default=math.inf)
 
-    def _is_mpiio_low(self, run: Sample) -> bool:
-        """Is MPI-IO slow in the same job, as far as there is a baseline to tell?"""
-        if not (self._speed and self._ratio and run.ratio is not None):
+    def _fell_alone(self, run: Sample) -> float:
+        """How many spreads the ratio to MPI-IO is below its usual; 0 if MPI-IO has lost as much in
+        the same job, infinite if the ratio is a fault by itself, or nobody can tell."""
+        if not (self._speed and self._ratio and run.ratio is not None) or self._is_defect(run):
+            return math.inf
+        ratio = self._ratio.value(run.ratio)
+        is_shared = ratio >= self.settings.shared_loss * self._speed.value(run.best)
+        return 0.0 if is_shared else -ratio / self._ratio.spread
+
+    def _is_defect(self, run: Sample) -> bool:
+        """Is it R3's fault that needs no past?"""
+        part, ratio = run.finish_fraction, run.ratio
+        if part is None or ratio is None or not self._may_be_defect:
             return False
-        own = self._speed.value(run.best)
-        control = own - self._ratio.value(run.ratio)
-        return self._speed.is_low(control, REST) and control < self.settings.shared_loss * own
+        return self.settings.is_defect(part, ratio)
 
     def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
         limits = self.settings
-        if tonight.finish >= limits.finish_runs:
+        if tonight.is_finish:
             return self._finish_alarm(tonight, time)
         if self._ratio and after.ratio.level:
             confirmed = tonight.reruns >= limits.max_reruns
             at_once = confirmed and tonight.r < self._ratio.floor(limits.ratio_floor)
             if at_once or after.ratio.level > limits.ratio_limit:
-                usual = f"its usual {math.exp(self._ratio.centre):.2f} of MPI-IO's in the same jobs"
-                return self._drop_alarm(R2, after.ratio, usual, tonight, time)
+                return self._drop_alarm(R2, after.ratio, self._usual_ratio(), tonight, time)
         if after.slow.level > limits.slow_limit:
             return self._drop_alarm(R1, after.slow, self._usual(), tonight, time)
         return None
@@ -280,20 +299,43 @@ class Detector:
     def _usual(self) -> str:
         if not self.baseline:
             return ""
-        return f"its baseline of {brief_rate(math.exp(self.baseline.m))} {self.unit}"
+        rate = f"{brief_rate(math.exp(self.baseline.m))} {self.unit}"
+        return f"its {rate} at {self._alarm_of}" if self._alarm_of else f"its baseline of {rate}"
+
+    def _usual_ratio(self) -> str:
+        if not self._ratio:
+            return ""
+        ratio = f"{math.exp(self._ratio.centre):.2f} of MPI-IO's"
+        if self._alarm_of:
+            return f"its {ratio} at {self._alarm_of}"
+        return f"its usual {ratio} in the same jobs"
 
     def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
-        part, ratio = tonight.last.finish_fraction or 0, tonight.last.ratio or 0
-        if part > self._finish_limit and self.baseline:
-            drop = 1 - math.exp(tonight.y if tonight.r == -math.inf else tonight.r)
-            sentence = "finishing the file takes more of the time than in its baseline"
-            sentence += f", and bandwidth is {drop:.0%} lower" if drop > 0 else ""
-            return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, R3, drop, time, raised=time)
+        runs, ratio = tonight.runs, tonight.last.ratio or 0
+        if self.baseline and (tonight.last.finish_fraction or 0) > self._finish_limit:
+            drop = self._lost(R3, tonight.y, tonight.r)
+            sentence = self._finish_sentence(tonight.last, tonight.y, tonight.r)
+            return Verdict(Kind.REGRESSION, sentence, (), runs, R3, drop, time, raised=time)
         sentence = (
             f"bandwidth is {ratio:.2f} of MPI-IO's, and the time goes into finishing the file: "
             "that is a fault, whatever the past was"
         )
-        return Verdict(Kind.DEFECT, sentence, (), tonight.runs, R3, 1 - ratio, time, raised=time)
+        return Verdict(Kind.DEFECT, sentence, (), runs, R3, 1 - ratio, time, raised=time)
+
+    def _finish_sentence(self, run: Sample, y: float, r: float) -> str:
+        """What finishing the file takes, and what that has cost: bandwidth and ratio."""
+        part = f"finishing the file takes {run.finish_fraction or 0:.0%} of the time"
+        if self.baseline and self.baseline.finish_fraction is not None:
+            before = f"at {self._alarm_of}" if self._alarm_of else "in its baseline"
+            part += f", and {self.baseline.finish_fraction:.0%} {before}"
+        signs = [f"{self.what} is {_beside(y, self._usual())}"] if y > -math.inf else []
+        if r > -math.inf:
+            signs.append(_beside(r, self._usual_ratio()))
+        return "; ".join([part, " and ".join(signs)] if signs else [part])
+
+    def _lost(self, rule: str | None, y: float, r: float) -> float:
+        """The part that is lost of what the rule judges."""
+        return 1 - math.exp(r if rule in (R2, R3) and r > -math.inf else y)
 
     def _drop_alarm(
         self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
@@ -325,10 +367,11 @@ class Detector:
 
     def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
         signs = []
+        level = f"its level at {self._alarm_of}" if self._alarm_of else ""
         if tonight.y > -math.inf:
-            signs.append(f"{self.what} is {_beside(tonight.y, 'its baseline')}")
+            signs.append(f"{self.what} is {_beside(tonight.y, level or 'its baseline')}")
         if tonight.r > -math.inf:
-            signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, 'its usual value')}")
+            signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, level or 'its usual value')}")
         if tonight.last.finish_fraction is not None:
             part = f"{tonight.last.finish_fraction:.0%}"
             signs.append(f"finishing the file takes {part} of the time")
@@ -338,27 +381,133 @@ class Detector:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
         return Verdict(Kind.SUSPECT, sentence, (), tonight.runs, rerun_at=rerun_at)
 
+    # While an alarm is open
+
     def _watch(
-        self, state: State, alarm: Verdict, night: Sequence[Sample]
+        self, state: State, alarm: Verdict, night: Sequence[Sample], final: bool
     ) -> tuple[State, Verdict]:
-        """A night while an alarm is open: only its end is looked for, and no re-run asked for."""
-        limits, run = self.settings, night[0]
-        well = self._finish_excess(run) <= 0
+        """A night while an alarm is open: has it gone, and is there more than the alarm says?"""
+        limits, back = self.settings, self._back(alarm, night)
+        beyond, more = self._beyond(state, alarm, night, final)
+        looked = night[: max(len(back), more.runs)]
+        reruns = _reruns(back, limits)
+        is_back = all(self._is_back(alarm, run) for run in back)
+        rerun_at = more.rerun_at
+        if is_back and reruns < limits.recovered_reruns and len(back) == len(night):
+            rerun_at = back[-1].time + limits.rerun_after
+        if not final and rerun_at:
+            return state, replace(self._open(state, alarm, looked, more), rerun_at=rerun_at)
+        recent = (*state.recent, all(self._is_well(alarm, run) for run in looked))
+        after = replace(state, recent=recent[-limits.recovered_of :], beyond=beyond)
+        why = f"{sum(after.recent)} of {len(after.recent)} nights were well"
+        if is_back and reruns >= limits.recovered_reruns:
+            why = f"all {len(back)} runs of the night are as they were before it"
+        elif sum(after.recent) < limits.recovered:
+            return after, self._open(after, alarm, looked, more)
+        sentence = f"the alarm of {alarm.raised:%Y-%m-%d} has gone: {why}"
+        over = replace(alarm, kind=Kind.TRANSIENT, sentence=sentence, runs=len(looked))
+        return State(nights=state.nights, suspicious=state.suspicious), over
+
+    def _worst(self, runs: Sequence[Sample]) -> Baseline | None:
+        """The worst of some runs, as a baseline; None: there was none before."""
+        usual = self.baseline
+        if not (usual and self._speed):
+            return None
+        values = [self._values(run) for run in runs]
+        level = replace(usual, m=usual.m + min([0.0, *(y for y, _ in values)]))
+        if usual.m_r is not None:
+            ratios = [r for _, r in values if r > -math.inf]
+            level = replace(level, m_r=usual.m_r + min([0.0, *ratios]))
+        if usual.finish_fraction is not None:
+            parts = [run.finish_fraction or 0.0 for run in runs]
+            level = replace(level, finish_fraction=max([usual.finish_fraction, *parts]))
+        return level
+
+    def _beyond(
+        self, state: State, alarm: Verdict, night: Sequence[Sample], final: bool
+    ) -> tuple[State | None, Verdict]:
+        """What the rules say of a night beside the worst of the alarm's."""
+        if state.level is None or state.beyond is None:
+            return None, Verdict(Kind.OK, "")
+        worse = Detector(state.level, self.settings, self.what, self.unit)
+        worse._alarm_of = f"the alarm of {alarm.raised:%Y-%m-%d}"
+        worse._may_be_defect = False  # what it was at the alarm is known
+        return worse.judge(state.beyond, night, final)
+
+    def _back(self, alarm: Verdict, night: Sequence[Sample]) -> Sequence[Sample]:
+        """The runs that tell whether all is as before the alarm: up to the first that is not."""
+        limits = self.settings
+        for count, run in enumerate(night, 1):
+            told = night[:count]
+            if not self._is_back(alarm, run) or _reruns(told, limits) >= limits.recovered_reruns:
+                return told
+        return night
+
+    def _is_well(self, alarm: Verdict, run: Sample) -> bool:
+        """Would no rule ask for a re-run? What the alarm is about must have been measured."""
+        compares = bool(self._ratio) or alarm.kind is Kind.DEFECT
+        if alarm.rule in (R2, R3) and compares and run.ratio is None:
+            return False
+        if alarm.rule == R3 and run.finish_fraction is None:
+            return False
+        well = self._finish_excess(run) <= 0 or self._fell_alone(run) <= self.settings.slack
         if self._speed:
             well &= not self._speed.is_low(self._speed.value(run.best), REST)
         if self._ratio and run.ratio is not None:
             well &= not self._ratio.is_low(self._ratio.value(run.ratio), REST)
-        recent = (*state.recent, well)[-limits.recovered_of :]
-        raised = f"{alarm.raised:%Y-%m-%d}"
-        if sum(recent) < limits.recovered:
-            sentence = (
-                f"{alarm.sentence} (alarm of {raised}, nights that were well since: {sum(recent)})"
-            )
-            return replace(state, recent=recent), replace(alarm, sentence=sentence, runs=1)
-        sentence = (
-            f"the alarm of {raised} has gone: {sum(recent)} of {len(recent)} nights were well"
-        )
-        over = Verdict(
-            Kind.TRANSIENT, sentence, (), 1, alarm.rule, alarm.drop, alarm.since, alarm.raised
-        )
-        return State(nights=state.nights, suspicious=state.suspicious), over
+        return well
+
+    def _is_back(self, alarm: Verdict, run: Sample) -> bool:
+        """Is it well, and nearer to its baseline than to the alarm?"""
+        if not self._is_well(alarm, run):
+            return False
+        if alarm.rule == R3:
+            return self._finish_excess(run) <= 0
+        left = 1 - self._lost(alarm.rule, *self._values(run))
+        return left > math.sqrt(1 - (alarm.drop or 0))
+
+    def _values(self, run: Sample) -> tuple[float, float]:
+        """Bandwidth and ratio, as in _Tonight."""
+        speed, ratio = self._speed, self._ratio
+        y = speed.value(run.best) if speed else -math.inf
+        return y, ratio.value(run.ratio) if ratio and run.ratio is not None else -math.inf
+
+    def _open(
+        self, state: State, alarm: Verdict, looked: Sequence[Sample], more: Verdict
+    ) -> Verdict:
+        """The alarm with the figures of this night, and what there is beside it."""
+        values = [self._values(run) for run in looked]
+        y, r = (max(column) for column in zip(*values, strict=True))
+        run, ratio = looked[0], max((one.ratio or 0 for one in looked), default=0)
+        if alarm.kind is Kind.DEFECT:
+            sentence = f"bandwidth is {ratio:.2f} of MPI-IO's"
+            if run.finish_fraction is not None:
+                sentence += f", and finishing the file takes {run.finish_fraction:.0%} of the time"
+        elif alarm.rule == R3:
+            sentence = self._finish_sentence(run, y, r)
+        elif alarm.rule == R2:
+            beside = _beside(r, self._usual_ratio())
+            sentence = f"{self.what} is {beside if r > -math.inf else 'not compared with MPI-IO'}"
+        else:
+            sentence = f"{self.what} is {_beside(y, self._usual())}"
+        since = f", slow since {alarm.since:%Y-%m-%d}" if alarm.since else ""
+        raised = f"alarm of {alarm.raised:%Y-%m-%d}{since}"
+        sentence += f" tonight ({raised}, nights that were well since: {sum(state.recent)})"
+        drop = 1 - ratio if alarm.kind is Kind.DEFECT else self._lost(alarm.rule, y, r)
+        now = replace(alarm, sentence=sentence, runs=len(looked), drop=drop)
+        if more.kind is Kind.SUSPECT:
+            return replace(now, sentence=f"{sentence}; {more.sentence}")
+        if not more.is_red:
+            return now
+        kind = min(alarm.kind, more.kind, key=lambda kind: kind.rank)
+        drop = self._lost(more.rule, y, r)
+        return replace(more, kind=kind, sentence=f"{more.sentence}; {sentence}", drop=drop)
+
+
+def _reruns(runs: Sequence[Sample], limits: Settings) -> int:
+    """How many of them are far enough from the one before to count."""
+    count, last = 0, runs[0]
+    for run in runs[1:]:
+        if run.time - last.time >= limits.rerun_after:
+            count, last = count + 1, run
+    return count

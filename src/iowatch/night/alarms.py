@@ -68,13 +68,14 @@ class Alarm:
 def alarms_of(
     rows: Sequence[CaseNight], expected: Sequence[ExpectedFailure], now: datetime
 ) -> list[Alarm]:
-    """The alarms of a night on what its cases share, the worst first."""
+    """The alarms of a night on what its cases share, the worst first, and of two as bad the
+    filesystem's: a library is named beside it for what MPI-IO has not lost."""
     measured = [row for row in rows if row.last_measured]
-    found = [*_libraries(measured, now), *_filesystems(measured, now)]
+    found = [*_filesystems(measured, now), *_libraries(measured, now)]
     under = {row.case for alarm in found for row in alarm.rows}
     found += _nodes([row for row in measured if row.case not in under])
     alarms = [replace(alarm, known=_known(alarm, expected)) for alarm in found]
-    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.kind.rank, alarm.what))
+    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.kind.rank))
 
 
 def _known(alarm: Alarm, expected: Sequence[ExpectedFailure]) -> str:
@@ -162,11 +163,12 @@ class _Together:
             and _own(row).rule in _SAID[self.common]
         )  # fmt: skip
         due = self._due()
-        again = f"; {len(due)} of them are run again to tell whether it lasts" if due else ""
+        whole = "of them" if self.kind is Kind.SUSPECT else "of its cases"
+        again = f"; {len(due)} {whole} are run again to tell whether it lasts" if due else ""
         why = (
             is_why if not 0 < 2 * len(self.slow) < len(self.rows) else "some of its cases, not all"
         )
-        said = f"{self._extent()}{f': {why}' if self.kind.is_red else again}"
+        said = f"{self._extent()}{f': {why}' if self.kind.is_red else ''}{again}"
         return Alarm(what, self.kind, said, self.slow, merged, due=due, held=self._held())
 
     def _extent(self) -> str:
@@ -188,16 +190,19 @@ class _Together:
             lost = f"{1 - self.group.reached(self.tonight):.0%} below"
             below = lost if is_far_below else f"{lost} {usual}"
             return f"{many} tonight{runs}; together they are {below}"
-        lasts = f"together they have been {verdict.drop:.0%} below {usual}{_since(verdict.since)}"
-        first = min(own[0].time for own in self.tonight.values() if own)
-        if verdict.raised and verdict.raised < first:
-            lasts += f" (alarm of {verdict.raised:%Y-%m-%d})"
-        return f"{many} tonight; {lasts}"
+        reached, begun = f"{verdict.drop:.0%} below {usual}", _since(verdict.since)
+        first = min(runs[0].time for runs in self.tonight.values() if runs)
+        if not verdict.raised or verdict.raised >= first:
+            return f"{many} tonight; together they have been {reached}{begun}"
+        if (verdict.drop or 0) <= 0:
+            reached = f"at {usual}"
+        alarm = f"alarm of {verdict.raised:%Y-%m-%d}, slow{begun}"
+        return f"{many} tonight; together they are {reached} ({alarm})"
 
     def _due(self) -> dict[Case, datetime]:
         """The cases that are run again to tell whether the group is slow."""
         at, rounds = self.verdict.rerun_at, self.verdict.runs
-        if self.kind is not Kind.SUSPECT or at is None:
+        if at is None:
             return {}
         panel = [row for row in self.rows if str(row.case) in self.group.panel]
         return {
@@ -298,8 +303,10 @@ class _SlowOst:
             return f"{slow}: {verdict.sentence}"
         now = f"tonight {self.tonight:.2f} of its peers' median, usually {self.usual:.2f}"
         if verdict.kind is Kind.REGRESSION:
-            lost = f"{verdict.drop:.0%} slower beside its peers than usual"
-            return f"{slow}: {lost}{_since(verdict.since)}; {now}"
+            since = _since(verdict.since)
+            if verdict.raised and verdict.raised < self.row.runs[0].time:
+                return f"{slow}{since} (alarm of {verdict.raised:%Y-%m-%d}): {now}"
+            return f"{slow}: {verdict.drop:.0%} slower beside its peers than usual{since}; {now}"
         return f"{slow}: {now}" + (
             f", in all {verdict.runs} runs" if verdict.kind is Kind.SEVERE else ""
         )

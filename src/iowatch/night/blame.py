@@ -55,7 +55,7 @@ RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environmen
 
 
 #: Conditions that no environment makes, and those that a job script says better.
-_NOT_MADE = ("hosts", "free space", "witness", "program", "modules", "spack")
+_NOT_MADE = ("iowatch", "hosts", "free space", "witness", "program", "modules", "spack")
 _NAMED = 5  # cases that an error names at most
 
 
@@ -158,7 +158,14 @@ def ask(text: str, rounds: int) -> Asked:
             f"{case}: its run of {night} was {row.kind}, so there is nothing to compare: {row.said}"
         )
     failed = judge(
-        case, row.last.metrics, row.references, "", math.inf, row.past, row.blessed
+        case,
+        row.last.metrics,
+        row.references,
+        "",
+        math.inf,
+        row.past,
+        row.blessed,
+        row.last.control,
     ).failed
     metric = next(iter(failed), rate_name(row.last.metrics))
     red, good = kept_of(row.last), good_before(row)

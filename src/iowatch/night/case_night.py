@@ -16,34 +16,23 @@ from statistics import median
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
-from iowatch.checks import CONTROL, rate_name, rate_unit
+from iowatch.checks import rate_name, rate_unit
 from iowatch.circumstances import Compared, compare
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
+from iowatch.explain import is_slow_to_finish
 from iowatch.files import brief_rate, counted
 from iowatch.history import YEAR
-from iowatch.judge import Past, by_past, medians
-from iowatch.metrics import (
-    PHASES,
-    control_rate,
-    finishing,
-    is_slow_to_finish,
-    phases_among,
-    slow_phase,
-)
+from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
+from iowatch.metrics import PHASES, phases_among
 from iowatch.references import Reference
-from iowatch.run import Nights, Run, day_of, deciding
+from iowatch.run import Nights, Run, day_of, deciding, fastest
 from iowatch.verdict import EXCUSABLE, GOOD, Kind
 
-COMPARED = 30  # good nights that stand in for a baseline
 HOSTS_NAMED = 8
 #: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
 #: detector sees nothing of them.
 MAX_INVALID = NORMAL.max_reruns
-#: Verdicts whose own sentence says what matters.
-_SAY_IT_ALL = frozenset(
-    {Kind.NO_BASELINE, Kind.NOISY, Kind.TRANSIENT, Kind.IMPROVEMENT, Kind.TOO_FAST}
-)
 #: A bless refuses only what lasts; a reader wants to see what has just begun, at its right place.
 _NEW = replace(NORMAL, change_nights=3, clip=10.0)
 
@@ -205,7 +194,7 @@ class CaseNight:
             return None
         before = [other for other in self.runs if other is not run]
         nights = list(self.earlier.values())
-        return by_past(nights, before, self.blessed, run.time, run.metrics)
+        return by_past(nights, before, self.blessed, run.time, run.metrics, run.control)
 
     @property
     def is_suspect(self) -> bool:
@@ -215,9 +204,10 @@ class CaseNight:
     @property
     def rerun_at(self) -> datetime | None:
         """When the case is to be run again; None: no more in this night."""
-        if not self.is_suspect or self.invalid_runs > MAX_INVALID or not self.past:
+        if not self.past or self.invalid_runs > MAX_INVALID:
             return None
-        return self.past.verdict.rerun_at
+        is_open = self.last.kind in EXCUSABLE and self.past.verdict.is_red  # an alarm may have gone
+        return self.past.verdict.rerun_at if self.is_suspect or is_open else None
 
     # Tonight's numbers, and those to compare them with
 
@@ -284,15 +274,11 @@ class CaseNight:
 
     @property
     def _compared(self) -> list[Sequence[Run]]:
-        return [self.earlier[night] for night in self.good[-COMPARED:]]
+        return good_nights(self.earlier.values())
 
     @cached_property
     def _usual_runs(self) -> list[Run]:
-        """Those of the blessed nights that are on record; without any, the best of the good."""
-        entry, nights = self.blessed, self.earlier.items()
-        blessed = [runs for night, runs in nights if entry and entry.covers(night)]
-        found = [run for runs in blessed for run in runs if run.metrics]
-        return found or [run for runs in self._compared if (run := fastest(runs))]
+        return usual_runs(self.earlier.values(), self.blessed)
 
     @property
     def drop(self) -> float | None:
@@ -370,10 +356,10 @@ class CaseNight:
 
     @cached_property
     def sentence(self) -> str:
-        """How slow, in which phase, and whose fault: `hdf5 on fs3, stripes -1: the stable
-        rate is 2100 of the expected 7700 MiB/s; it spends 91 % of the time finishing its file,
-        against 2 % on its good nights, while MPI-IO is as fast as always; most of it goes into
-        close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
+        """What it reached, and what its check said of that: `hdf5 on fs3, stripes -1: the stable
+        rate is 2100 of the expected 7700 MiB/s; finish_fraction is 0.91, ...; it spends 91 % of
+        the time finishing its file, against 2 % on its good nights; most of it goes into close
+        (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
         return f"{self.name}: {self.remark}"
 
     @cached_property
@@ -381,15 +367,7 @@ class CaseNight:
         """The sentence without the name."""
         if not self.metrics:
             return self.said
-        rate = self._reached()
-        if self.kind in _SAY_IT_ALL:
-            return f"{rate}; {self.said}"
-        if self.is_slow_to_finish:
-            return f"{rate}; it {finishing(self.case, self.metrics, self.usual, self._floor())}"
-        if not self._is_slow():
-            return rate if self.kind is Kind.OK else f"{rate}; {self.said}"
-        control = self._control(is_sure=self.last.result != "pass")
-        return "; ".join(filter(None, [rate, slow_phase(self.metrics, self.usual), control]))
+        return self._reached() if self.kind is Kind.OK else f"{self._reached()}; {self.said}"
 
     def _reached(self) -> str:
         name, expected = rate_name(self.metrics), self.expected
@@ -397,38 +375,6 @@ class CaseNight:
         if not expected:
             return f"{rate} {self.unit}"
         return f"{rate} of the {expected.word} {brief_rate(expected.value)} {self.unit}"
-
-    def _is_slow(self) -> bool:
-        return self.drop is not None and 1 - self.drop < self._floor()
-
-    def _floor(self) -> float:
-        """Below this part of what is expected, a rate is low."""
-        expected = self.expected
-        if expected and expected.low:
-            return expected.low / expected.value
-        return 1 - NORMAL.wanted_drop
-
-    def _control(self, is_sure: bool) -> str:
-        """MPI-IO in the same job, and what follows from it; nothing follows from one slow night."""
-        rate, usual = control_rate(self.metrics), control_rate(self.usual)
-        if rate is None:
-            return ""
-        if usual is None:
-            return f"{CONTROL} in the same job reaches {brief_rate(rate)} MiB/s"
-        is_fault = self.metrics["ratio"] < self._floor() * self.usual["ratio"]
-        if rate < self._floor() * usual:
-            both = "it is the library's path and the filesystem"
-            blame = both if is_fault else "it is the filesystem, not the library"
-            state = f"is slow too, at {brief_rate(rate)} of the usual {brief_rate(usual)} MiB/s"
-            return f"{CONTROL} in the same job {state}" + (f": {blame}" if is_sure else "")
-        blame = ": it is the library's path, not the filesystem" if is_fault and is_sure else ""
-        return f"{CONTROL} in the same job is as fast as always{blame}"
-
-
-def fastest(runs: Sequence[Run]) -> Run | None:
-    """The fastest valid run of a night."""
-    measured = [run for run in runs if run.is_measured]
-    return max(measured, key=lambda run: run.rate or 0, default=None)
 
 
 def _with_band(baseline: Baseline, source: str, word: str) -> Expected:

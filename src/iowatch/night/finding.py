@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 
 from iowatch.case import Case
 from iowatch.checks import METRICS
@@ -51,15 +51,17 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 class Loss:
     """What the metric has lost with an environment, compared with the good one in each round."""
 
-    typical: float  # the median of all rounds
+    typical: float  # the median of all rounds (of an even number, the lower of two)
     low: float
     high: float
+    round: int  # the round that has lost this, from 0: its values are those to show
 
     @classmethod
     def of(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
         """From the value of each round."""
         lost = [worse(name, now, then) for now, then in zip(values, good, strict=True)]
-        return cls(median(lost), *interval(lost))
+        typical = median_low(lost)
+        return cls(typical, *interval(lost), lost.index(typical))
 
 
 @dataclass(frozen=True)

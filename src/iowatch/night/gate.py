@@ -18,10 +18,21 @@ from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
-from iowatch.night.case_night import CaseNight, fastest
+from iowatch.night.case_night import CaseNight
 from iowatch.night.record import Judged, Records
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import NOTE, Promise, Run, began, by_case, day_of, deciding, night_id, nights_of
+from iowatch.run import (
+    NOTE,
+    Promise,
+    Run,
+    began,
+    by_case,
+    day_of,
+    deciding,
+    fastest,
+    night_id,
+    nights_of,
+)
 from iowatch.site import AMBER_NIGHTS
 from iowatch.verdict import Kind
 
@@ -144,9 +155,14 @@ class Night:
         worst += [*(row.sentence for row in rows if row.is_red), *self.problems]
         loud = [f"{alarm.label}: {alarm.sentence}" for alarm in self.alarms]
         loud += [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
-        well = "Every case is as it should be."
-        if not self.is_gated:
-            well = "Every case on record is as it should be; what never ran is not on record."
+        measured = [row for row in self.cases if row.case.metrics]
+        well = "Every case is" if self.is_gated else "Every case on record is"
+        well += " as it should be"
+        if rest := sum(not row.blessed for row in measured):
+            well = (
+                f"No past judges {rest} of {counted(len(measured), 'case')} yet: bless good nights"
+            )
+        well += "." if self.is_gated else "; what never ran is not on record."
         return [*worst, *loud, well][0]
 
     @property
@@ -174,6 +190,7 @@ class Known:
     archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
     #: Likewise: how many nights in a row without a measurement are too many.
     amber_nights: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # on how it came to be known
 
 
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
@@ -205,6 +222,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_left_out(run for run in runs if run.night == night),
         *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
+        *known.notes,
     ]
     problems = [*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)]
     left_out = {run.case for run in runs if run.night == night and run.kind is Kind.LEFT_OUT}

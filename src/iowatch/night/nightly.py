@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from iowatch import bless, history, raw_results, references, report
+from iowatch import bless, history, raw_results, references, renames, report
 from iowatch.case import Case
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
@@ -159,6 +159,8 @@ def run(wanted: Wanted) -> Night:
     deadline = time.monotonic() + wanted.time_limit.total_seconds()
     reframe_program()
     site = read_site(wanted.system)
+    if wanted.sweep == NIGHTLY:  # else each run would be verified, and then fail for want of it
+        references.ReferenceFile(reference_values(site.system))
     asked = site.cases(wanted.sweep)
     _require_osts(wanted, site)
     with locked(site.system, site.own_folders) as locks:
@@ -373,9 +375,9 @@ def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[R
     folder = reference_folder()
     blessed = bless.read(site.system, folder)
     expected = references.read_expected(site.system, folder)
-    known = Known(blessed, expected, again, site.archived, site.amber_nights)
-    since, spans = now - history.YEAR, bless.spans(blessed.values())
-    return known, history.read([site.database], since, spans)
+    since, spans, notes = now - history.YEAR, bless.spans(blessed.values()), list[str]()
+    runs = history.read([site.database], since, spans, notes)
+    return Known(blessed, expected, again, site.archived, site.amber_nights, notes), runs
 
 
 def _judged(
@@ -390,8 +392,10 @@ def _judged(
     now = datetime.now(UTC)
     known, runs, problems, idle = Known(), list[Run](), list[str](), list[str]()
     lost: list[str] = []
+    stored: Collection[str] = ()
     if site.database.is_file():
         try:
+            stored = history.starts(site.database)
             problems += _gone(site, before)
             known, runs = look_back(site, now, wanted.rerun_command)
             lost = _lost(site, night, runs, now)
@@ -400,7 +404,6 @@ def _judged(
             problems.append(str(err))
     problems += [_said_lost(site, earlier) for earlier in lost]
     problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
-    stored = {run.session for run in runs}
     tonight: list[Run] = []
     for part, session in ran:
         own = list(_own(session, night))
@@ -425,7 +428,7 @@ def _judged(
         signal=ran[-1][1].signal,
     )
     promised = site.promises[wanted.sweep].cases
-    if not sessions <= stored:  # which is said of it
+    if not sessions.issubset(stored):  # which is said of it
         lost = [*lost, night]
     return _kept(whole, site, promised, own_notes, lost).measured_in(sessions)
 
@@ -517,7 +520,8 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
         if entries:
             yield (
                 f"{path}: {len(entries)} of its entries match no case of the site and count for "
-                f"nothing: {shown(entries)}: mend or remove them"
+                f"nothing: {shown(entries)}: `iowatch rename` gives them the new name of a place; "
+                "mend or remove others"
             )
 
 
@@ -569,6 +573,7 @@ def _problems(
 def _tidy(site: Site, today: date) -> Iterator[str]:
     keep = {(place.system, place.partition): place.keep_days for place in site.filesystems}
     try:
+        keep = renames.read(reference_folder()).with_old_names(keep)
         raw_results.tidy(site.prefix, keep, today)
     except UserError as err:
         yield str(err)

@@ -64,6 +64,9 @@ class Iowatch(Package):
             "spack-repo",
         ):
             install_tree(folder, join_path(prefix, folder))
+        # What is installed is no clone any more, and says itself which commit it is of.
+        commit = spec["python"].command("src/iowatch/build.py", output=str)
+        Path(prefix.src.iowatch.BUILD).write_text(commit)
         mkdirp(prefix.bin)
         command = Path(prefix.bin.iowatch)
         command.write_text(f'#!/bin/sh\nexec {spec["python"].command.path} -m iowatch "$@"\n')

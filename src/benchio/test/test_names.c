@@ -1,0 +1,124 @@
+/* What benchio does to names, one by one, against files and errors that are not as they should be. */
+#define _GNU_SOURCE
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "expect.h"
+
+/* As metadata.c has them. */
+enum { CREATE = 2, STAT = 3, READ = 5 };
+enum { FINE, MISSING, OTHER_KIND, OTHER_SIZE, OTHER_CONTENT };
+
+int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_t rank, int64_t *item,
+                        int64_t end, int64_t key, int32_t *fault);
+int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
+                          int8_t *seen, char *stranger, int32_t size, int64_t *entries);
+int benchio_metadata_sync(const char *directory);
+int benchio_remove_subfiled(const char *path);
+
+static char folder[] = "/tmp/benchio-names.XXXXXX";
+
+/* The system's own calls, but for the errors that are asked for. */
+static int close_error, readdir_error, sync_error, synced_names;
+
+int close(int fd)
+{
+    int code = ((int (*)(int))dlsym(RTLD_NEXT, "close"))(fd);
+
+    errno = close_error;
+    return close_error == 0 ? code : -1;
+}
+
+struct dirent *readdir(DIR *directory)
+{
+    struct dirent *entry = ((struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir"))(directory);
+
+    if (entry == NULL && readdir_error != 0)
+        errno = readdir_error;
+    return entry;
+}
+
+int fsync(int fd)
+{
+    struct stat st;
+
+    synced_names += fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    errno = sync_error;
+    return sync_error == 0 ? 0 : -1;
+}
+
+/* What one thing, done to item 0 of rank 0, has returned, and what it has found. */
+static int done(int action, char kind, int *found)
+{
+    int64_t item = 0;
+    int32_t fault = FINE;
+    int error = benchio_do_to_names(action, kind, folder, 0, &item, 1, 7, &fault);
+
+    *found = fault;
+    return error;
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[64];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+int main(void)
+{
+    int found;
+    int64_t entries;
+    int8_t seen[3] = {0};
+    char stranger[64];
+
+    expect(mkdtemp(folder) != NULL, "a folder");
+
+    expect(done(STAT, 'f', &found) == 0 && found == MISSING, "a file that is missing");
+    expect(done(CREATE, 'f', &found) == 0 && found == FINE, "a file is made");
+    expect(done(STAT, 'f', &found) == 0 && found == FINE, "it is as its maker left it");
+    expect(done(READ, 'f', &found) == 0 && found == FINE, "and so is its content");
+    expect(done(CREATE, 'f', &found) == EEXIST, "it is not made twice");
+
+    found = open(path_of("f000000.0000000"), O_WRONLY | O_APPEND);
+    expect(found >= 0 && write(found, "", 1) == 1 && close(found) == 0, "a byte more");
+    expect(done(STAT, 'f', &found) == 0 && found == OTHER_SIZE, "is seen in its size");
+    expect(done(READ, 'f', &found) == 0 && found == OTHER_SIZE, "and when it is read");
+    expect(unlink(path_of("f000000.0000000")) == 0, "it goes");
+
+    expect(symlink("/dev/null", path_of("f000000.0000000")) == 0, "a device in its place");
+    expect(done(STAT, 'f', &found) == 0 && found == OTHER_KIND, "is no regular file");
+    expect(unlink(path_of("f000000.0000000")) == 0, "it goes, too");
+
+    close_error = EDQUOT;
+    expect(done(CREATE, 'f', &found) == EDQUOT, "a close that fails fails the making");
+    expect(done(READ, 'f', &found) == EDQUOT, "and the reading");
+    close_error = 0;
+
+    expect(benchio_metadata_list(folder, 0, 1, 1, seen, stranger, sizeof stranger, &entries) == 0
+               && entries == 1 && seen[1] == 1,
+           "the file is listed");
+    readdir_error = EIO;
+    expect(benchio_remove_subfiled(path_of("none")) == EIO, "what is not listed may be left");
+    expect(benchio_metadata_list(folder, 0, 1, 1, seen, stranger, sizeof stranger, &entries) == EIO,
+           "a list that ends before its end is an error");
+
+    expect(benchio_metadata_sync(folder) == 0 && synced_names == 1, "the names are synced");
+    sync_error = EIO;
+    expect(benchio_metadata_sync(folder) == EIO, "and that may fail");
+    sync_error = EINVAL;
+    expect(benchio_metadata_sync(folder) == 0, "where there is no such thing, it cannot");
+
+    expect(unlink(path_of("f000000.0000000")) == 0 && rmdir(folder) == 0, "nothing is left");
+    return 0;
+}

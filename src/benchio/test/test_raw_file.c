@@ -1,0 +1,95 @@
+/* Reads past the end of a file, and pages that a sync has left. */
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "expect.h"
+
+enum { PAGES = 256, PAGE = 4096, END_OF_FILE = -1 };
+
+static const int64_t LARGE = (int64_t)1 << 34;
+
+int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t bytes, int64_t *end);
+int64_t benchio_raw_unsynced(int fd);
+
+/* What the kernel says of the pages: how many are there at first, and after so many drops none. */
+static int first_pages, drops_left, filesystem_type;
+static int64_t looked_at; /* bytes */
+
+int fstatfs(int fd, struct statfs *filesystem)
+{
+    int code = ((int (*)(int, struct statfs *))dlsym(RTLD_NEXT, "fstatfs"))(fd, filesystem);
+
+    filesystem->f_type = filesystem_type;
+    return code;
+}
+
+int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
+{
+    (void)fd, (void)offset, (void)bytes, (void)advice;
+    drops_left--;
+    return 0;
+}
+
+int mincore(void *pages, size_t bytes, unsigned char *are_there)
+{
+    size_t number = (bytes + PAGE - 1) / PAGE;
+
+    (void)pages;
+    looked_at += (int64_t)bytes;
+    for (size_t i = 0; i < number; i++)
+        are_there[i] = drops_left > 0 && (int)i < first_pages;
+    return 0;
+}
+
+static int64_t unsynced(int fd, int pages, int drops, int type)
+{
+    first_pages = pages;
+    drops_left = drops;
+    filesystem_type = type;
+    looked_at = 0;
+    return benchio_raw_unsynced(fd);
+}
+
+int main(void)
+{
+    static char block[PAGE], to[2 * PAGE];
+    char name[] = "/tmp/benchio-raw.XXXXXX";
+    int fd = mkstemp(name);
+    int32_t direct;
+    int64_t end;
+
+    alarm(20); /* a read that does not end */
+    expect(fd >= 0 && unlink(name) == 0, "a file");
+    memset(block, 'x', sizeof block);
+    for (int i = 0; i < PAGES; i++)
+        expect(write(fd, block, sizeof block) == PAGE, "of many pages");
+
+    for (int32_t past_cache = 0; past_cache < 2; past_cache++) {
+        direct = past_cache;
+        expect(benchio_raw_read(fd, &direct, to, (PAGES - 2) * PAGE, 2 * PAGE, &end) == 0
+                   && direct == past_cache && end == PAGES * PAGE && memcmp(to, block, PAGE) == 0,
+               "its end is read");
+        expect(benchio_raw_read(fd, &direct, to, (PAGES - 1) * PAGE, 2 * PAGE, &end) == END_OF_FILE
+                   && end == PAGES * PAGE,
+               "and that there is no more");
+    }
+
+    expect(unsynced(fd, 0, 1000, 0) == 0, "what has been written leaves no page");
+    expect(unsynced(fd, 1, 1000, 0) == PAGE, "few pages that stay are not waited for");
+    expect(unsynced(fd, PAGES, 3, 0) == PAGES * PAGE, "what was dirty stays until it is written");
+    expect(unsynced(fd, PAGES, 1000, 0) == -1, "what stays for ever was not dirty");
+    expect(unsynced(fd, PAGES, 3, 0x01021994) == -1, "and memory has nothing below it");
+
+    expect(ftruncate(fd, LARGE) == 0, "a large file");
+    expect(unsynced(fd, 1 << 30, 1, 0) == LARGE && looked_at < LARGE / 2, "is looked at in parts");
+    expect(unsynced(fd, PAGES, 1, 0) == LARGE / 16, "which stand for the rest");
+    return 0;
+}

@@ -1,0 +1,113 @@
+"""Acknowledgements: expected failures that `iowatch ack` writes, of cases that the site has."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from datetime import date
+from pathlib import Path
+
+import yaml
+
+from iowatch.bless import process_lock
+from iowatch.case import Case
+from iowatch.files import UserError, counted, whole
+from iowatch.references import (
+    BadReference,
+    ExpectedFailure,
+    expected_in,
+    expected_path,
+    read_expected,
+)
+from iowatch.yaml_text import text_of
+
+_NAMED = 3  # cases that a refusal names at most
+_HEADER = "# Failures that are expected: reference_values/README.md says what an entry excuses.\n"
+
+
+def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> str:
+    """The regular expression for whole case ids that stands for the case with this id or name, or
+    for the cases in whose ids this regular expression is found.
+
+    UserError if that is none of `cases`; `names` are those that the last night gave to some.
+    """
+    named = {name: case for case, name in names.items() if case in cases}
+    by_id = {str(case): case for case in cases}
+    if case := named.get(text) or by_id.get(text):
+        return _exactly(case)
+    if matching := _matching(text, by_id):
+        return matching
+    parts = [name for name in named if text in name]
+    if len(parts) == 1:
+        return _exactly(named[parts[0]])
+    if parts:
+        few = "; ".join(parts[:_NAMED] + ["..."] * (len(parts) > _NAMED))
+        raise UserError(f"{text}: {counted(len(parts), 'case')} have it in their names: {few}")
+    meant = difflib.get_close_matches(text, [*named, *by_id], _NAMED, 0.4)
+    said = f": is one of these meant: {'; '.join(meant)}?" if meant else ""
+    raise UserError(f"{text}: no case of the site has this id or name, or a part of it{said}")
+
+
+def _matching(text: str, ids: Collection[str]) -> str:
+    """The expression for whole ids of those in which this one is found; empty: it is in none."""
+    try:
+        matching = [name for name in ids if re.search(text, name)]
+        anywhere = f".*({text}).*" if "|" in text else f".*{text}.*"
+        is_whole = all(re.fullmatch(text, name) for name in matching)
+        whole = text if is_whole else re.compile(anywhere).pattern
+    except re.error:
+        return ""
+    return whole if matching else ""
+
+
+def _exactly(case: Case) -> str:
+    return str(case).replace(".", r"\.")  # nothing else in an id has a meaning
+
+
+def acknowledge(system: str, folder: Path, entry: ExpectedFailure, today: date) -> Path:
+    """Append an entry to the failures that are expected of a system, and keep all else that stands
+    in the file, which is returned. UserError if the entry would excuse too much, or nothing new."""
+    if entry.until < today:
+        raise UserError(f"--until {entry.until}: is over: name a day to come")
+    if excess := entry.excess(system, today):
+        raise UserError(
+            f"{entry.case.pattern}: would excuse {excess}: name a day within a year, and a "
+            "filesystem, environment, check or backend"
+        )
+    path = expected_path(system, folder)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with process_lock(path.parent / ".lock") as is_held:
+            if not is_held:
+                raise UserError(f"{path}: somebody else is writing to it: try again")
+            _append(path, read_expected(system, folder), entry)
+    except OSError as err:
+        raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
+    return path
+
+
+def _append(path: Path, before: list[ExpectedFailure], entry: ExpectedFailure) -> None:
+    for other in before:
+        if other.case == entry.case and other.until >= entry.until:
+            raise UserError(
+                f"{path}: {entry.case.pattern} is {other} already: to change that, edit its entry"
+            )
+    text = text_of(path) if path.exists() else _HEADER
+    margin = match[1] if (match := re.search(r"^( *)- ", text, re.MULTILINE)) else ""
+    written = {"case": entry.case.pattern, "until": entry.until, "why": entry.why}
+    written |= {key: value for key in ("owner", "ticket") if (value := getattr(entry, key))}
+    lines = yaml.safe_dump([written], sort_keys=False, allow_unicode=True, width=10**6).splitlines()
+    text += "" if text.endswith("\n") or not text else "\n"
+    text += "".join(f"{margin}{line}\n" for line in lines)
+    try:
+        is_added = expected_in(path, text) == [*before, entry]
+    except BadReference:
+        is_added = False
+    if not is_added:
+        raise UserError(
+            f"{path}: nothing can be appended: write each entry of it as a line `- case: ...` with "
+            "its other keys below"
+        )
+    with whole(path) as temporary:
+        temporary.write_text(text, "utf-8")

@@ -1,0 +1,139 @@
+"""The commands that put on record what people know: ack and rename."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from iowatch import history, renames, report
+from iowatch.acknowledge import acknowledge, pattern_of
+from iowatch.case import Case, short_names
+from iowatch.cli.adopting import SITES
+from iowatch.cli.command import DAY, app, one_line_errors
+from iowatch.cli.every_night import EVERY_NIGHT
+from iowatch.files import UserError, counted
+from iowatch.night.gate import shown
+from iowatch.night.session import locked
+from iowatch.places import reference_folder, reference_values
+from iowatch.references import ExpectedFailure
+from iowatch.run import nights_of
+from iowatch.site import NIGHTLY, SWEEPS, Site, read_site, results_database
+
+
+@app.command("ack", rich_help_panel=EVERY_NIGHT)
+def ack_command(
+    case: Annotated[
+        str,
+        typer.Argument(
+            help="The case as the last night names it, its id, or a regular expression that is "
+            "found in the ids of several."
+        ),
+    ],
+    until: Annotated[
+        datetime, typer.Option(formats=[DAY], help="The last day, within a year from now.")
+    ],
+    why: Annotated[str, typer.Option(help="What is wrong, for whoever reads the page.")],
+    owner: Annotated[str, typer.Option(help="Who looks after it.", show_default="you")] = "",
+    ticket: Annotated[str, typer.Option(help="Its ticket.", show_default="none")] = "",
+    system: Annotated[
+        str, typer.Option(help="System of the case.", show_default="the only one on record")
+    ] = "",
+) -> None:
+    """Acknowledge a fault: until a day its cases leave the night green, and marked.
+
+    What is not verified stays red, and so does what is too fast. No baseline changes. For an alarm
+    on a whole filesystem, name all of its cases: iowatch ack archer:fs3/ --until ...
+
+    The entry is written to expected_failures/SYSTEM.yaml in the folder of reference values, a
+    change for somebody to review and commit. To end it earlier, remove it there.
+    """
+    with one_line_errors():
+        if not why.strip():
+            raise UserError("--why is empty: say what is wrong")
+        now = datetime.now(UTC)
+        site, names = _asked(system or _system_of(case), now)
+        cases = site.cases(NIGHTLY)  # others are a contract's, which excuses nothing
+        entry = ExpectedFailure(
+            re.compile(pattern_of(case, cases, names)),
+            until.date(),
+            " ".join(why.split()),
+            owner.strip() or _you(),
+            ticket.strip(),
+        )
+        file = acknowledge(site.system, reference_folder(), entry, now.date())
+        matching = [case for case in cases if entry.excuses(str(case), now.date())]
+    print(f"{counted(len(matching), 'case')} {entry}: {shown(matching)}")
+    print(f"written: {file}")
+
+
+@app.command("rename", rich_help_panel=SITES)
+def rename_command(
+    old: Annotated[
+        str,
+        typer.Argument(
+            help="SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON, or SYSTEM/ENVIRON for an environment "
+            "of all partitions."
+        ),
+    ],
+    new: Annotated[str, typer.Argument(help="The same with the name that it has now.")],
+    why: Annotated[str, typer.Option(help="Why it has another name.")],
+    who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
+) -> None:
+    """Let history, baselines and expected failures follow a partition that has a new name.
+
+    Rename it in the site's configuration first. Baselines, expected failures and reference values
+    then get the new name. ReFrame's database stays as it is: what was renamed is written to
+    renames/SYSTEM.yaml in the folder of reference values, and nights until now are read by that.
+    All of it is a change for somebody to review and commit.
+    """
+    with one_line_errors():
+        if not why.strip():
+            raise UserError("--why is empty: say why it has another name")
+        try:
+            now = datetime.now(UTC).replace(microsecond=0)
+            change = renames.Rename.of(old, new, now, who or _you(), " ".join(why.split()))
+        except ValueError as err:
+            raise UserError(str(err)) from None
+        site = read_site(change.before.system)
+        with locked(site.system, site.own_folders):
+            runs = history.read([site.database]) if site.database.is_file() else []
+            cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
+            values = reference_values(site.system)
+            done = renames.rename(change, cases, runs, reference_folder(), values)
+    print(
+        f"{old} is {new} from now on: {counted(done.baselines, 'baseline')} and "
+        f"{counted(done.cases, 'case')} of {counted(done.nights, 'night')} on record follow"
+    )
+    for file in done.files:
+        print(f"written: {file}")
+
+
+def _you() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def _system_of(case: str) -> str:
+    """The system in a case's id; of a name, the only one that has had a night within a year.
+    UserError."""
+    if match := re.match(r"[\w-]+(?=:)", case, re.ASCII):
+        return match[0]
+    names = report.systems([results_database()])
+    if len(names) > 1:
+        raise UserError(f"name the system of {case} with --system: there are {', '.join(names)}")
+    return names[0]
+
+
+def _asked(system: str, now: datetime) -> tuple[Site, dict[Case, str]]:
+    """A site, and the names that its last night has for its cases. UserError."""
+    site = read_site(system)
+    if not site.database.is_file():
+        return site, {}
+    runs = history.read([site.database], history.year_before(now))
+    nights = nights_of(run for run in runs if run.case.system == site.system)
+    last = nights[max(nights)] if nights else []
+    return site, short_names({run.case for run in last})

@@ -1,0 +1,351 @@
+"""Names that have changed: what is on record of a partition or an environment follows its name.
+
+ReFrame's database is never rewritten. `iowatch rename` writes down what was renamed and when, in
+reference_values/renames/<system>.yaml, and whoever reads history goes by it:
+
+    - from: archer:fs2  # a partition; archer:fs2/gnu: an environment there, archer/gnu: everywhere
+      to: archer:scratch
+      when: 2026-11-23 06:30:00+00:00
+      who: jane
+      why: it has a new name since the last maintenance
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from iowatch import bless
+from iowatch.case import Case
+from iowatch.files import UserError, whole
+from iowatch.references import ReferenceFile, expected_path, read_expected
+from iowatch.run import Run
+from iowatch.yaml_text import BadYaml, load_yaml, text_of
+
+_NAME = r"[A-Za-z0-9_.-]+"
+_PLACE = re.compile(
+    rf"(?P<system>[\w-]+)(?::(?P<partition>{_NAME}))?(?:/(?P<environ>{_NAME}))?", re.ASCII
+)
+_KEYS = ("from", "to", "when", "who", "why")
+_HEADER = "# Names that have changed: `iowatch rename` adds to this list, and past runs go by it.\n"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A partition of a system, an environment of one, or an environment of all."""
+
+    system: str
+    partition: str  # empty: all
+    environ: str  # likewise
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """From its string form; ValueError."""
+        match = _PLACE.fullmatch(text)
+        if not match or not (match["partition"] or match["environ"]):
+            raise ValueError(
+                f"{text}: write SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON, or SYSTEM/ENVIRON for "
+                "that environment of all partitions"
+            )
+        return cls(match["system"], match["partition"] or "", match["environ"] or "")
+
+    def __str__(self) -> str:
+        partition = f":{self.partition}" if self.partition else ""
+        return f"{self.system}{partition}" + (f"/{self.environ}" if self.environ else "")
+
+    def has(self, case: Case) -> bool:
+        """Is a case measured here?"""
+        return (
+            case.system == self.system
+            and self.partition in ("", case.partition)
+            and self.environ in ("", case.environ)
+        )
+
+    def moved(self, case: Case) -> Case:
+        """The same case, measured here."""
+        partition, environ = self.partition or case.partition, self.environ or case.environ
+        return replace(case, partition=partition, environ=environ)
+
+
+@dataclass(frozen=True)
+class Rename:
+    """A place that has another name since a time."""
+
+    before: Place
+    after: Place
+    when: datetime
+    who: str
+    why: str
+
+    @classmethod
+    def of(cls, before: str, after: str, when: datetime, who: str, why: str) -> Rename:
+        """ValueError if the two are not of one kind."""
+        old, new = Place.parse(before), Place.parse(after)
+        parts = [(bool(place.partition), bool(place.environ)) for place in (old, new)]
+        if old.system != new.system or parts[0] != parts[1]:
+            raise ValueError(f"{before} and {after}: write both with the same system and parts")
+        if old == new:
+            raise ValueError(f"{before}: is no new name")
+        return cls(old, new, when, who, why)
+
+    def in_pattern(self, text: str) -> str:
+        """A regular expression for case ids, with the new names in it."""
+        for old, new in (
+            (self.before.partition, self.after.partition),
+            (self.before.environ, self.after.environ),
+        ):
+            if old:
+                word = re.escape(old).replace(r"\.", r"\\?\.").replace(r"\-", "-")
+                in_place = new.replace(".", r"\.").replace("\\", r"\\")
+                text = re.sub(rf"(?<![\w-]){word}(?![\w-])", in_place, text)
+        return text
+
+
+class Renames:
+    """All that were renamed, in the order of time."""
+
+    def __init__(self, renames: Iterable[Rename]) -> None:
+        self._renames = sorted(renames, key=lambda one: one.when)
+        self._known: dict[tuple[Case, int], Case] = {}
+
+    def applied(self, run: Run) -> Run:
+        """A run as if its case had always had its present name."""
+        first = sum(one.when <= run.time for one in self._renames)
+        if first == len(self._renames):
+            return run
+        case = self._known.get((run.case, first))
+        if case is None:
+            case = run.case
+            for one in self._renames[first:]:
+                case = one.after.moved(case) if one.before.has(case) else case
+            self._known[run.case, first] = case
+        if case == run.case:
+            return run
+        old, new = f"{run.case}: ", f"{case}: "
+        sentence = run.sentence
+        if sentence.startswith(old):
+            sentence = new + sentence.removeprefix(old)
+        return replace(run, case=case, sentence=sentence)
+
+    def with_old_names(self, keep: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+        """What holds of a system's partition, of its old names too."""
+        known = dict(keep)
+        for one in reversed(self._renames):
+            old, new = ((place.system, place.partition) for place in (one.before, one.after))
+            if new in known:
+                known.setdefault(old, known[new])
+        return known
+
+
+def read(folder: Path) -> Renames:
+    """What was renamed on all systems; UserError."""
+    files = sorted((folder / "renames").glob("*.yaml"))
+    return Renames(one for file in files for one in _renames_in(file, _text(file)))
+
+
+def _text(file: Path) -> str:
+    """UserError."""
+    try:
+        return text_of(file)
+    except FileNotFoundError:
+        return ""
+    except BadYaml as err:
+        raise UserError(f"{file}: {err}") from None
+
+
+def _renames_in(file: Path, text: str) -> Iterator[Rename]:
+    try:
+        entries = load_yaml(text) or []
+    except BadYaml as err:
+        raise _bad(file, str(err)) from None
+    if not isinstance(entries, list):
+        raise _bad(file, "it is no list")
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict) or {*entry} != {*_KEYS}:
+            raise _bad(file, f"entry {number} needs {', '.join(_KEYS)}, and nothing else")
+        when = entry["when"]
+        if not isinstance(when, datetime) or when.tzinfo is None:
+            raise _bad(file, f"entry {number}: when is {when!r}, which is no time with its zone")
+        before, after, who, why = (str(entry[key]) for key in ("from", "to", "who", "why"))
+        try:
+            yield Rename.of(before, after, when, who, why)
+        except ValueError as err:
+            raise _bad(file, f"entry {number}: {err}") from None
+
+
+def _bad(file: Path, why: str) -> UserError:
+    return UserError(f"{file}: not what `iowatch rename` writes: {why}: restore the file")
+
+
+# The command
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a rename has changed."""
+
+    baselines: int
+    nights: int  # on record of the cases that follow
+    cases: int
+    files: Sequence[Path]
+
+
+def rename(
+    change: Rename, cases: Collection[Case], runs: Sequence[Run], folder: Path, values: Path
+) -> Done:
+    """Put on record that a place has a new name, and give it to baselines, expected failures and
+    reference values. UserError before anything is written.
+
+    `cases` are those that the site has now, and `runs` all that are on record; `values` are the
+    reference values in force, which are written to `folder`.
+    """
+    system = change.before.system
+    blessed = bless.read(system, folder)
+    _require(change, cases, runs, blessed)
+    moved = {case: change.after.moved(case) for case in blessed if change.before.has(case)}
+    both = [new for new in moved.values() if new in blessed]
+    if both:
+        raise UserError(
+            f"{bless.path_of(system, folder)}: {both[0]} has a baseline under its old name too: "
+            "remove one of the two"
+        )
+    ids = {str(change.before.moved(case)): case for case in cases if change.after.has(case)}
+    others = [str(case) for case in cases if not change.after.has(case)]
+    texts = dict(_patterns(change, {old: str(new) for old, new in ids.items()}, others, folder,
+                           values))  # fmt: skip
+    record = folder / "renames" / f"{system}.yaml"
+    text = _text(record)
+    list(_renames_in(record, text))
+    entry = {
+        "from": str(change.before), "to": str(change.after), "when": change.when,
+        "who": change.who, "why": change.why,
+    }  # fmt: skip
+    written = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=10**6)
+    texts[record] = (text or _HEADER) + written
+    for file in (record, bless.path_of(system, folder)):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise UserError(f"{file.parent} cannot be made: {err.strerror}") from None
+    with bless.process_lock(folder / "baselines" / ".lock") as is_held:
+        if not is_held:
+            raise UserError(f"{folder}: a bless is at work: try again")
+        # The record last: whoever is interrupted before can do all of it once more.
+        if moved:
+            bless.write(
+                system, folder, {moved.get(case, case): own for case, own in blessed.items()}
+            )
+        for file, text in texts.items():
+            with whole(file) as temporary:
+                temporary.write_text(text, "utf-8")
+    follow = [run for run in runs if change.before.has(run.case)]
+    nights = {run.night for run in follow if run.night}
+    files = [*([bless.path_of(system, folder)] if moved else []), *texts]
+    return Done(len(moved), len(nights), len({run.case for run in follow}), files)
+
+
+def _require(
+    change: Rename, cases: Collection[Case], runs: Iterable[Run], blessed: Iterable[Case]
+) -> None:
+    """UserError if the site does not have the place under its new name alone, if nothing is known
+    of the old one, or if both were measured side by side."""
+    old, new = change.before, change.after
+    places = sorted({f"{case.system}:{case.partition}/{case.environ}" for case in cases})
+    if any(old.has(case) for case in cases) or not any(new.has(case) for case in cases):
+        raise UserError(
+            f"{old} is not called {new} in the site's configuration, which has "
+            f"{', '.join(places)}: rename it there first"
+        )
+    nights: dict[bool, set[str]] = {True: set(), False: set()}
+    known = {case for case in blessed if old.has(case)}
+    for run in runs:
+        if old.has(run.case):
+            known.add(run.case)
+        if run.night and (old.has(run.case) or new.has(run.case)):
+            nights[old.has(run.case)].add(run.night)
+    if not known:
+        on_record = sorted({run.case.place for run in runs if run.case.system == old.system})
+        raise UserError(
+            f"{old}: nothing is on record of it, and no baseline: on record are "
+            f"{', '.join(on_record) or 'no places'}"
+        )
+    if both := sorted(nights[True] & nights[False]):
+        raise UserError(
+            f"{old} and {new} were both measured in the night {both[0]}: they are not the same"
+        )
+
+
+def _patterns(
+    change: Rename, ids: Mapping[str, str], others: Collection[str], folder: Path, values: Path
+) -> Iterator[tuple[Path, str]]:
+    """The files whose regular expressions mean cases by their old ids, with the new names in them.
+
+    UserError if one cannot be renamed.
+    """
+    system, today = change.before.system, change.when.date()
+    file = expected_path(system, folder)
+    failures = read_expected(system, folder)
+    nodes = [
+        value
+        for failure, entry in zip(failures, _compose(file).value, strict=True)
+        for key, value in entry.value
+        if key.value == "case" and failure.until >= today
+    ] if failures else []  # fmt: skip
+    if text := _renamed(change, file, nodes, ids, others):
+        yield file, text
+    if not values.is_file():
+        return
+    ReferenceFile(values)  # or nothing of it is what it seems
+    nodes = [
+        key
+        for _, section in _compose(values).value
+        if isinstance(section, yaml.MappingNode)
+        for key, _ in section.value
+    ]
+    if text := _renamed(change, values, nodes, ids, others):
+        yield folder / values.name, text
+
+
+def _compose(file: Path) -> Any:
+    """The entries of a file that has been read, with where they stand."""
+    return yaml.compose(text_of(file), yaml.SafeLoader)
+
+
+def _renamed(
+    change: Rename,
+    file: Path,
+    nodes: Iterable[yaml.Node],
+    ids: Mapping[str, str],
+    others: Collection[str],
+) -> str:
+    """The text of a file with other patterns in these places; empty: all of them may stay."""
+    by_place = {node.start_mark.index: node for node in nodes if isinstance(node.value, str)}
+    text = before = text_of(file) if by_place else ""
+    for start in sorted(by_place, reverse=True):
+        node = by_place[start]
+        pattern = re.compile(node.value)
+        meant = [old for old in ids if pattern.fullmatch(old)]
+        if all(pattern.fullmatch(ids[old]) for old in meant):
+            continue
+        end = node.end_mark.index
+        raw = change.in_pattern(text[start:end])
+        try:
+            renamed = re.compile(str(yaml.safe_load(raw)))
+        except (yaml.YAMLError, re.error):
+            renamed = pattern
+        is_same = all(
+            bool(renamed.fullmatch(other)) == bool(pattern.fullmatch(other)) for other in others
+        )
+        if not is_same or not all(renamed.fullmatch(ids[old]) for old in meant):
+            raise UserError(
+                f"{file}: {node.value} means {meant[0]}: write the new name into it, "
+                f"{change.after}, and try again"
+            )
+        text = text[:start] + raw + text[end:]
+    return text if text != before else ""

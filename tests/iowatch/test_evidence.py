@@ -1,0 +1,217 @@
+"""What is gathered of acceptance sessions, and which of their runs count: sessions made up, with
+raw results that satisfy the law."""
+
+import json
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from agreed import RULES
+from cases import case
+from reported import reported, store
+from reported import session as reported_session
+from result_file import make_result
+
+from iowatch.acceptance.contract import Contract, Criterion
+from iowatch.acceptance.evidence import collect
+from iowatch.acceptance.gather import gather
+from iowatch.checks import CHECKS
+from iowatch.metrics import metrics_of
+from iowatch.raw_results import names_before, new_folder
+from iowatch.result import read_result
+from iowatch.run import night_id
+from iowatch.site import Filesystem, Setting, Site
+
+CASE = case(backend="mpiio")
+SETTING = Setting.of(
+    CHECKS["SharedFileWrite"],
+    {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "writers_per_node": 4},
+)
+PLACE = Filesystem(
+    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
+    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
+    sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}},
+)  # fmt: skip
+NOW = RULES.begins + timedelta(days=20)
+
+
+class Record:
+    """What a site has on record of its acceptance sessions."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.site = Site("local", (PLACE,), True, folder, folder, folder / "results.db", {})
+        (folder / "contract.yaml").write_text("")
+
+    def run(self, hours, **given):
+        """The folder of a run of a session that began so many hours after the test; what its job
+        was given besides. It is cut off until it has ended."""
+        began = RULES.begins + timedelta(hours=hours)
+        kept = new_folder(self.folder, night_id(began), CASE)
+        job = {"sweep": "acceptance", "made": began.isoformat(), **given}
+        (kept / "job.json").write_text(json.dumps(job))
+        return kept
+
+    def end(self, kept, hours):
+        """The test of a run that has ended, as its session has it on record."""
+        began = RULES.begins + timedelta(hours=hours, minutes=1)
+        started = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        directory = f"{PLACE.path}/iowatch.1"
+        result = make_result(["mpiio"], directory=directory, started=started)
+        (kept / "result.json").write_text(json.dumps(result))
+        (kept / "exit_code").write_text("0\n")
+        values = metrics_of(read_result(kept / "result.json"), CASE)
+        return reported(
+            CASE, kept=str(kept), hashcode=str(CASE), run_id=result["run"]["id"], repeats=10,
+            system="local", sweep="acceptance", nodes=1, promised=1, conditions={},
+            perfvalues={f"local:tmpfs:{name}": [value] for name, value in values.items()},
+        )  # fmt: skip
+
+    def session(self, uuid, hours, *tests, command="reframe -r"):
+        """Put a session on record."""
+        one = reported_session(*tests, uuid=uuid, began=RULES.begins + timedelta(hours=hours))
+        one["session_info"] |= {"time_elapsed": 600.0, "cmdline": command}
+        store(self.site.database, one)
+
+    def evidence(self, now=NOW, **rules):
+        """What is gathered, and read again."""
+        contract = Contract(
+            "local", "Memory", 0.5, replace(RULES, sessions=3, **rules),
+            [Criterion("A", "bandwidth", "memory", 1)],
+        )  # fmt: skip
+        folder = self.folder / "evidence"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        gather(
+            folder, self.folder / "contract.yaml", contract, None, self.site, [self.site.database]
+        )
+        return collect(folder, contract, [], now)
+
+
+@pytest.fixture
+def record(tmp_path):
+    return Record(tmp_path)
+
+
+def why_not(evidence):
+    return {one.uuid: one.why_not for one in evidence.sessions}
+
+
+def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
+    """A session that was killed and resumed is on record; a re-run in it counts by the rules."""
+    cut = record.run(0)
+    again = record.run(0)
+    assert again.name == f"{cut.name}+2"
+    record.session("a", 1, record.end(again, 1))
+    found = record.evidence()
+    assert (found.lost, found.invalid, len(found.exhibits)) == ([], {}, 1)
+    name = f"{cut.parent.name}/{cut.name}"
+    assert found.replaced == [
+        f"{CASE} of session a (its session was killed and cut off {name}) by a"
+    ]
+    assert (record.folder / "evidence/runs" / name / "job.json").is_file(), "it is evidence"
+    never = record.evidence(replaces_invalid=False)
+    assert (never.exhibits, list(never.invalid)) == ([], [("a", CASE)])
+    # What has ended was not cut off, and what is not even there cannot have been.
+    (cut / "exit_code").write_text("0\n")
+    assert record.evidence().lost == [name]
+    shutil.rmtree(cut)
+    found = record.evidence()
+    assert (found.lost, found.replaced) == ([name], [])
+
+
+def test_what_was_cut_off_twice_is_no_more_lost(record):
+    """And what a power cut has left of the record of a job makes no evidence unreadable."""
+    names = []
+    for _ in range(2):
+        kept = record.run(0)
+        names.append(f"{kept.parent.name}/{kept.name}")
+    last = record.run(0)
+    (last / "job.json").write_text("")
+    record.session("a", 1, record.end(last, 1))
+    found = record.evidence()
+    assert (found.lost, len(found.exhibits)) == ([], 1)
+    assert f"cut off {' and '.join(names)}) by a" in found.replaced[0]
+
+
+def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
+    """So nobody moves a session away from the one before by killing and resuming it."""
+    record.session("a", 0, record.end(record.run(0), 0))
+    record.session("b", 20, record.end(record.run(2), 2))
+    record.session("c", 40, record.end(record.run(15), 15))
+    found = record.evidence()
+    assert why_not(found) == {
+        "a": "",
+        "b": "it began 2 h after the one before that counts, and 12 h were agreed",
+        "c": "",
+    }
+    assert (len(found.exhibits), found.invalid) == (2, {})
+
+
+def test_what_was_cut_off_and_never_resumed_is_lost(record):
+    record.session("a", 0, record.end(record.run(0), 0))
+    cut = record.run(20)
+    record.session("b", 40, record.end(record.run(40), 40))
+    found = record.evidence()
+    assert found.lost == [f"{cut.parent.name}/{cut.name}"]
+    assert found.lost_of([CASE]) == found.lost[0]
+
+
+def test_a_folder_is_never_given_twice(record):
+    """Not even if an earlier one was taken away."""
+    first, second = record.run(0), record.run(0)
+    shutil.rmtree(first)
+    assert record.run(0).name == f"{first.name}+3"
+    assert names_before(f"{first.name}+3") == [first.name, second.name]
+
+
+def test_a_session_that_is_later_than_now_counts_for_nothing(record):
+    for uuid, hours in (("a", 0), ("b", 13), ("c", 26)):
+        record.session(uuid, hours, record.end(record.run(hours), hours))
+    assert set(why_not(record.evidence()).values()) == {""}
+    found = record.evidence(now=RULES.begins + timedelta(hours=1))
+    assert why_not(found)["a"] == ""
+    assert why_not(found)["b"] == (
+        "it began on 2026-11-01 13:00 UTC, and its evidence was gathered or judged on 2026-11-01 "
+        "01:00 UTC: a clock is wrong"
+    )
+    # Nor later than when it was gathered, however long afterwards it is judged.
+    hours = (datetime.now(UTC) - RULES.begins) / timedelta(hours=1) + 1
+    record.session("d", hours, record.end(record.run(hours), hours))
+    assert "a clock is wrong" in why_not(record.evidence(now=NOW + timedelta(days=999)))["d"]
+
+
+def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
+    """By how long their login node was up, which no clock changes; of two nodes nobody knows."""
+    for uuid, hours, boot, up_s in (
+        ("a", 0, "x", 1000), ("b", 13, "y", 50), ("c", 26, "x", 1060), ("d", 27, "x", 98200),
+    ):  # fmt: skip
+        kept = record.run(hours, boot=boot, up_s=up_s)
+        record.session(uuid, hours, record.end(kept, hours))
+    assert why_not(record.evidence()) == {
+        "a": "",
+        "b": "",
+        "c": "it began 0.01667 h after session a by how long their node was up (its clock was "
+        "set), and 12 h were agreed",
+        "d": "",
+    }
+    assert set(why_not(record.evidence(hours_apart=0)).values()) == {
+        "", "it came after the 3 that count",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "option", ["--disable-hook=set_verdict", "--skip-sanity-check", "--disa x"]
+)
+def test_a_session_that_leaves_out_a_part_of_the_checks_counts_for_nothing(record, option):
+    """And replaces nothing, or whoever likes what it has measured would have chosen it."""
+    record.session("a", 0, record.end(record.run(0), 0) | {"verdict": "invalid", "sentence": "x"})
+    command = f"reframe -c checks {option} --mode=acceptance"
+    record.session("b", 1, record.end(record.run(1), 1), command=command)
+    found = record.evidence()
+    said = f"{option.split()[0]} in its command leaves out a part of each check"
+    assert why_not(found) == {"a": "", "b": said}
+    assert found.exhibits == []
+    record.session("c", 2, record.end(record.run(2), 2))
+    assert [one.session for one in record.evidence().exhibits] == ["a"]

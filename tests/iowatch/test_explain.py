@@ -1,0 +1,126 @@
+"""Why a run is slow, in clauses."""
+
+import pytest
+from cases import changed
+from result_file import CASE
+
+from iowatch.explain import finish_s, is_defect, is_slow_to_finish, ratio_median, why_slow
+
+READ = changed(CASE, "SharedFileRead")
+MPIIO = changed(CASE, backend="mpiio")
+GOOD = {"finish_fraction": 0.04, "stable_max": 730.0, "ratio": 1.0}
+GOOD |= {"open_s": 0.002, "define_s": 0.001, "write_s": 0.011, "close_s": 0.005}
+#: HDF5 as on Cirrus, with a close that everybody notices.
+SLOW = GOOD | {"finish_fraction": 0.71, "stable_max": 25.0, "close_s": 0.302}
+SLOW |= {"ratio": 25 / 700}
+CONTROL = {"open": 0.001, "write": 0.011, "close": 0.001}
+H5FCLOSE = "H5Fclose, which writes the metadata and sets the file's size by MPI_File_set_size"
+
+
+def why(case=CASE, usual=GOOD, slow=0.7, is_sure=True, **now):
+    return why_slow(case, SLOW | now, usual, slow, is_sure)
+
+
+def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was():
+    begin = "it spends 71 % of the time finishing its file"
+    close = f"most of it goes into close ({H5FCLOSE}): 0.302 s"
+    assert why() == (
+        f"{begin}, against 4 % on its good nights; {close}, usually 0.005 s; MPI-IO in the same "
+        "rounds is as fast as always: it is the library's path, not the filesystem"
+    )
+    assert why(usual={}) == f"{begin}; {close}; MPI-IO in the same rounds reaches 700 MiB/s"
+    define = changed(CASE, backend="netcdf")
+    named = why(define, define_s=0.7, close_s=0.1)
+    assert "; most of it goes into define (nf90_enddef, which writes the metadata, " in named
+    shared = why(changed(CASE, backend="pnetcdf"), define_s=0.2, close_s=0.2, open_s=0.21)
+    assert "; much of it goes into open (nf90mpi_create): 0.21 s, usually 0.002 s" in shared
+    assert "into flush (H5Fflush, which" in why(usual=GOOD | {"flush_s": 0.01}, flush_s=0.4)
+    of_control = why(MPIIO, open_s=9.0, usual={})
+    assert "most of it goes into close (MPI_File_close): 0.302 s" in of_control, "the close alone"
+    many = changed(CASE, "FilePerProcess", backend="posix", files="process")
+    assert why(many).startswith("it spends 71 % of the time finishing its files")
+
+
+def test_read_makes_nothing_of_its_file():
+    opened = why(READ, open_s=0.4)
+    assert opened.startswith("it spends 71 % of the time opening and closing its file")
+    assert "; most of it goes into open (H5Fopen): 0.4 s" in opened
+    assert "; most of it goes into close (H5Fclose): 0.302 s, usually 0.005 s;" in why(READ)
+
+
+def test_whose_fault_it_is():
+    def beside(rate, own, **options):
+        return why(stable_max=own, ratio=own / rate, **options).rpartition("MPI-IO in the same ")[2]
+
+    library = "it is the library's path, not the filesystem"
+    both = "it is the library's path and the filesystem"
+    at_500 = "rounds is slow too, at 500 of its usual 730 MiB/s"
+    assert beside(730, 25) == f"rounds is as fast as always: {library}"
+    assert beside(500, 25) == f"{at_500}: {both}"
+    assert beside(500, 500) == f"{at_500}: it is the filesystem, not the library"
+    assert beside(500, 500, slow=0.37) == f"{at_500}: it is the filesystem, not the library", (
+        "of a case that varies as much, too"
+    )
+    assert beside(500, 500, is_sure=False) == at_500, "one slow night blames nobody"
+    assert beside(600, 600, slow=0.9) == "rounds still reaches 600 of its usual 730 MiB/s"
+    assert not why(MPIIO, ratio=0).count("MPI-IO"), "of itself it says nothing"
+
+
+USUAL = {"write_s": 1.0, "sync_s": 0.5, "close_s": 0.1, "stable_max": 100.0}
+
+
+def test_phase_that_takes_most_longer_is_named():
+    def lost(now, usual=USUAL):
+        return why_slow(MPIIO, now, usual)
+
+    slow = {"write_s": 1.2, "sync_s": 0.5, "close_s": 2.1, "stable_max": 50.0}
+    assert lost(slow) == "most of the time is lost in close: 2.1 s, usually 0.1 s"
+    shared = {"write_s": 2.0, "sync_s": 1.5, "stable_max": 50.0}
+    assert lost(shared) == "", "several share the loss"
+    assert lost({"write_s": 0.9, "stable_max": 200.0}) == "", "none takes longer"
+    assert lost({"write_s": 0.9}, {}) == "", "nothing is known of other nights"
+    gone = {"unlink_s": 9.0, "write_s": 1.1}
+    assert "lost in write" in lost(gone, USUAL | {"unlink_s": 0.1}), "no bandwidth waits for it"
+
+
+def test_trifle_is_named_by_nobody():
+    """5 microseconds, or a hundredth of the time."""
+    tiny = {"write_s": 2e-3, "close_s": 8.11e-5, "stable_max": 50.0}
+    assert why_slow(MPIIO, tiny, tiny | {"close_s": 7.64e-5}) == ""
+    assert why_slow(MPIIO, tiny | {"close_s": 9e-4}, tiny) == "", "less than a millisecond"
+    long = USUAL | {"write_s": 1.07}
+    assert why_slow(MPIIO, long, USUAL) == "", "less than a twentieth of the time"
+    assert why_slow(MPIIO, USUAL | {"write_s": 1.1}, USUAL) != ""
+    part = why(READ, open_s=1e-3, read_s=0.4, write_s=0.0, close_s=1e-4)
+    assert part == (
+        "it spends 71 % of the time opening and closing its file, against 4 % on its good nights; "
+        "MPI-IO in the same rounds is as fast as always: it is the library's path, not the "
+        "filesystem"
+    )
+
+
+def test_founding_fault_is_unmistakable_or_none():
+    assert finish_s(SLOW) == pytest.approx(0.71 * 0.316)
+    assert ratio_median(SLOW, CONTROL) == pytest.approx(0.013 / 0.316)
+    assert is_defect(SLOW, CONTROL)
+    for what, change in {
+        "nobody notices it": {"close_s": 0.02},
+        "the best round has more than half of MPI-IO's rate": {"ratio": 0.51},
+        "it is a third of the time, as in health": {"finish_fraction": 0.45},
+        "it is less than half of what is lost": {"finish_fraction": 0.47},
+    }.items():
+        assert not is_defect(SLOW | change, CONTROL), what
+    assert is_defect(SLOW | {"finish_fraction": 0.49}, CONTROL)
+    assert not is_defect(SLOW, {"write": 0.16}), "the median round has more than half of it"
+    assert not is_defect({name: SLOW[name] for name in ("close_s", "finish_fraction")}, {})
+
+
+def test_who_takes_a_trifle_to_finish_is_not_slow_to_finish():
+    assert is_slow_to_finish(SLOW, GOOD)
+    assert is_slow_to_finish(SLOW, {})
+    assert not is_slow_to_finish(SLOW | {"close_s": 0.02}, GOOD)
+    assert not is_slow_to_finish(SLOW | {"finish_fraction": 0.45}, {})
+    alike = SLOW | {"ratio": 0.9, "finish_fraction": 0.4}
+    assert is_slow_to_finish(alike, GOOD)
+    assert not is_slow_to_finish(alike, GOOD | {"finish_fraction": 0.35})
+    assert is_slow_to_finish({"finish_fraction": 0.5}, {}), "of old records no seconds are known"

@@ -1,0 +1,291 @@
+"""Names that have changed: what is on record, blessed and expected follows them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cases import changed
+from nights import BLESSED, HDF5, MPIIO
+from refusals import assert_refused
+from reported import reported, session, store
+from typer.testing import CliRunner
+
+from iowatch import bless, cli, history
+from iowatch.files import UserError
+from iowatch.night.gate import Known as KnownOf
+from iowatch.night.gate import lost_baselines, night_of
+from iowatch.references import read_expected
+from iowatch.renames import Place, Rename, read, rename
+from iowatch.run import by_case, night_id
+
+WHEN = datetime(2026, 6, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+NEW = changed(HDF5, place="archer:scratch/cray")
+HDF5_2, NEW_2 = changed(HDF5, place="archer:fs3/gnu"), changed(HDF5, place="archer:scratch/gnu")
+OTHER = changed(HDF5, place="archer:fs2/cray")
+SITE = [NEW, NEW_2, OTHER]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Of the reference values in force."""
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+    (tmp_path / "archer.yaml").write_text("general: {}\n")
+    (tmp_path / "baselines").mkdir()
+    return tmp_path
+
+
+def change(old="archer:fs3", new="archer:scratch", when=WHEN):
+    return Rename.of(old, new, when, "jane", "it is the same")
+
+
+def made(folder, *changes, cases=SITE, runs=None):
+    """Each rename, one after the other; the last."""
+    runs = on_record(HDF5, HDF5_2) if runs is None else runs
+    for one in changes or [change()]:
+        done = rename(one, cases, runs, folder, folder / "archer.yaml")
+    return done
+
+
+def on_record(*cases, ago=1, database=None):
+    """One night of these cases, so many days before the rename, as history reads it."""
+    began = WHEN - ago * DAY
+    tests = [reported(case, began) for case in cases]
+    stored = session(*tests, uuid=str(ago), began=began, night=night_id(began))
+    if database is None:
+        return list(history.runs_of(stored))
+    store(database, stored)
+    return history.read([database])
+
+
+# What is on record
+
+
+def test_runs_until_then_have_the_new_name_however_they_are_read(folder, tmp_path):
+    database = tmp_path / "results.db"
+    on_record(HDF5, OTHER, database=database)
+    before = {run.case: run for run in on_record(HDF5, ago=-1, database=database)}
+    assert {*before} == {HDF5, OTHER}
+    made(folder, runs=before.values())
+    for _ in range(2):  # decoded, and from what was kept in brief
+        first, *others = sorted(history.read([database]), key=lambda run: run.time)
+        assert {first.case, *(run.case for run in others)} == {NEW, OTHER, HDF5}
+        by_day = {(run.case, run.night[:10]): run for run in [first, *others]}
+        assert by_day.keys() == {
+            (NEW, "2026-05-31"), (OTHER, "2026-05-31"), (HDF5, "2026-06-02")
+        }, "who has the old name now is another one"  # fmt: skip
+        assert by_day[NEW, "2026-05-31"].sentence == f"{NEW}: fine"
+
+
+def test_names_are_followed_one_after_the_other_and_back(folder, tmp_path):
+    third = changed(HDF5, place="archer:work/cray")
+    made(folder)
+    made(folder, change("archer:scratch", "archer:work", WHEN + DAY), cases=[third],
+         runs=on_record(NEW))  # fmt: skip
+    assert {run.case for run in on_record(HDF5, database=tmp_path / "1.db")} == {third}
+    late = on_record(HDF5, NEW, ago=-0.5, database=tmp_path / "2.db")
+    assert {run.case for run in late} == {HDF5, third}
+    made(folder, change("archer:work", "archer:fs3", WHEN + 2 * DAY), cases=[HDF5],
+         runs=on_record(third))  # fmt: skip
+    assert {run.case for run in on_record(HDF5, database=tmp_path / "3.db")} == {HDF5}
+
+
+def test_an_environment_is_renamed_in_one_partition_or_in_all(folder, tmp_path):
+    place = {"archer:fs3/cray": "archer:fs3/cce", "archer/gnu": "archer/gcc"}
+    cce, gcc = changed(HDF5, place="archer:fs3/cce"), changed(HDF5, place="archer:fs3/gcc")
+    fs2 = changed(HDF5, place="archer:fs2/gnu")
+    made(folder, *(change(old, new) for old, new in place.items()), cases=[cce, gcc, OTHER],
+         runs=on_record(HDF5, HDF5_2))  # fmt: skip
+    found = on_record(HDF5, HDF5_2, fs2, OTHER, database=tmp_path / "results.db")
+    assert {run.case for run in found} == {
+        cce, gcc, changed(HDF5, place="archer:fs2/gcc"), OTHER
+    }  # fmt: skip
+    assert str(Place.parse("archer/gnu")) == "archer/gnu"
+
+
+def test_raw_results_are_kept_as_long_under_an_old_name(folder):
+    made(folder)
+    made(folder, change("archer:scratch", "archer:work", WHEN + DAY), runs=on_record(NEW),
+         cases=[changed(HDF5, place="archer:work/cray")])  # fmt: skip
+    kept = read(folder).with_old_names({("archer", "work"): 400, ("archer", "fs3"): 60})
+    assert kept == {
+        ("archer", "work"): 400, ("archer", "scratch"): 400, ("archer", "fs3"): 60
+    }, "fs3 is another one now"  # fmt: skip
+
+
+# What is blessed and expected
+
+
+def test_baseline_and_its_digest_follow(folder):
+    bless.write("archer", folder, {HDF5: BLESSED, OTHER: BLESSED})
+    done = made(folder)
+    assert (done.baselines, done.cases, done.nights) == (1, 2, 1)
+    assert bless.read("archer", folder) == {NEW: BLESSED, OTHER: BLESSED}
+    assert [file.name for file in done.files] == ["archer.yaml"] * 2
+    with pytest.raises(UserError, match="nothing is on record of it, and no baseline"):
+        made(folder, runs=on_record(NEW))
+
+
+def test_night_after_it_is_as_if_nothing_had_happened(folder, tmp_path):
+    """It is judged by the baseline and by the nights of the old name, and nothing is lost."""
+    database = tmp_path / "results.db"
+    bests = {ago: 1000.0 + 10 * (ago % 3) for ago in range(30, 0, -1)}
+    sessions = [
+        session(reported(HDF5, WHEN - ago * DAY, rate=best), uuid=str(ago),
+                began=WHEN - ago * DAY, night=night_id(WHEN - ago * DAY))
+        for ago, best in bests.items()
+    ]  # fmt: skip
+    store(database, *sessions)
+    runs = history.read([database])
+    bless.bless("archer", folder, by_case(runs), 30, None, None, "jane", "well", False)
+    made(folder, runs=runs)
+    tonight = WHEN + DAY
+    store(database, session(reported(NEW, tonight, rate=1000.0), uuid="now", began=tonight,
+                            night=night_id(tonight)))  # fmt: skip
+    blessed = {
+        case: replace(entry, blessed=WHEN.date())
+        for case, entry in bless.read("archer", folder).items()
+    }
+    runs = history.read([database])
+    night = night_of("archer", night_id(tonight), runs, KnownOf(blessed), tonight + DAY)
+    (row,) = night.cases
+    assert (row.case, len(row.earlier), row.blessed) == (NEW, 30, blessed[NEW])
+    assert (night.problems, list(lost_baselines(night.cases))) == ([], [])
+    assert bless.objection("archer", folder, NEW, blessed[NEW], row.earlier) == ""
+
+
+def test_patterns_follow_and_all_else_in_their_files_stays(folder):
+    expected = folder / "expected_failures" / "archer.yaml"
+    expected.parent.mkdir()
+    kept = (
+        "# by hand\n"
+        "- case: 'archer:{}/.*/backend=hdf5/.*'  # why\n  until: 2027-01-31\n  why: of fs3\n"
+        "- {{case: archer:(fs2|{})/.*, until: 2027-01-31, why: fs3}}\n"
+        "- {{case: '.*/backend=hdf5/.*', until: 2027-01-31, why: any}}\n"
+        "- {{case: archer:fs3/.*, until: 2020-01-31, why: 'is over, and of its time'}}\n"
+    )
+    values = (
+        "general: {{}}\n# bounds\nSharedFileWrite:\n"
+        "  archer:{}/cray/.*: {{ratio: [0.9, -0.5, null, '1']}}  # of fs3\n"
+        "  archer:.*: {{ratio: [0.5, -0.5, null, '1']}}\n"
+    )
+    expected.write_text(kept.format("fs3", "fs3"))
+    (folder / "archer.yaml").write_text(values.format("fs3"))
+    assert len(made(folder).files) == 3
+    assert expected.read_text() == kept.format("scratch", "scratch")
+    assert (folder / "archer.yaml").read_text() == values.format("scratch")
+    assert len(read_expected("archer", folder)) == 4
+
+
+def test_reference_values_that_are_shipped_are_copied(folder, tmp_path):
+    shipped = tmp_path / "shipped" / "archer.yaml"
+    shipped.parent.mkdir()
+    shipped.write_text("general:\n  archer:fs3/.*: {ratio: [0.9, -0.5, null, '1']}\n")
+    rename(change(), SITE, on_record(HDF5), folder, shipped)
+    assert "archer:fs3/" in shipped.read_text()
+    assert "archer:scratch/" in (folder / "archer.yaml").read_text()
+
+
+def test_pattern_that_cannot_be_renamed_is_named_before_anything_is_written(folder):
+    expected = folder / "expected_failures" / "archer.yaml"
+    expected.parent.mkdir()
+    bless.write("archer", folder, {HDF5: BLESSED})
+    for pattern in ("archer:fs[34]/.*", "archer:f.3/.*"):
+        expected.write_text(f"- {{case: '{pattern}', until: 2027-01-31, why: slow}}\n")
+        before = {file: file.read_text() for file in folder.rglob("*.yaml")}
+        with pytest.raises(UserError, match=r"means archer:fs3/.*: write the new name into it"):
+            made(folder)
+        assert {file: file.read_text() for file in folder.rglob("*.yaml")} == before
+    expected.write_text("- {case: 'archer:(fs[34]|scratch)/.*', until: 2027-01-31, why: slow}\n")
+    made(folder)
+
+
+# What is refused
+
+
+def test_names_that_are_none_are_refused():
+    wanted = [
+        (("archer", "archer"), "archer: write SYSTEM:PARTITION, "),
+        (("archer:fs3", "archer:fs3/cray"), "write both with the same system and parts"),
+        (("archer:fs3", "cirrus:fs3"), "write both with the same system and parts"),
+        (("archer:fs3/cray", "archer/cce"), "write both with the same system and parts"),
+        (("archer:fs3", "archer:fs3"), "archer:fs3: is no new name"),
+        (("archer:f s3", "archer:fs4"), "write SYSTEM:PARTITION, "),
+    ]
+    assert_refused(ValueError, change, wanted)
+
+
+def test_rename_that_does_not_fit_the_site_or_the_record_is_refused(folder):
+    both = on_record(HDF5, NEW)
+    blessed = changed(MPIIO, place="archer:fs4/cray")
+    bless.write("archer", folder, {blessed: BLESSED})
+    before = {file: file.read_text() for file in folder.rglob("*.yaml")}
+    wanted = [
+        ({"cases": [HDF5]}, "archer:fs3 is not called archer:scratch in the site's configurat"),
+        (
+            {"cases": [HDF5, NEW]},
+            "which has archer:fs3/cray, archer:scratch/cray: rename it",
+        ),
+        (
+            {"runs": on_record(OTHER)},
+            "nothing is on record of it, .*: .* archer:fs2/cray$",
+        ),
+        ({"runs": []}, "on record are no places"),
+        ({"runs": both}, "were both measured in the night 2026-05-31T000000: they are not the"),
+    ]
+    assert_refused(UserError, lambda more: made(folder, **more), wanted)
+    assert {file: file.read_text() for file in folder.rglob("*.yaml")} == before
+    bless.write("archer", folder, {HDF5: BLESSED, NEW: BLESSED})
+    with pytest.raises(UserError, match="has a baseline under its old name too: remove one"):
+        made(folder)
+
+
+def test_record_that_is_not_ours_is_one_line(folder, tmp_path):
+    on_record(HDF5, database=tmp_path / "results.db")
+    made(folder)
+    file = folder / "renames" / "archer.yaml"
+    text = file.read_text()
+    for old, new, said in (
+        ("who: jane", "whom: jane", "entry 1 needs from, to, when, who, why, and nothing else"),
+        ("to: archer:scratch", "to: cirrus:scratch", "entry 1: archer:fs3 and cirrus:scratch"),
+        ("2026-06-01 00:00:00+00:00", "2026-06-01", "entry 1: when is "),
+        (text, "a: 1", "it is no list"),
+        (text, "- [", "line 1: while parsing"),
+    ):
+        assert old in text
+        file.write_text(text.replace(old, new))
+        with pytest.raises(UserError, match=rf"^{file}: not what `iowatch rename` writes: {said}"):
+            history.read([tmp_path / "results.db"])
+
+
+# The command
+
+
+def test_command_renames_what_the_site_calls_so(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("RFM_PREFIX", str(tmp_path / "run"))
+    monkeypatch.delenv("RFM_SQLITE_DB_FILE", raising=False)
+    one = sorted(cli.people.read_site("archer").cases("nightly"), key=str)[0]
+    old = changed(one, place=f"archer:gone/{one.environ}")
+    bless.write("archer", folder, {old: BLESSED})
+
+    def run(*words):
+        done = CliRunner().invoke(cli.app, ["rename", *words])
+        return done.exit_code, done.output
+
+    names = "archer:gone", f"archer:{one.partition}"
+    for words, said in (
+        ((*names, "--why", " "), "--why is empty"),
+        (("archer", "archer:fs3", "--why", "x"), "archer: write SYSTEM:PARTITION"),
+        ((*names[::-1], "--why", "x"), "is not called archer:gone in the site's configuration"),
+        (("nosuch:a", "nosuch:b", "--why", "x"), "--system nosuch: no configuration file has"),
+    ):
+        code, output = run(*words)
+        assert (code, output.count("\n")) == (2, 1), output
+        assert said in output
+    code, output = run(*names, "--why", "x")
+    assert code == 0, output
+    assert output.startswith(
+        f"archer:gone is {names[1]} from now on: 1 baseline and 0 cases of 0 nights on record"
+    )
+    assert [*bless.read("archer", folder)] == [one]
+    assert (folder / "renames" / "archer.yaml").read_text().count("who: ") == 1
