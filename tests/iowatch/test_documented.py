@@ -142,7 +142,7 @@ def test_nights_of_a_new_site_are_printed_as_its_page_shows_them():
 def test_bless_is_printed_as_the_page_of_sites_shows_it():
     early, done = transcript('iowatch bless --system hydra --why "quiet weeks after the upgrade"')
     few = {of(*what): str(few_nights(2)) for *what, _, _, _ in FIRST}
-    agrees(early, printed(tables.show_blessing, Blessing({}, {}, few, None)))
+    agrees(early, printed(tables.show_blessing, Blessing({}, {}, few, {}, None)))
     blessed = {
         of(*what): replace(
             BLESSED, bandwidth=rate, ratio=ratio, finish_fraction=finish / 100, spread=spread,
@@ -151,7 +151,7 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
         for *what, rate, ratio, finish, spread in BLESSINGS
     }  # fmt: skip
     file = Path(f"{HOME}/reference_values/baselines/hydra.yaml")
-    agrees(done, printed(tables.show_blessing, Blessing({}, blessed, {}, file)))
+    agrees(done, printed(tables.show_blessing, Blessing({}, blessed, {}, {}, file)))
 
 
 def few_nights(count):

@@ -342,19 +342,19 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(site, data
 def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(site, database):
     """Green by its record alone, it would hide what is not there, and what nobody has judged."""
     other = {"verdict": "severe", "result": "fail"}
-    for tests, changed_to, problems, colour in (
-        ([reported(HDF5, NOW), reported(HDF5, NOW - timedelta(1))], 1, 1, "red"),
-        ([reported(HDF5, NOW)], 2, 0, "red"),
-        ([reported(HDF5, NOW)], 1, 0, "green"),
+    for uuid, tests, changed_to, problems, colour in (
+        ("a", [reported(HDF5, NOW), reported(HDF5, NOW - timedelta(1))], 1, 1, "red"),
+        ("b", [reported(HDF5, NOW)], 2, 0, "red"),
+        ("c", [reported(HDF5, NOW)], 1, 0, "green"),
     ):
         database.unlink(missing_ok=True)
-        site(Session(session(*tests, uuid="x", began=NOW)), stores=False)
+        site(Session(session(*tests, uuid=uuid, began=NOW)), stores=False)
         night = nightly.run(Wanted("local"))
         kept = record.read_judged(database, "local", night.id)
         kept = replace(kept, colour="green", problems=[])
         record.keep_judged(database, "local", night.id, kept)
         stored = [reported(HDF5, NOW), reported(HDF5, NOW + timedelta(0, 1), **other)][:changed_to]
-        store(database, session(*stored, uuid="x", began=NOW, night=night.id))
+        store(database, session(*stored, uuid=uuid, began=NOW, night=night.id))
         later = report.Record(
             "local", [database], nightly.Known(), runs_in_databases([database]), FUTURE
         )
