@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from checks.conftest import new_site
 
-from iowatch import history
+from iowatch import __version__, build, history
 from iowatch.references import Reference
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size={}/writers=2"
@@ -86,7 +86,8 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
 
     runs = {str(run.case): run for run in history.read([site.database])}
     run = runs[HDF5]
-    assert (run.slowest, run.conditions) == (test["slowest"], test["conditions"])
+    assert run.slowest == test["slowest"]
+    assert run.conditions == {"iowatch": build.version(__version__), **test["conditions"]}
     assert run.references == {
         "total_max": Reference(1, -0.999, 1e9),
         "finish_fraction": Reference(0, None, 0.999),
