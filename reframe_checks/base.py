@@ -23,7 +23,6 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
-from reframe.core.logging import getlogger
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
@@ -204,16 +203,17 @@ class CaseCheck(OfSession):
     @property
     def queued(self):
         """What its job waited for when its session was stopped: then it is not known how it is."""
+        if self.verdict or not (self.filesystem and self.job):
+            return ""
         try:
-            if self.verdict:
-                return ""
             if self.left:
                 return left_behind.waited_for(self, self.left[1])
             if self.filesystem.allocation and self.job.submit_time:
                 return allocation.waited_for(self)
             return not_now.waited_for(self)
         except Exception as err:  # it would cost the report of the whole session
-            getlogger().warning(f"{self.display_name}: cannot tell if its job waited: {err!r}")
+            # Not by ReFrame's log, whose records have this variable.
+            warnings.warn(f"cannot tell if a job was queued: {err!r}", RuntimeWarning, 1)
             return ""
 
     @property
