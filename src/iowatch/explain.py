@@ -96,15 +96,18 @@ def why_slow(
     usual: Mapping[str, float],
     slow: float = 1 - NORMAL.wanted_drop,
     is_sure: bool = True,
+    is_told: bool = False,
 ) -> str:
     """Where the time goes, in which phase and call, and how MPI-IO was in the same rounds; empty:
     it cannot be told.
 
     `usual` are the medians of good runs; empty: there are none. Below the part `slow` of what is
-    usual a rate is low. Nothing follows from one slow night that is not sure.
+    usual a rate is low. Nothing follows from one slow night that is not sure. `is_told`: what goes
+    before has said what part of the time it takes to finish the file.
     """
     if is_slow_to_finish(metrics, usual):
-        where = _finishing(case, metrics, usual)
+        parts = ["" if is_told else _finishing(case, metrics, usual), _ends(case, metrics, usual)]
+        where = "; ".join(filter(None, parts))
     else:
         phases = phases_among({name.removesuffix("_s") for name in metrics})
         phase, part = _longest([name for name in phases if f"{name}_s" in usual], metrics, usual)
@@ -117,17 +120,22 @@ def _finishing(case: Case, metrics: Mapping[str, float], usual: Mapping[str, flo
     files = "its file" if case.files == "shared" else "its files"
     verb = "opening and closing" if case.operation == "read" else "finishing"
     text = f"it spends {100 * metrics['finish_fraction']:.0f} % of the time {verb} {files}"
-    if "finish_fraction" in usual:
-        text += f", against {100 * usual['finish_fraction']:.0f} % on its good nights"
+    if "finish_fraction" not in usual:
+        return text
+    return f"{text}, against {100 * usual['finish_fraction']:.0f} % on its good nights"
+
+
+def _ends(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
+    """The phase of ENDS that takes longest, and its call; empty: none does by much."""
     # Of the others benchio knows no more than the whole that `finish_fraction` is made of.
     phase, part = _longest(("close",) if case.backend in PLAIN else ENDS, metrics, usual)
     if not part:
-        return text
+        return ""
     call = _CALLS[case.backend]["reopen" if (phase, case.operation) == ("open", "read") else phase]
     if case.operation == "read":
         call = call.split(",")[0]  # the rest is what it does to a file that was written
     share = "most" if part > 1 / 2 else "much"
-    return f"{text}; {share} of it goes into {_seconds(phase, metrics, usual, f' ({call})')}"
+    return f"{share} of the extra time is in {_seconds(phase, metrics, usual, f' ({call})')}"
 
 
 def _longest(

@@ -63,7 +63,8 @@ def judge(
         said = verdict.sentence.removeprefix(f"{case}: ")
         return Verdict(Kind.NOT_MEASURED, f"{case}: {waited}; as it was measured, {said}")
     slow = NORMAL.slow_part(blessed.spread if blessed else None)
-    why = why_slow(case, metrics, past.usual, slow, verdict.is_red)
+    is_told = verdict.rule == R3 and verdict.kind is not Kind.DEFECT
+    why = why_slow(case, metrics, past.usual, slow, verdict.is_red, is_told)
     return replace(verdict, sentence=f"{verdict.sentence}; {why}") if why else verdict
 
 

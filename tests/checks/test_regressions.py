@@ -51,7 +51,7 @@ class Fault:
 FINISHES = (
     "finishing the file takes more .*; "
     r"it spends \d+ % of the time finishing its file, against \d+ % on its good nights; "
-    r"(most|much) of it goes into \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close).*\).*"
+    r"(most|much) of the extra time is in \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close).*\).*"
 )
 FAULTS = {
     "H5Fclose": Fault(

@@ -23,7 +23,7 @@ def why(case=CASE, usual=GOOD, slow=0.7, is_sure=True, **now):
 
 def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was():
     begin = "it spends 71 % of the time finishing its file"
-    close = f"most of it goes into close ({H5FCLOSE}): 0.302 s"
+    close = f"most of the extra time is in close ({H5FCLOSE}): 0.302 s"
     assert why() == (
         f"{begin}, against 4 % on its good nights; {close}, usually 0.005 s; MPI-IO in the same "
         "rounds is as fast as always: it is the library's path, not the filesystem"
@@ -31,12 +31,16 @@ def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was
     assert why(usual={}) == f"{begin}; {close}; MPI-IO in the same rounds reaches 700 MiB/s"
     define = changed(CASE, backend="netcdf")
     named = why(define, define_s=0.7, close_s=0.1)
-    assert "; most of it goes into define (nf90_enddef, which writes the metadata, " in named
+    assert (
+        "; most of the extra time is in define (nf90_enddef, which writes the metadata, " in named
+    )
     shared = why(changed(CASE, backend="pnetcdf"), define_s=0.2, close_s=0.2, open_s=0.21)
-    assert "; much of it goes into open (nf90mpi_create): 0.21 s, usually 0.002 s" in shared
-    assert "into flush (H5Fflush, which" in why(usual=GOOD | {"flush_s": 0.01}, flush_s=0.4)
+    assert "; much of the extra time is in open (nf90mpi_create): 0.21 s, usually 0.002 s" in shared
+    assert "is in flush (H5Fflush, which" in why(usual=GOOD | {"flush_s": 0.01}, flush_s=0.4)
     of_control = why(MPIIO, open_s=9.0, usual={})
-    assert "most of it goes into close (MPI_File_close): 0.302 s" in of_control, "the close alone"
+    assert "most of the extra time is in close (MPI_File_close): 0.302 s" in of_control, (
+        "the close alone"
+    )
     many = changed(CASE, "FilePerProcess", backend="posix", files="process")
     assert why(many).startswith("it spends 71 % of the time finishing its files")
 
@@ -44,8 +48,8 @@ def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was
 def test_read_makes_nothing_of_its_file():
     opened = why(READ, open_s=0.4)
     assert opened.startswith("it spends 71 % of the time opening and closing its file")
-    assert "; most of it goes into open (H5Fopen): 0.4 s" in opened
-    assert "; most of it goes into close (H5Fclose): 0.302 s, usually 0.005 s;" in why(READ)
+    assert "; most of the extra time is in open (H5Fopen): 0.4 s" in opened
+    assert "; most of the extra time is in close (H5Fclose): 0.302 s, usually 0.005 s;" in why(READ)
 
 
 def test_whose_fault_it_is():

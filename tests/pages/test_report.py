@@ -266,7 +266,7 @@ def test_worst_first_and_sorted_on_demand(rows, path, open_page):
         assert page.locator("th[aria-sort]").all_inner_texts() == ["Change"]
         page.get_by_role("columnheader", name="Verdict").get_by_role("button").click()
         assert [text.split()[0] for text in shown(page, 1)] == kinds
-        slow = page.locator("tbody.case", has_text="most of it goes into close")
+        slow = page.locator("tbody.case", has_text="most of the extra time is in close")
         before = slow.inner_text()
         page.get_by_role("columnheader", name="Partition").get_by_role("button").click()
         places = shown(page, 2)
@@ -346,7 +346,7 @@ def test_on_paper_and_without_scripts_all_that_matters_is_there(rows, path, open
     with open_page(path, java_script_enabled=False) as page:
         assert page.locator("tbody.case").count() == len(rows)
         assert not page.locator(".filters").is_visible(), "what does nothing is not shown"
-        assert page.get_by_text(re.compile("most of it goes into close")).first.is_visible()
+        assert page.get_by_text(re.compile("most of the extra time is in close")).first.is_visible()
 
 
 def test_one_night_is_enough(tmp_path, open_page):

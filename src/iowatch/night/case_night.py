@@ -358,8 +358,8 @@ class CaseNight:
     def sentence(self) -> str:
         """What it reached, and what its check said of that: `hdf5 on fs3, stripes -1: the stable
         rate is 2100 of the expected 7700 MiB/s; finish_fraction is 0.91, ...; it spends 91 % of
-        the time finishing its file, against 2 % on its good nights; most of it goes into close
-        (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
+        the time finishing its file, against 2 % on its good nights; most of the extra time is in
+        close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
         return f"{self.name}: {self.remark}"
 
     @cached_property
