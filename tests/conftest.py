@@ -225,9 +225,17 @@ def new_directory(tmp_path: Path) -> Callable[[], Path]:
 def own_mounts() -> None:
     """Moves this process to a mount namespace of its own: whatever happens to it, nobody else sees
     its mounts, and none outlives it."""
+    try:
+        enter_own_mounts()
+    except OSError as err:
+        pytest.skip(f"mounting needs root: unshare: {err.strerror}")
+
+
+def enter_own_mounts() -> None:
+    """OSError: not without root."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0:
-        pytest.skip(f"mounting needs root: unshare: {os.strerror(ctypes.get_errno())}")
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 

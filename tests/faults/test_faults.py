@@ -99,7 +99,7 @@ def test_one_rank_looks_at_what_an_io_error_was(
     options = few_mib("posix", directory, result_of(directory))
     done = mpirun(RANKS, *options, "--files", "process", **how)
     assert done.code == IO, done.err
-    assert done.errors[0].startswith("rank 0: "), done.errors
+    assert done.errors[0].startswith("rank 0 on "), done.errors
     assert "; a small write beside it succeeds" in done.errors[0], done.errors
     written = [call for rank in range(RANKS) for call in calls_on(traces, f"probe.{rank}")]
     assert {call.process for call in written if call.kind == "open"} == {written[0].process}

@@ -21,7 +21,7 @@ MIB = 2**20
 ARCHER = ROOT / "site_configs/archer.py"
 OSTS = 4  # of the stand-in
 SIZE = 8
-JUDGED = {"ok", "regression", "defect", "improvement"}
+JUDGED = {"ok", "suspect", "regression", "defect", "improvement"}
 
 Archer = Callable[..., list[dict[str, Any]]]
 

@@ -95,7 +95,7 @@ def rename_command(
         if not why.strip():
             raise UserError("--why is empty: say why it has another name")
         try:
-            now = datetime.now(UTC).replace(microsecond=0)
+            now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
             change = renames.Rename.of(old, new, now, who or _you(), " ".join(why.split()))
         except ValueError as err:
             raise UserError(str(err)) from None
