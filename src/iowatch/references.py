@@ -304,17 +304,17 @@ def expected_path(system: str, folder: Path) -> Path:
 def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
     """The failures that are expected of a system; none without a file. BadReference."""
     file = expected_path(system, folder)
-    return expected_in(file, _text(file))
+    return expected_in(file, text_in(file))
 
 
 def expected_in(file: Path, text: str) -> list[ExpectedFailure]:
     """The same with this text in the file. BadReference."""
-    entries = _entries(file, text, ("case", "until", "why"), ("owner", "ticket"))
+    entries = entries_in(file, text, ("case", "until", "why"), ("owner", "ticket"))
     return [_expected(*entry) for entry in entries]
 
 
-def _text(file: Path) -> str:
-    """What a file says, empty without a file; BadReference."""
+def text_in(file: Path) -> str:
+    """Read a file, which is empty if there is none; BadReference."""
     try:
         return text_of(file)
     except FileNotFoundError:
@@ -323,7 +323,7 @@ def _text(file: Path) -> str:
         raise BadReference(f"{file}: {err}") from None
 
 
-def _entries(
+def entries_in(
     file: Path, text: str, keys: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The entries of the list that is this text of a file, each with where it stands and with
@@ -399,7 +399,7 @@ def read_maintenance(system: str, folder: Path) -> list[Maintenance]:
     """What a system has announced, past and to come; nothing without a file. BadReference."""
     file = maintenance_path(system, folder)
     keys = ("from", "until", "filesystems", "why")
-    return [_maintenance(*entry) for entry in _entries(file, _text(file), keys)]
+    return [_maintenance(*entry) for entry in entries_in(file, text_in(file), keys)]
 
 
 def _maintenance(where: str, entry: Mapping[str, Any]) -> Maintenance:

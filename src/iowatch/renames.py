@@ -24,9 +24,16 @@ import yaml
 from iowatch import bless
 from iowatch.case import Case
 from iowatch.files import UserError, whole
-from iowatch.references import ReferenceFile, expected_path, read_expected
+from iowatch.references import (
+    BadReference,
+    ReferenceFile,
+    entries_in,
+    expected_path,
+    read_expected,
+    text_in,
+)
 from iowatch.run import Run
-from iowatch.yaml_text import BadYaml, load_yaml, text_of
+from iowatch.yaml_text import text_of
 
 _NAME = r"[A-Za-z0-9_.-]+"
 _PLACE = re.compile(
@@ -146,41 +153,20 @@ class Renames:
 def read(folder: Path) -> Renames:
     """What was renamed on all systems; UserError."""
     files = sorted((folder / "renames").glob("*.yaml"))
-    return Renames(one for file in files for one in _renames_in(file, _text(file)))
-
-
-def _text(file: Path) -> str:
-    """UserError."""
-    try:
-        return text_of(file)
-    except FileNotFoundError:
-        return ""
-    except BadYaml as err:
-        raise UserError(f"{file}: {err}") from None
+    return Renames(one for file in files for one in _renames_in(file, text_in(file)))
 
 
 def _renames_in(file: Path, text: str) -> Iterator[Rename]:
-    try:
-        entries = load_yaml(text) or []
-    except BadYaml as err:
-        raise _bad(file, str(err)) from None
-    if not isinstance(entries, list):
-        raise _bad(file, "it is no list")
-    for number, entry in enumerate(entries, start=1):
-        if not isinstance(entry, dict) or {*entry} != {*_KEYS}:
-            raise _bad(file, f"entry {number} needs {', '.join(_KEYS)}, and nothing else")
+    """Read what this text of a file says was renamed; BadReference."""
+    for where, entry in entries_in(file, text, _KEYS):
         when = entry["when"]
         if not isinstance(when, datetime) or when.tzinfo is None:
-            raise _bad(file, f"entry {number}: when is {when!r}, which is no time with its zone")
+            raise BadReference(f"{where}: when is {when!r}, which is no time with its zone")
         before, after, who, why = (str(entry[key]) for key in ("from", "to", "who", "why"))
         try:
             yield Rename.of(before, after, when, who, why)
         except ValueError as err:
-            raise _bad(file, f"entry {number}: {err}") from None
-
-
-def _bad(file: Path, why: str) -> UserError:
-    return UserError(f"{file}: not what `iowatch rename` writes: {why}: restore the file")
+            raise BadReference(f"{where}: {err}") from None
 
 
 # The command
@@ -220,7 +206,7 @@ def rename(
     texts = dict(_patterns(change, {old: str(new) for old, new in ids.items()}, others, folder,
                            values))  # fmt: skip
     record = folder / "renames" / f"{system}.yaml"
-    text = _text(record)
+    text = text_in(record)
     list(_renames_in(record, text))
     entry = {
         "from": str(change.before), "to": str(change.after), "when": change.when,
