@@ -274,7 +274,8 @@ def test_pages_that_stay_in_one_round_of_two(cached: Cached) -> None:
     assert not first["direct"]
     assert not second["direct"]
     unsynced = [first["unsynced_fraction"], second["unsynced_fraction"]]
-    assert unsynced == [None, 0], "what stays for ever is not what was left to be written"
+    # None: before Linux 6.5 nobody counts what is dirty.
+    assert unsynced in ([None, 0], [0, 0]), "what stays for ever was not left to be written"
 
 
 def test_pages_that_no_sync_writes(cached: Cached) -> None:

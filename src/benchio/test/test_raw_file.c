@@ -2,12 +2,14 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <stdarg.h>
 #include <unistd.h>
 
 #include "expect.h"
@@ -29,6 +31,26 @@ int fstatfs(int fd, struct statfs *filesystem)
 
     filesystem->f_type = filesystem_type;
     return code;
+}
+
+/* The kernel's own count of pages that are there, dirty and being written; none: it does not count. */
+static const uint64_t *page_counts;
+
+long syscall(long number, ...)
+{
+    va_list arguments;
+
+    (void)number;
+    if (page_counts == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    va_start(arguments, number);
+    (void)va_arg(arguments, int);
+    (void)va_arg(arguments, void *);
+    memcpy(va_arg(arguments, void *), page_counts, 5 * sizeof *page_counts);
+    va_end(arguments);
+    return 0;
 }
 
 int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
@@ -85,11 +107,18 @@ int main(void)
     expect(unsynced(fd, 0, 1000, 0) == 0, "what has been written leaves no page");
     expect(unsynced(fd, 1, 1000, 0) == PAGE, "few pages that stay are not waited for");
     expect(unsynced(fd, PAGES, 3, 0) == PAGES * PAGE, "what was dirty stays until it is written");
+    expect(unsynced(fd, PAGES / 2, 3, 0) == -1, "but if only some stay, nobody knows");
     expect(unsynced(fd, PAGES, 3, 0x01021994) == -1, "and memory has nothing below it");
+    page_counts = (const uint64_t[5]){PAGES, 0, 0, 0, 0};
+    expect(unsynced(fd, PAGES, 3, 0) == 0, "unless the kernel counts: they were clean");
+    page_counts = (const uint64_t[5]){PAGES, 1, 2, 0, 0};
+    expect(unsynced(fd, PAGES / 2, 3, 0) == 3 * PAGE, "or dirty, or being written");
+    page_counts = (const uint64_t[5]){0, 0, 0, 0, 0};
+    expect(unsynced(fd, PAGES, 3, 0) == PAGES * PAGE, "of the pages of an overlay it has no count");
+    page_counts = NULL;
 
     expect(ftruncate(fd, LARGE) == 0, "a large file");
     expect(unsynced(fd, 1 << 30, 1, 0) == LARGE && looked_at < LARGE / 2, "is looked at in parts");
-    expect(unsynced(fd, PAGES, 1, 0) == LARGE / 16, "which stand for the rest");
 
     expect(unsynced(fd, PAGES, 1000, 0) == -1, "what stays for ever was not dirty");
     expect(unsynced(fd, PAGES, 1, 0) == -1, "and is not waited for again");
