@@ -166,7 +166,9 @@ def _night_before(case):
                 )
             if night < past.KEPT_AS and run_id:
                 read = Path(raw_results.read_text(last).strip())
-                return Kept(night, run_id, bool(read.name), done | {read.parent.name} - {""})
+                # It is removed by this name: nothing but a night may be.
+                done |= {name for name in [read.parent.name] if is_night_id(name)}
+                return Kept(night, run_id, bool(read.name), done)
             if night < past.KEPT_AS:
                 done.add(night)
     return Kept(done=done)
