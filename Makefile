@@ -31,13 +31,13 @@ mutants: setup
 	.venv/bin/python tests/mutants/run.py $(NAMES)
 
 bench: setup
-	.venv/bin/python tests/bench/bench.py
-	.venv/bin/python tests/bench/database.py
-	.venv/bin/python tests/bench/acceptance.py
+	.venv/bin/python bench/speed.py
+	.venv/bin/python bench/database.py
+	.venv/bin/python bench/acceptance.py
 
 # YEAR=FILE replays a real year of nights too; docs/detector.md says where there is one.
 detector-bench: setup
-	.venv/bin/python tests/bench/detector.py --write $(if $(YEAR),--year $(YEAR))
+	.venv/bin/python bench/detector.py --write $(if $(YEAR),--year $(YEAR))
 
 lint: setup
 	.venv/bin/ruff check
