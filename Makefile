@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly demo test test-all mutants bench detector-bench lint clean
+.PHONY: setup cluster nightly demo quick test test-all mutants bench detector-bench lint clean
 
 setup:
 	scripts/setup.sh
@@ -19,12 +19,18 @@ nightly: setup
 demo: setup
 	.venv/bin/python scripts/demo/run.py
 
-# The slowest tests are printed, and build/junit.xml has all.
+# The slowest tests are printed, and build/junit.xml has all. ONLY='-k stripe', or a file, is all that
+# then runs.
 test: PYTEST = pytest -m "not slow"
-test-all: PYTEST = pytest
+test-all: PYTEST = pytest --product
 test test-all: setup cluster
+	$(if $(ONLY),,source env.sh && ctest --test-dir build/benchio --output-on-failure)
+	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml $(ONLY)
+
+# In a minute: units, and the benches at their smallest.
+quick: setup
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
-	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml
+	source env.sh && pytest -m "not slow and not long" -n 2 --durations=5 tests/iowatch tests/test_*.py
 
 # NAMES='witness' tries only the mutants with that in their names.
 mutants: setup

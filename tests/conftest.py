@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import jsonschema
 import pytest
+from changed import SELECTED, changed_files, select
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -304,12 +305,28 @@ PRODUCT = "IOWATCH_TEST_PRODUCT"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--product", action="store_true", help="every combination, not every pair")
+    parser.addoption("--changed", action="store_true", help="the tests of what has changed")
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.product:
         os.environ[PRODUCT] = "1"
+    if config.option.changed:
+        config.stash[SELECTED] = select(changed_files(), list(ROOT.glob("tests/**/test_*.py")))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_chosen = collection_path in config.stash.get(SELECTED, {collection_path})
+    return True if collection_path.is_file() and not is_chosen else None
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if SELECTED not in config.stash:
+        return []
+    is_benchio = any(file.is_relative_to(ROOT / "src/benchio") for file in changed_files())
+    hint = "; benchio too: make setup; ctest --test-dir build/benchio" if is_benchio else ""
+    return [f"what has changed concerns {len(config.stash[SELECTED])} files of tests{hint}"]
 
 
 def again(item: pytest.Item, *options: str) -> str:

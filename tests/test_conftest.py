@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from changed import ROOT, SELECTED, select
 from conftest import covering
 
 pytest_plugins = ["pytester"]
@@ -51,3 +52,43 @@ def test_golden_file_is_written_only_on_demand(pytester):
     golden.write_text("one\n2\n")
     pytester.runpytest().stdout.fnmatch_lines(["-2", "+two", command])
     assert golden.read_text() == "one\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "concerned", "spared"),
+    [
+        ("src/iowatch/mdtest.py", "iowatch/test_mdtest.py", "iowatch/test_case.py"),
+        # cases.py imports it, and many tests cases.py.
+        ("src/iowatch/case.py", "iowatch/test_acceptance.py", "benchio/test_files.py"),
+        ("bench/acceptance.py", "iowatch/test_acceptance.py", "iowatch/test_case.py"),
+        ("bench/speed.py", "test_benches.py", "iowatch/test_case.py"),
+        ("tests/iowatch/test_case.py", "iowatch/test_case.py", "iowatch/test_result.py"),
+        ("tests/checks/conftest.py", "checks/test_nights.py", "iowatch/test_case.py"),
+        ("src/benchio/lib/rounds.f90", "faults/test_faults.py", "iowatch/test_case.py"),
+        ("reference_values/local.yaml", "checks/test_checks.py", "benchio/test_files.py"),
+        ("reframe_checks/base.py", "iowatch/test_sites.py", "benchio/test_files.py"),
+        ("tests/faults/shim.c", "faults/test_faults.py", "benchio/test_files.py"),
+    ],
+)
+def test_change_concerns_what_imports_it_and_its_folder(changed, concerned, spared):
+    tests = [ROOT / "tests" / name for name in (concerned, spared)]
+    assert all(file.is_file() for file in [ROOT / changed, *tests])
+    assert select([ROOT / changed], tests) == {tests[0]}
+
+
+def test_every_test_needs_the_conftest_that_it_never_imports():
+    tests = set(ROOT.glob("tests/**/test_*.py"))
+    assert select([ROOT / "tests/conftest.py"], sorted(tests)) == tests
+    assert select([ROOT / "LICENSE"], sorted(tests)) == set()
+
+
+def test_changed_collects_only_the_selected_files(pytestconfig):
+    """Of this file as if only it had changed."""
+    file = ROOT / "tests/iowatch/test_case.py"
+    pytestconfig.stash[SELECTED] = {file}
+    try:
+        ignored = pytestconfig.hook.pytest_ignore_collect
+        assert ignored(collection_path=file, config=pytestconfig) is None
+        assert ignored(collection_path=Path(__file__), config=pytestconfig) is True
+    finally:
+        del pytestconfig.stash[SELECTED]

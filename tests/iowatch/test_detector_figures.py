@@ -81,6 +81,7 @@ def of_filesystems(fault, column=0):
     }
 
 
+@pytest.mark.long
 def test_filesystems():
     false = rows("Where all is well, alarms in 1000 nights of a filesystem")
     counts = false_alarms_of_filesystems(Whole(PESSIMISTIC, 0.5, series=20, seed=SEED))
