@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +123,10 @@ def kill_session(process: subprocess.Popen[str]) -> None:
 def start(
     command: Sequence[str | Path], env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Starts a command in a session of its own; give it to `finish`."""
+    """Starts a command in a session of its own; give it to `finish`. Prints it as it can be pasted,
+    which pytest shows of a test that fails."""
+    variables = [f"{name}={value}" for name, value in {**OPEN_MPI, **(env or {})}.items()]
+    print("env", shlex.join([*variables, *map(str, command)]))
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -142,7 +145,8 @@ def finish(process: subprocess.Popen[str], timeout: float = 60) -> Run:
     except subprocess.TimeoutExpired:
         kill_session(process)
         out, err = process.communicate()
-        pytest.fail(f"{process.args!r} still ran after {timeout} s\n{out}\n{err}")
+        line = shlex.join(map(str, process.args))
+        pytest.fail(f"still ran after {timeout} s: {line}\n{out}\n{err}")
     return Run(process.returncode, out, err)
 
 
@@ -331,7 +335,16 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def again(item: pytest.Item, *options: str) -> str:
     """A command that runs only this test, from the top of the checkout."""
-    return shlex.join(["pytest", *options, item.nodeid])
+    return f"source env.sh && {shlex.join(['pytest', *options, item.nodeid])}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
+    """Says of a test that fails how to run it alone."""
+    report: pytest.TestReport = yield
+    if report.failed:
+        report.sections.append(("Once more", again(item)))
+    return report
 
 
 @pytest.fixture
@@ -425,6 +438,33 @@ class Together(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     config.option.loadscopereorder = False  # by itself it begins with the files of the most tests
     return Together(config, log)
+
+
+KEPT = pytest.StashKey[list[tuple[pytest.FixtureDef[Any], Any]]]()  # and of which request
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    if fixturedef.scope == "session":
+        request.session.stash.setdefault(KEPT, []).append((fixturedef, request))
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Ends what a folder's conftest.py keeps for the session when the last of its tests has run: a
+    cluster need not stay up for tests that do not know it."""
+    yield
+    folder = item.path.parent
+    if nextitem is None or nextitem.path.parent != folder:
+        place = folder.relative_to(item.config.rootpath).as_posix()
+        for fixture, request in item.session.stash.get(KEPT, []):
+            if fixture.baseid == place:
+                fixture.finish(request)  # and what rests on it before; nothing if it has ended
 
 
 LONGEST = ("filesystems", "checks")

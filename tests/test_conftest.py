@@ -1,6 +1,7 @@
 """What all tests are made with."""
 
 import itertools
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from changed import ROOT, SELECTED, select
 from conftest import covering
 
 pytest_plugins = ["pytester"]
+
+CONFTEST = Path(__file__).with_name("conftest.py").read_text()
 
 
 def test_covering_has_every_pair_of_values_in_few_cases(monkeypatch):
@@ -22,7 +25,7 @@ def test_covering_has_every_pair_of_values_in_few_cases(monkeypatch):
 
 
 def test_covering_is_the_product_where_all_is_asked_for(pytester):
-    pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text())
+    pytester.makeconftest(CONFTEST)
     pytester.makepyfile(
         """
         from conftest import covering
@@ -40,7 +43,7 @@ def test_covering_is_the_product_where_all_is_asked_for(pytester):
 
 
 def test_golden_file_is_written_only_on_demand(pytester):
-    pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text())
+    pytester.makeconftest(CONFTEST)
     test = pytester.makepyfile('def test_it(golden): golden("it.txt", "one\\ntwo\\n")')
     golden = pytester.path / "golden/it.txt"
     command = f"*pytest --update-golden {test.name}::test_it"
@@ -92,3 +95,53 @@ def test_changed_collects_only_the_selected_files(pytestconfig):
         assert ignored(collection_path=Path(__file__), config=pytestconfig) is True
     finally:
         del pytestconfig.stash[SELECTED]
+
+
+def test_failure_says_how_it_is_run_again(pytester):
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+        from conftest import run
+
+        @pytest.mark.parametrize("word", ["it's here"])
+        def test_it(word):
+            done = run(["sh", "-c", "exit 3"], env={"FAULT": "two words"})
+            assert done.code == 0
+        """
+    )
+    pytester.syspathinsert()
+    lines = pytester.runpytest().stdout.lines
+    assert """source env.sh && pytest 'test_it.py::test_it[it'"'"'s here]'""" in lines
+    (command,) = (line for line in lines if line.startswith("env OMPI"))
+    assert subprocess.run(["bash", "-c", command]).returncode == 3
+
+
+def test_what_a_folder_keeps_for_a_session_ends_with_the_folder(pytester):
+    pytester.makeconftest(CONFTEST)
+    for folder in ("one", "two"):
+        pytester.mkdir(folder)
+    (pytester.path / "one/conftest.py").write_text(
+        """
+import pytest
+
+@pytest.fixture(scope="session")
+def cluster():
+    print("cluster is up")
+    yield
+    print("cluster is down")
+
+@pytest.fixture(scope="session")
+def disk(cluster):
+    yield
+    print("disk is off")
+"""
+    )
+    test = "def test_{0}({1}): print('in {0}')\n"
+    (pytester.path / "one/test_1.py").write_text(test.format("a", "disk") + test.format("b", ""))
+    (pytester.path / "one/test_2.py").write_text(test.format("c", "disk"))
+    (pytester.path / "two/test_3.py").write_text(test.format("d", ""))
+    lines = pytester.runpytest("-s", "-q").stdout.lines
+    words = [line.lstrip(".") for line in lines if "is " in line or "in " in line]
+    told = ["cluster is up", "in a", "in b", "in c", "disk is off", "cluster is down", "in d"]
+    assert words[: len(told)] == told
