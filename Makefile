@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly demo quick test test-all mutants bench detector-bench lint clean
+.PHONY: setup cluster nightly demo quick test test-all weekly mutants bench detector-bench lint clean
 
 setup:
 	scripts/setup.sh
@@ -32,6 +32,10 @@ quick: setup
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
 	source env.sh && pytest -m "not slow and not long" -n 2 --durations=5 tests/iowatch tests/test_*.py
 
+# All tests, with IOR, Darshan, Spack and HDF5 with subfiling where they are, and coverage.
+weekly: setup cluster
+	scripts/weekly.sh
+
 # NAMES='witness' tries only the mutants with that in their names.
 mutants: setup
 	.venv/bin/python tests/mutants/run.py $(NAMES)
@@ -50,7 +54,7 @@ lint: setup
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/fortitude check src/benchio
-	.venv/bin/shellcheck scripts/*.sh tests/filesystems/packages.sh .ci/run env.sh
+	.venv/bin/shellcheck -x scripts/*.sh tests/filesystems/packages.sh .ci/run env.sh
 
 clean:
 	rm -rf build .venv

@@ -24,6 +24,7 @@ import jsonschema
 import pytest
 from changed import SELECTED, changed_files, select
 from hypothesis import settings
+from leftovers import Watch
 from xdist.scheduler import LoadScopeScheduling
 
 # The same examples each time, however slow the machine is.
@@ -31,7 +32,7 @@ settings.register_profile("iowatch", derandomize=True, deadline=None)
 settings.load_profile("iowatch")
 
 ROOT = Path(__file__).parents[1]
-BENCHIO = ROOT / "build/bin/benchio"
+BENCHIO = Path(os.environ.get("TEST_BENCHIO", ROOT / "build/bin/benchio"))
 
 FILES = {
     "mpiio": "mpiio.dat",
@@ -203,13 +204,14 @@ def launch(benchio: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 # Each mpirun has its own place there: two that start and end in one may remove it from each other.
-SESSIONS = tempfile.TemporaryDirectory(prefix="iowatch-mpirun.")
+SESSIONS = Path(tempfile.gettempdir(), f"iowatch-mpirun.{os.getpid()}")
 
 
 def command(
     benchio: Path, ranks: int, options: Sequence[object], launcher: Sequence[str] = ()
 ) -> list[str | Path]:
-    own = ["--mca", "orte_tmpdir_base", tempfile.mkdtemp(dir=SESSIONS.name)]
+    SESSIONS.mkdir(exist_ok=True)
+    own = ["--mca", "orte_tmpdir_base", tempfile.mkdtemp(dir=SESSIONS)]
     words = [str(option) for option in options]
     return ["mpirun", *own, "-n", str(ranks), *launcher, benchio, *words]
 
@@ -316,8 +318,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.product:
         os.environ[PRODUCT] = "1"
+    config.stash[WATCH] = Watch()
+    # Not below the folder for temporary files of the first file of tests.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     if config.option.changed:
         config.stash[SELECTED] = select(changed_files(), list(ROOT.glob("tests/**/test_*.py")))
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(SESSIONS, ignore_errors=True)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -440,6 +449,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     return Together(config, log)
 
 
+WATCH = pytest.StashKey[Watch]()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the tests of a file leave behind is an error of the last of them."""
+    with request.config.stash[WATCH].file_of_tests() as left:
+        yield
+    assert not left, f"{request.path.name} leaves behind: " + "; ".join(left)
+
+
 KEPT = pytest.StashKey[list[tuple[pytest.FixtureDef[Any], Any]]]()  # and of which request
 
 
@@ -447,9 +467,11 @@ KEPT = pytest.StashKey[list[tuple[pytest.FixtureDef[Any], Any]]]()  # and of whi
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, Any, Any]:
-    if fixturedef.scope == "session":
-        request.session.stash.setdefault(KEPT, []).append((fixturedef, request))
-    return (yield)
+    if fixturedef.scope != "session":
+        return (yield)
+    request.session.stash.setdefault(KEPT, []).append((fixturedef, request))
+    with request.config.stash[WATCH].keeping():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,9 @@
 """What all tests are made with."""
 
 import itertools
+import os
+import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -145,3 +148,67 @@ def disk(cluster):
     words = [line.lstrip(".") for line in lines if "is " in line or "in " in line]
     told = ["cluster is up", "in a", "in b", "in c", "disk is off", "cluster is down", "in d"]
     assert words[: len(told)] == told
+
+
+LEFTOVERS = {
+    "subprocess.Popen(['setsid', 'sleep', '77'])": "*process * still runs: *sleep 77*",
+    # Nobody's child, and in a session of its own.
+    "subprocess.run('setsid sleep 78 & exit', shell=True)": "*process * still runs: sleep 78*",
+    "tempfile.mkdtemp(prefix='iowatch-left.')": "*/iowatch-left.* is still there*",
+    "subprocess.run(['mktemp', '--tmpdir', 'benchio.XXX'])": "*/benchio.* is still there*",
+    "made.append(tempfile.mkdtemp(prefix='iowatch-left.', dir='/dev/shm'))": "*/dev/shm/iowatch-*",
+    "subprocess.run('mkdir m; mount -t tmpfs none m', shell=True)": "*/m is still mounted*",
+    "pathlib.Path('known').write_text('changed')": "*a file that git knows has changed*",
+}
+
+
+@pytest.mark.parametrize("act", LEFTOVERS)
+def test_what_a_test_leaves_behind_is_an_error(act, pytester, monkeypatch, request):
+    if "mount" in act:
+        request.getfixturevalue("own_mounts")
+    monkeypatch.setattr("leftovers.GRACE_S", 0.3)
+    monkeypatch.setattr("leftovers.ROOT", pytester.path)
+    pytester.makeconftest(CONFTEST)
+    (pytester.path / "known").touch()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "known"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True, cwd=pytester.path)
+    healthy = "def test_healthy(tmp_path): subprocess.run(['sleep', '0'])\n"
+    made = pytester.makepyfile(
+        test_1="import pathlib, subprocess, tempfile\nmade = []\n" + healthy,
+        test_2=f"import pathlib, subprocess, tempfile\nmade = []\n{healthy}"
+        f"def test_it():\n    {act}\n    print('made', *made)\n",
+    )
+    assert made
+    done = pytester.runpytest("-s")
+    try:
+        done.assert_outcomes(passed=3, errors=1)
+        done.stdout.fnmatch_lines([f"E*test_2.py leaves behind: {LEFTOVERS[act]}"])
+    finally:
+        text = done.stdout.str()
+        for process in re.findall(r"process (\d+) still runs: (?:setsid )?sleep 7", text):
+            os.kill(int(process), signal.SIGKILL)
+        if (pytester.path / "m").is_mount():
+            subprocess.run(["umount", pytester.path / "m"], check=True)
+        for folder in re.findall(r"made (/dev/shm/iowatch-left\S+)", text):
+            Path(folder).rmdir()
+
+
+def test_what_a_fixture_keeps_for_the_session_is_left_behind_by_no_file(pytester):
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(
+        test_it="""
+        import subprocess, pytest
+
+        @pytest.fixture(scope="session")
+        def server():
+            with subprocess.Popen(["sleep", "79"]) as process:
+                yield process
+                process.kill()
+
+        def test_it(server):
+            assert server.poll() is None
+        """,
+        test_others="def test_it(): pass",
+    )
+    pytester.runpytest().assert_outcomes(passed=2)

@@ -1,8 +1,8 @@
 """Runs pytest in the present folder for each line of JSON, with the words in it, in a fork.
 
 So no mutant pays for the imports of others' modules, which the command line names, and each imports
-all of ours anew. The answer is pytest's exit code, or `hangs`: what has not ended in time is told to,
-so that it removes what it has made in /tmp and /dev/shm.
+all of ours anew. The answer is pytest's exit code, or `hangs`: what has not ended in time is told
+to, so that it removes what it has made in /tmp and /dev/shm.
 """
 
 import importlib
