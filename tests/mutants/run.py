@@ -38,6 +38,7 @@ TREES = 2  # mutants at a time, each in a copy of its own
 TEST_S = 300  # a test that takes longer hangs
 BUILD_S = 8  # about what a mutant of benchio takes to build
 SLOWEST = 10
+WITHOUT_BENCHIO = ("tests/iowatch/", "tests/mutants/", "tests/test_conftest.py")
 #: What most tests import of others.
 HEAVY = (
     *("fasteners", "hypothesis.internal.conjecture.engine", "jinja2", "jsonschema", "netCDF4"),
@@ -288,8 +289,7 @@ def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
     with ThreadPoolExecutor(len(trees)) as pool:
         tests = sorted({mutant.test for mutant in chosen})  # those of a file together
         shares = [tests[number :: len(trees)] for number in range(len(trees))]
-        # A unit test of iowatch starts no benchio.
-        needs_benchio = not all(test.startswith("tests/iowatch/") for test in tests)
+        needs_benchio = not all(test.startswith(WITHOUT_BENCHIO) for test in tests)
         ready = pool.map(make_ready, trees, shares, [needs_benchio] * len(trees))
         states = dict(itertools.chain(*(share.items() for share in ready)))
         if unfit := {test: state for test, state in states.items() if state != "passed"}:
