@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[1]
 MARK = "IOWATCH_TESTS"
 OURS = ("benchio.", "iowatch")
 MEMORY = Path("/dev/shm")
-#: What serves all tests of a process, and ends with it.
-SERVERS = ("starter.py", "multiprocessing.resource_tracker")
+#: What serves all tests of a process, and ends with it; or is in a machine of tests/filesystems, whose
+#: processes are a namespace of their own and end with the machine.
+SERVERS = ("starter.py", "multiprocessing.resource_tracker", "nsenter --target")
 GRACE_S = 5  # for what is about to end
 
 made = set()  # by this process, in MEMORY: the other workers' folders are beside them
@@ -32,13 +33,15 @@ sys.addaudithook(_listen)
 def processes() -> dict[str, str]:
     """What it is of each process that is a child of this one, or has its mark."""
     mark = f"{MARK}={os.getpid()}".encode()
+    here = Path("/proc/self/ns/pid").readlink()
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             if parent == os.getpid() or mark in (folder / "environ").read_bytes().split(b"\0"):
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if words and not any(server in words for server in SERVERS):
+                is_elsewhere = (folder / "ns/pid").readlink() != here
+                if words and not is_elsewhere and not any(one in words for one in SERVERS):
                     found[folder.name] = f"process {folder.name} still runs: {words}"
         except OSError:  # it has just ended, or is another user's
             continue
