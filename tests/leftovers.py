@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 MARK = "IOWATCH_TESTS"
 OURS = ("benchio.", "iowatch")
 MEMORY = Path("/dev/shm")
-#: What serves all tests of a process, and ends with it; or is in a machine of tests/filesystems, whose
-#: processes are a namespace of their own and end with the machine.
+#: What serves all tests of a process, and ends with it; or enters a machine of tests/filesystems,
+#: whose processes are a namespace of their own and end with the machine.
 SERVERS = ("starter.py", "multiprocessing.resource_tracker", "nsenter --target")
 GRACE_S = 5  # for what is about to end
 
