@@ -207,7 +207,9 @@ class Tree:
         assert self._worker.stdin
         assert self._worker.stdout
         print(json.dumps(asked), file=self._worker.stdin, flush=True)
-        answer: int | str = json.loads(self._worker.stdout.readline())
+        if not (line := self._worker.stdout.readline()):
+            raise Unusable(f"worker.py has ended, with {self._worker.wait()}")
+        answer: int | str = json.loads(line)
         return answer
 
     def close(self) -> None:
