@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly demo test test-all mutants bench detector-bench lint clean
+.PHONY: setup cluster nightly demo quick test test-all weekly mutants bench detector-bench lint clean
 
 setup:
 	scripts/setup.sh
@@ -19,32 +19,42 @@ nightly: setup
 demo: setup
 	.venv/bin/python scripts/demo/run.py
 
-# The slowest tests are printed, and build/junit.xml has all.
+# The slowest tests are printed, and build/junit.xml has all. ONLY='-k stripe', or a file, is all that
+# then runs.
 test: PYTEST = pytest -m "not slow"
-test-all: PYTEST = pytest
+test-all: PYTEST = pytest --product
 test test-all: setup cluster
+	$(if $(ONLY),,source env.sh && ctest --test-dir build/benchio --output-on-failure)
+	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml $(ONLY)
+
+# In a minute: units, and the benches at their smallest.
+quick: setup
 	source env.sh && ctest --test-dir build/benchio --output-on-failure
-	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml
+	source env.sh && pytest -m "not slow and not long" -n 2 --durations=5 tests/iowatch tests/test_*.py
+
+# All tests, with IOR, Darshan, Spack and HDF5 with subfiling where they are, and coverage.
+weekly: setup cluster
+	scripts/weekly.sh
 
 # NAMES='witness' tries only the mutants with that in their names.
 mutants: setup
 	.venv/bin/python tests/mutants/run.py $(NAMES)
 
 bench: setup
-	.venv/bin/python tests/bench/bench.py
-	.venv/bin/python tests/bench/database.py
-	.venv/bin/python tests/bench/acceptance.py
+	.venv/bin/python bench/speed.py
+	.venv/bin/python bench/database.py
+	.venv/bin/python bench/acceptance.py
 
 # YEAR=FILE replays a real year of nights too; docs/detector.md says where there is one.
 detector-bench: setup
-	.venv/bin/python tests/bench/detector.py --write $(if $(YEAR),--year $(YEAR))
+	.venv/bin/python bench/detector.py --write $(if $(YEAR),--year $(YEAR))
 
 lint: setup
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/fortitude check src/benchio
-	.venv/bin/shellcheck scripts/*.sh tests/filesystems/packages.sh .ci/run env.sh
+	.venv/bin/shellcheck -x scripts/*.sh tests/filesystems/packages.sh .ci/run env.sh
 
 clean:
 	rm -rf build .venv

@@ -2,17 +2,19 @@
 
 import contextlib
 import ctypes
+import difflib
 import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,9 @@ from typing import Any, TypeVar
 
 import jsonschema
 import pytest
+from changed import SELECTED, changed_files, select
 from hypothesis import settings
+from leftovers import Watch
 from xdist.scheduler import LoadScopeScheduling
 
 # The same examples each time, however slow the machine is.
@@ -28,7 +32,7 @@ settings.register_profile("iowatch", derandomize=True, deadline=None)
 settings.load_profile("iowatch")
 
 ROOT = Path(__file__).parents[1]
-BENCHIO = ROOT / "build/bin/benchio"
+BENCHIO = Path(os.environ.get("TEST_BENCHIO", ROOT / "build/bin/benchio"))
 
 FILES = {
     "mpiio": "mpiio.dat",
@@ -120,7 +124,10 @@ def kill_session(process: subprocess.Popen[str]) -> None:
 def start(
     command: Sequence[str | Path], env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Starts a command in a session of its own; give it to `finish`."""
+    """Starts a command in a session of its own; give it to `finish`. Prints it as it can be pasted,
+    which pytest shows of a test that fails."""
+    variables = [f"{name}={value}" for name, value in {**OPEN_MPI, **(env or {})}.items()]
+    print("env", shlex.join([*variables, *map(str, command)]))
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -139,7 +146,8 @@ def finish(process: subprocess.Popen[str], timeout: float = 60) -> Run:
     except subprocess.TimeoutExpired:
         kill_session(process)
         out, err = process.communicate()
-        pytest.fail(f"{process.args!r} still ran after {timeout} s\n{out}\n{err}")
+        line = shlex.join(map(str, process.args))
+        pytest.fail(f"still ran after {timeout} s: {line}\n{out}\n{err}")
     return Run(process.returncode, out, err)
 
 
@@ -196,13 +204,14 @@ def launch(benchio: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 # Each mpirun has its own place there: two that start and end in one may remove it from each other.
-SESSIONS = tempfile.TemporaryDirectory(prefix="iowatch-mpirun.")
+SESSIONS = Path(tempfile.gettempdir(), f"iowatch-mpirun.{os.getpid()}")
 
 
 def command(
     benchio: Path, ranks: int, options: Sequence[object], launcher: Sequence[str] = ()
 ) -> list[str | Path]:
-    own = ["--mca", "orte_tmpdir_base", tempfile.mkdtemp(dir=SESSIONS.name)]
+    SESSIONS.mkdir(exist_ok=True)
+    own = ["--mca", "orte_tmpdir_base", tempfile.mkdtemp(dir=SESSIONS)]
     words = [str(option) for option in options]
     return ["mpirun", *own, "-n", str(ranks), *launcher, benchio, *words]
 
@@ -277,6 +286,96 @@ def each(cases: Iterable[Case], check: Callable[[Case], None], at_once: int = 2)
         pytest.fail(f"{len(said)} of {len(checks)} failed\n\n" + "\n".join(said), pytrace=False)
 
 
+def covering(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The cases that have every value, and every pair of values of two axes, in few lines. With
+    --product, as in `make test-all`, all cases."""
+    values = [list(axis) for axis in axes]
+    product = list(itertools.product(*values))
+    if os.environ.get(PRODUCT):
+        return product
+    # Of places in their axes, for a value need not be hashable.
+    places = itertools.product(*(range(len(axis)) for axis in values))
+    pairs = [set(itertools.combinations(enumerate(place), min(2, len(axes)))) for place in places]
+    missing = set().union(*pairs)
+    chosen = []
+    while missing:
+        best = max(range(len(pairs)), key=lambda case: len(pairs[case] & missing))
+        missing -= pairs[best]
+        chosen.append(best)
+    return [product[case] for case in sorted(chosen)]
+
+
+# An environment variable because the workers of pytest-xdist are processes of their own.
+PRODUCT = "IOWATCH_TEST_PRODUCT"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--product", action="store_true", help="every combination, not every pair")
+    parser.addoption("--changed", action="store_true", help="the tests of what has changed")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.product:
+        os.environ[PRODUCT] = "1"
+    config.stash[WATCH] = Watch()
+    # Not below the folder for temporary files of the first file of tests.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    if config.option.changed:
+        config.stash[SELECTED] = select(changed_files(), list(ROOT.glob("tests/**/test_*.py")))
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(SESSIONS, ignore_errors=True)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_chosen = collection_path in config.stash.get(SELECTED, {collection_path})
+    return True if collection_path.is_file() and not is_chosen else None
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if SELECTED not in config.stash:
+        return []
+    is_benchio = any(file.is_relative_to(ROOT / "src/benchio") for file in changed_files())
+    hint = "; benchio too: make setup; ctest --test-dir build/benchio" if is_benchio else ""
+    return [f"what has changed concerns {len(config.stash[SELECTED])} files of tests{hint}"]
+
+
+def again(item: pytest.Item, *options: str) -> str:
+    """A command that runs only this test, from the top of the checkout."""
+    return f"source env.sh && {shlex.join(['pytest', *options, item.nodeid])}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
+    """Says of a test that fails how to run it alone."""
+    report: pytest.TestReport = yield
+    if report.failed:
+        report.sections.append(("Once more", again(item)))
+    return report
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """golden("night.txt", text): the text is what the file in `golden` beside the test has."""
+
+    def compare(name: str, text: str) -> None:
+        file = request.path.parent / "golden" / name
+        if request.config.option.update_golden:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        known = file.read_text() if file.exists() else ""
+        if text != known or not file.exists():
+            lines = difflib.unified_diff(
+                known.splitlines(), text.splitlines(), str(file), "this test", lineterm=""
+            )
+            update = again(request.node, "--update-golden")
+            pytest.fail("\n".join([*lines, f"If this is right: {update}"]), pytrace=False)
+
+    return compare
+
+
 @pytest.fixture(scope="session")
 def read_result() -> Callable[[Path], dict[str, Any]]:
     """Reads a result file that must be what the schema says."""
@@ -348,6 +447,46 @@ class Together(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     config.option.loadscopereorder = False  # by itself it begins with the files of the most tests
     return Together(config, log)
+
+
+WATCH = pytest.StashKey[Watch]()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the tests of a file leave behind is an error of the last of them."""
+    with request.config.stash[WATCH].file_of_tests() as left:
+        yield
+    assert not left, f"{request.path.name} leaves behind: " + "; ".join(left)
+
+
+KEPT = pytest.StashKey[list[tuple[pytest.FixtureDef[Any], Any]]]()  # and of which request
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    if fixturedef.scope != "session":
+        return (yield)
+    request.session.stash.setdefault(KEPT, []).append((fixturedef, request))
+    with request.config.stash[WATCH].keeping():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Ends what a folder's conftest.py keeps for the session when the last of its tests has run: a
+    cluster need not stay up for tests that do not know it."""
+    yield
+    folder = item.path.parent
+    if nextitem is None or nextitem.path.parent != folder:
+        place = folder.relative_to(item.config.rootpath).as_posix()
+        for fixture, request in item.session.stash.get(KEPT, []):
+            if fixture.baseid == place:
+                fixture.finish(request)  # and what rests on it before; nothing if it has ended
 
 
 LONGEST = ("filesystems", "checks")

@@ -4,13 +4,13 @@ import json
 import math
 import random
 import re
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+from acceptance import NUMBERS, false_passes
 from agreed import RULES, session
 from cases import case, changed
 from reported import reported
@@ -43,9 +43,7 @@ from iowatch.site import Filesystem, Setting, Site
 from iowatch.verdict import Kind
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/bench"))
 
-from acceptance import NUMBERS, false_passes  # noqa: E402
 
 # The contract
 

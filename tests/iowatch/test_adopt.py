@@ -261,6 +261,7 @@ def stripes(fs, sweep, check):
     return {layout(s) for s in fs.settings(sweep, CHECKS[check])}
 
 
+@pytest.mark.long
 def test_written_site_of_every_lustre(facts, tmp_path):
     """Whatever its default, and with some of its OSTs: what is written loads and means that."""
     for file in sorted((ROOT / "tests/data/lustre").glob("getstripe-dir-*.txt")):

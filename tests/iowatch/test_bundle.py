@@ -79,6 +79,7 @@ def test_a_bundle_is_the_same_each_time_and_holds_what_was_put_in(bundle, folder
     assert said.startswith("centre, with the ED25519 key SHA256:")
 
 
+@pytest.mark.long
 def test_every_changed_byte_is_found(bundle):
     """Of files, manifest, signature, seal, and of the archive's own headers and padding."""
     original = bundle.read_bytes()

@@ -34,6 +34,7 @@ def judged(log, backend, writers=24):
     return writes, judge(backend, writes, writers, 1)
 
 
+@pytest.mark.long
 def test_logs_are_told_apart():
     data = 24 * 8**3 * 8
     assert judged("collective-mpiio", "mpiio") == (Writes(24, 0, data, 1, data), "")
@@ -67,6 +68,7 @@ def test_sentence_says_what_is_wanted():
     )
 
 
+@pytest.mark.long
 def test_independent_writes_beyond_a_bound_are_seen():
     writes, sentence = judged("independent-hdf5-4-writers", "hdf5", writers=4)
     assert (writes.collective, writes.independent) == (8, 4), "would do, if 6 were the bound"
@@ -77,6 +79,7 @@ def test_independent_writes_beyond_a_bound_are_seen():
     assert "6 independent at most" in sentence
 
 
+@pytest.mark.long
 def test_writes_that_mpiio_does_not_collect_are_seen():
     """They are collective calls, of both libraries: only what follows from them differs."""
     for log, of_mpiio, of_hdf5 in (
@@ -127,6 +130,7 @@ def test_log_or_file_that_is_missing_or_of_another_run():
         writes_of("hdf5", files)
 
 
+@pytest.mark.long
 def test_log_that_is_cut_off_is_no_evidence(tmp_path):
     """One of these makes PyDarshan crash, and one makes it find nothing."""
     whole = (LOGS / "collective-hdf5.darshan").read_bytes()
@@ -147,6 +151,7 @@ def test_log_that_is_incomplete_is_no_evidence(tmp_path):
         read_log(log, 24)
 
 
+@pytest.mark.long
 def test_summary_is_a_page_or_nothing(tmp_path):
     page = tmp_path / "summary.html"
     write_summary(LOGS / "collective-hdf5.darshan", page)

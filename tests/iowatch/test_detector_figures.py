@@ -2,17 +2,12 @@
 
 import math
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/bench"))
-
-from detector_model import MAIN, PESSIMISTIC  # noqa: E402
-from detector_trials import (  # noqa: E402
+from detector_model import MAIN, PESSIMISTIC
+from detector_trials import (
     CASES,
     FAULTS,
     NEVER,
@@ -26,8 +21,9 @@ from detector_trials import (  # noqa: E402
     false_alarms_of_filesystems,
 )
 
-from iowatch.detector.common import Common  # noqa: E402
+from iowatch.detector.common import Common
 
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/detector.md").read_text("utf-8")
 SEED = 20  # not the bench's
 MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC}
@@ -85,6 +81,7 @@ def of_filesystems(fault, column=0):
     }
 
 
+@pytest.mark.long
 def test_filesystems():
     false = rows("Where all is well, alarms in 1000 nights of a filesystem")
     counts = false_alarms_of_filesystems(Whole(PESSIMISTIC, 0.5, series=20, seed=SEED))

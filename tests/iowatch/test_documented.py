@@ -38,6 +38,7 @@ def run(commands, folder, **environment):
     return done.stdout
 
 
+@pytest.mark.long
 def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     """Also if several of them began on one day."""
     readme = " ".join((ROOT / "README.md").read_text().split())

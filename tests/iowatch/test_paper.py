@@ -377,6 +377,7 @@ def test_it_says_which_figures_have_own_results(monkeypatch, tmp_path):
         assert done.stderr == f"results of archer are {where}\n"
 
 
+@pytest.mark.long
 def test_all_figures_are_drawn_and_a_table_is_printed(database, tmp_path):
     done = figures("--system", "archer", "--db", database, "--output", tmp_path / "drawn")
     assert done.exit_code == 0

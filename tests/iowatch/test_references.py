@@ -429,6 +429,7 @@ def kind(own, metrics, bounds):
     return by_references(own, metrics, bounds, "file", 1e9).kind
 
 
+@pytest.mark.long
 def test_every_published_case_has_its_own_entry_before_the_general_one():
     entries = {
         (system, check.name): keys_of(system, check.name)

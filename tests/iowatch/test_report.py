@@ -214,6 +214,7 @@ def test_case_without_metrics_is_reported_too(tmp_path):
             assert (line in text) is failed
 
 
+@pytest.mark.long
 def test_page_of_a_year_is_small_enough_for_a_mail(tmp_path):
     year = Year(365, 10, NIGHT)
     year.store(tmp_path / "results.db")

@@ -9,6 +9,8 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+from changed import imports
+
 from iowatch.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
@@ -21,15 +23,6 @@ import json, sys
 names = {{name.partition(".")[0] for name in sys.modules if not name.startswith("_")}}
 print(json.dumps([sorted(names), sorted(sys.modules)]))
 """
-
-
-def imports(file):
-    """The import statements of a file, and the modules that they name."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            yield ast.unparse(node), [node.module]
-        elif isinstance(node, ast.Import):
-            yield ast.unparse(node), [name.name for name in node.names]
 
 
 def plain(name):
@@ -55,7 +48,7 @@ def needed(distribution, found=None):
 def test_what_the_checks_import_needs_only_reframes_dependencies():
     """A centre's own ReFrame has nothing else."""
     wanted = [
-        (statement, modules)
+        (ast.unparse(statement), modules)
         for file in sorted(CHECKS_FOLDER.glob("*.py"))
         for statement, modules in imports(file)
         if any(f"{module}.".startswith("iowatch.") for module in modules)
@@ -104,13 +97,13 @@ def test_every_folder_of_python_is_in_the_package():
 
 def test_iowatch_imports_no_check_and_the_detector_needs_nothing():
     for file in SOURCES.rglob("*.py"):
-        for statement, modules in imports(file):
+        for _, modules in imports(file):
             assert not any(name.startswith("reframe_checks") for name in modules), file
             inside = file.parent.name == "detector" and file.name != "backtest.py"
             for name in modules if inside else ():
                 top = name.partition(".")[0]
                 ours = name.startswith("iowatch.detector") or name in OF_THE_DETECTOR
-                assert ours or top in sys.stdlib_module_names, f"{file}: {statement}"
+                assert ours or top in sys.stdlib_module_names, f"{file}: {name}"
 
 
 #: What the detector has of the rest: words, and how numbers are written.

@@ -231,6 +231,7 @@ def test_signal_lets_reframe_store_and_a_second_one_changes_nothing(start, tmp_p
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.long
 def test_signal_while_the_time_limit_is_enforced_changes_nothing(start, tmp_path):
     process = start(limit=2, term=f"touch stopping; sleep 0.5; {STORES}")
     wait_for((tmp_path / "stopping").exists)

@@ -235,6 +235,7 @@ def test_published_values_reach_the_cases_of_their_system():
         assert bool(reached) == bool(own), system
 
 
+@pytest.mark.long
 def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monkeypatch):
     """An acceptance session has a case for it, which `iowatch figures` shows beside it."""
     time = datetime(2026, 5, 1, tzinfo=UTC)
@@ -308,6 +309,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
 QUICK = ("archer", "local")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "system", [s if s in QUICK else pytest.param(s, marks=pytest.mark.slow) for s in CASES]
 )

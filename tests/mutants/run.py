@@ -3,7 +3,9 @@
 mutants.toml names them: an old text, which stands once in its file, the new text in its place, and
 the test that must kill the mutant: pytest's node id, or `ctest NAME`. All happens in copies of the
 tree, in a temporary folder. Each copy has a build of benchio of its own, in which a mutant in
-Fortran or C costs what has changed. Before that every test must pass on the tree as it is.
+Fortran or C costs what has changed: those of a file follow each other, and only the program that
+the test runs is linked. pytest runs in forks (worker.py). Before that every test must pass on the
+tree as it is. What takes longest begins, and the slowest are named at the end.
 
 Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judgement.
 """
@@ -12,19 +14,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -33,7 +36,14 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
 TREES = 2  # mutants at a time, each in a copy of its own
 TEST_S = 300  # a test that takes longer hangs
-CLEAN_UP_S = 60
+BUILD_S = 8  # about what a mutant of benchio takes to build
+SLOWEST = 10
+WITHOUT_BENCHIO = ("tests/iowatch/", "tests/mutants/", "tests/test_conftest.py")
+#: What most tests import of others.
+HEAVY = (
+    *("fasteners", "hypothesis.internal.conjecture.engine", "jinja2", "jsonschema", "netCDF4"),
+    *("matplotlib.figure", "numpy", "reframe.frontend.cli", "rich.table", "typer.testing", "xdist"),
+)
 _STATES = ("failed", "passed", "skipped", "missing")
 
 #: Of the build in ROOT. Not that warnings are errors: a mutant may leave a variable unused.
@@ -102,39 +112,25 @@ def copy_tree(tree: Path) -> None:
 class Tree:
     """The copy, and its tests."""
 
-    def __init__(self, tree: Path) -> None:
-        self.tree = tree
-        # A mutant of the same length, in the same second, must not be taken for what it was.
-        own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{tree}/src"}
-        own["PATH"] = f"{tree}/.venv/bin:{os.environ['PATH']}"
+    def __init__(self, tree: Path, heavy: Sequence[str] = HEAVY) -> None:
+        self.tree, self.heavy = tree, heavy
+        own = {"PYTHONPATH": f"{tree}/src", "PATH": f"{tree}/.venv/bin:{os.environ['PATH']}"}
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RFM_", "IOWATCH_"))}
         self.environment = inherited | own
+        self.is_healthy = False  # benchio, as it is built
+        self._worker: subprocess.Popen[str] | None = None
+        self.seconds: dict[str, float] = defaultdict(float)  # that a test took
 
-    def _run(
-        self, command: Sequence[str], timeout: float | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """To its end; one that has not ended after `timeout` seconds is told to, so that it removes
-        what it has made in /tmp and /dev/shm, and then raises TimeoutExpired."""
-        # What a shell starts in the background ignores SIGINT, and so would its children.
-        with subprocess.Popen(
-            ["env", "--default-signal=INT", *command],
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
             cwd=self.tree,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        ) as process:
-            try:
-                out, _ = process.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGINT)
-                with suppress(subprocess.TimeoutExpired):
-                    process.communicate(timeout=CLEAN_UP_S)
-                raise
-            finally:
-                process.kill()
-        return subprocess.CompletedProcess(command, process.returncode, out)
+        )
 
     def configure(self) -> None:
         """As the build in ROOT."""
@@ -149,17 +145,17 @@ class Tree:
         if done.returncode != 0:
             raise Unusable(f"benchio cannot be configured:\n{done.stdout}")
 
-    def build(self) -> str:
-        """benchio and its unit tests, as far as they have changed; empty, or what went wrong."""
-        done = self._run(["cmake", "--build", "build/benchio"])
+    def build(self, target: str = "all") -> str:
+        """As far as it has changed; empty, or what went wrong."""
+        done = self._run(["cmake", "--build", "build/benchio", "--target", target])
         return done.stdout if done.returncode != 0 else ""
 
-    def test(self, tests: Sequence[str]) -> dict[str, str]:
-        """What became of each: passed, failed, skipped, missing or hangs."""
+    def test(self, tests: Sequence[str], *options: str) -> dict[str, str]:
+        """What became of each: passed, failed, skipped, missing or hangs; options are pytest's."""
         units = [test.removeprefix("ctest ") for test in tests if test.startswith("ctest ")]
         found = {f"ctest {unit}": self._unit(unit) for unit in units}
         if nodes := [test for test in tests if not test.startswith("ctest ")]:
-            found |= self._pytest(nodes)
+            found |= self._pytest(nodes, *options)
         return found
 
     def _unit(self, name: str) -> str:
@@ -169,26 +165,25 @@ class Tree:
             return "missing"
         return "passed" if done.returncode == 0 else "failed"
 
-    def _pytest(self, nodes: Sequence[str]) -> dict[str, str]:
-        report = self.tree / "junit.xml"
+    def _pytest(self, nodes: Sequence[str], *options: str) -> dict[str, str]:
+        report, output = self.tree / "junit.xml", self.tree / "pytest.out"
         report.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *nodes]
-        try:
-            done = self._run(
-                [*command, f"--junitxml={report}", "-o", "junit_family=xunit1"],
-                TEST_S * len(nodes),
-            )
-        except subprocess.TimeoutExpired:
+        words = ["-q", "-p", "no:cacheprovider", *options, *nodes]
+        words += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
+        seconds = TEST_S * len(nodes)
+        code = self._ask({"words": words, "output": str(output), "seconds": seconds})
+        if code == "hangs":
             return dict.fromkeys(nodes, "hangs")
         # 0 and 1: all were run. Else one was not found, or the whole came to grief.
-        if done.returncode not in (0, 1) or not report.is_file():
-            return dict.fromkeys(nodes, f"missing: {done.stdout[-2000:]}")
+        if code not in (0, 1) or not report.is_file():
+            return dict.fromkeys(nodes, f"missing: {output.read_text()[-2000:]}")
         states = dict.fromkeys(nodes, "missing")
         for case in ET.parse(report).iter("testcase"):
             node = f"{case.get('file')}::{case.get('name')}"
             name = node if node in states else node.partition("[")[0]
             if name not in states:
                 continue
+            self.seconds[name] += float(case.get("time", 0))
             tags = {child.tag for child in case}
             state = "failed" if tags & {"failure", "error"} else "passed"
             state = "skipped" if "skipped" in tags else state
@@ -196,23 +191,77 @@ class Tree:
             states[name] = min(states[name], state, key=_STATES.index)
         return states
 
+    def _ask(self, asked: dict[str, object]) -> int | str:
+        """pytest's exit code, of a worker that lasts as long as the tree."""
+        if self._worker is None:
+            # What a shell starts in the background ignores SIGINT, and so would its children.
+            python = ["env", "--default-signal=INT", sys.executable]
+            self._worker = subprocess.Popen(
+                [*python, Path(__file__).with_name("worker.py"), *self.heavy],
+                cwd=self.tree,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._worker.stdin
+        assert self._worker.stdout
+        print(json.dumps(asked), file=self._worker.stdin, flush=True)
+        if not (line := self._worker.stdout.readline()):
+            raise Unusable(f"worker.py has ended, with {self._worker.wait()}")
+        answer: int | str = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.communicate()
+
     @contextmanager
     def mutated(self, mutant: Mutant) -> Iterator[None]:
         file = self.tree / mutant.file
-        healthy = file.read_text()
+        healthy, times = file.read_text(), file.stat()
         file.write_text(healthy.replace(mutant.old, mutant.new))
+        if not is_built(mutant):
+            # Else one of the same length, in the same second, were taken for what it was.
+            os.utime(file, (next(SECONDS),) * 2)
         try:
             yield
         finally:
             file.write_text(healthy)
+            if not is_built(mutant):
+                os.utime(file, (times.st_atime, times.st_mtime))
+
+
+SECONDS = itertools.count(1_000_000_000)  # each once, and long ago
+
+
+def is_built(mutant: Mutant) -> bool:
+    return mutant.file.startswith("src/benchio/")
 
 
 def judge(tree: Tree, mutant: Mutant) -> str:
     """failed: it died. Else what became of its test, or `no build`."""
+    is_unit = mutant.test.startswith("ctest ")
+    target = mutant.test.replace("ctest ", "test_") if is_unit else "benchio"
     with tree.mutated(mutant):
-        if said := tree.build():  # which mends what the last one has left there
-            return f"no build: {said[-2000:]}"
-        return tree.test([mutant.test])[mutant.test]
+        if is_built(mutant) or not tree.is_healthy:
+            if said := tree.build(target):  # which mends what the last one has left there
+                return f"no build: {said[-2000:]}"
+            tree.is_healthy = not is_built(mutant) and not is_unit
+        return tree.test([mutant.test], "-x")[mutant.test]
+
+
+def in_turn(mutants: Sequence[Mutant], seconds: dict[str, float]) -> list[list[Mutant]]:
+    """Those that one tree judges one after the other: of a file that is built, all. The longest
+    first, as far as the tests' seconds tell."""
+    groups: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        groups.setdefault(mutant.file if is_built(mutant) else mutant.name, []).append(mutant)
+
+    def cost(group: list[Mutant]) -> float:
+        return sum(seconds.get(one.test, 0) + BUILD_S * is_built(one) for one in group)
+
+    return sorted(groups.values(), key=cost, reverse=True)
 
 
 def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
@@ -221,35 +270,41 @@ def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
     if not chosen:
         raise Unusable(f"no mutant has {' or '.join(names)} in its name")
     began = time.monotonic()
+    judged: list[tuple[float, Mutant, str]] = []
+    free = SimpleQueue[Tree]()
+    for tree in trees:
+        free.put(tree)
+
+    def in_a_tree(group: list[Mutant]) -> None:
+        tree = free.get()
+        try:
+            for mutant in group:
+                start = time.monotonic()
+                state = judge(tree, mutant)
+                took = time.monotonic() - start
+                word = {"failed": "died", "passed": "LIVES"}.get(state, state)
+                print(f"{word:6} {took:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
+                judged.append((took, mutant, state))
+        finally:
+            free.put(tree)
+
     with ThreadPoolExecutor(len(trees)) as pool:
-        tests = list(dict.fromkeys(mutant.test for mutant in chosen))
+        tests = sorted({mutant.test for mutant in chosen})  # those of a file together
         shares = [tests[number :: len(trees)] for number in range(len(trees))]
-        states = dict(itertools.chain(*(s.items() for s in pool.map(make_ready, trees, shares))))
+        needs_benchio = not all(test.startswith(WITHOUT_BENCHIO) for test in tests)
+        ready = pool.map(make_ready, trees, shares, [needs_benchio] * len(trees))
+        states = dict(itertools.chain(*(share.items() for share in ready)))
         if unfit := {test: state for test, state in states.items() if state != "passed"}:
             told = "; ".join(f"{test}: {state}" for test, state in unfit.items())
             raise Unusable(f"on the tree as it is, a test does not pass: {told}")
-        print(
-            f"{len(states)} tests pass without a mutant, {time.monotonic() - began:.0f} s",
-            flush=True,
-        )
-        free = SimpleQueue[Tree]()
-        for tree in trees:
-            free.put(tree)
-
-        def in_a_tree(mutant: Mutant) -> str:
-            tree, start = free.get(), time.monotonic()
-            try:
-                state = judge(tree, mutant)
-            finally:
-                free.put(tree)
-            word = {"failed": "died", "passed": "LIVES"}.get(state, state)
-            seconds = time.monotonic() - start
-            print(f"{word:6} {seconds:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
-            return state
-
-        judged = list(zip(chosen, pool.map(in_a_tree, chosen), strict=True))
-    alive = [mutant for mutant, state in judged if state == "passed"]
-    unjudged = [mutant for mutant, state in judged if state not in ("passed", "failed")]
+        minutes = (time.monotonic() - began) / 60
+        print(f"{len(states)} tests pass without a mutant, {minutes:.1f} min", flush=True)
+        seconds = dict(itertools.chain(*(tree.seconds.items() for tree in trees)))
+        list(pool.map(in_a_tree, in_turn(chosen, seconds)))
+    alive = [mutant for _, mutant, state in judged if state == "passed"]
+    unjudged = [mutant for _, mutant, state in judged if state not in ("passed", "failed")]
+    for took, mutant, _ in sorted(judged, key=lambda one: one[0])[-SLOWEST:]:
+        print(f"slow: {took:5.1f} s  {mutant.file}: {mutant.name}: {mutant.test}")
     for mutant in alive:
         print(f"lives: {mutant.name}: {mutant.test} must see it")
     for mutant in unjudged:
@@ -260,12 +315,14 @@ def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
     return 2 if unjudged else 1 if alive else 0
 
 
-def make_ready(tree: Tree, tests: Sequence[str]) -> dict[str, str]:
+def make_ready(tree: Tree, tests: Sequence[str], is_built: bool) -> dict[str, str]:
     """What becomes of these tests in a tree that is as it is; Unusable."""
     copy_tree(tree.tree)
-    tree.configure()
-    if said := tree.build():
-        raise Unusable(f"benchio cannot be built:\n{said}")
+    if is_built:
+        tree.configure()
+        if said := tree.build():
+            raise Unusable(f"benchio cannot be built:\n{said}")
+    tree.is_healthy = True
     return tree.test(tests)
 
 
@@ -274,12 +331,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only those with one of these in their names")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="iowatch-mutants.") as folder:
-        trees = [Path(folder, str(number)) for number in range(TREES)]
+        trees = [Tree(Path(folder, str(number))) for number in range(TREES)]
         try:
-            return run(given.names, [Tree(tree) for tree in trees])
+            return run(given.names, trees)
         except Unusable as err:
             print(f"mutants: error: {err}", file=sys.stderr)
             return 2
+        finally:
+            for tree in trees:
+                tree.close()
 
 
 if __name__ == "__main__":

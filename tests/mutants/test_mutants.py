@@ -2,11 +2,10 @@
 
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from mutants.run import LIST, ROOT, Mutant, Tree, Unusable, judge, read_mutants
+from mutants.run import LIST, ROOT, Mutant, Tree, Unusable, in_turn, judge, read_mutants
 
 ENTRY = """
 [[mutant]]
@@ -54,32 +53,101 @@ def test_mutant_that_does_not_apply_is_refused(tmp_path):
 
 def test_mutant_lives_as_long_as_its_test(tmp_path, monkeypatch):
     """What is broken is so for the build and the test, and for nothing after them."""
-    code = tmp_path / "code.py"
+    code = tmp_path / "src/benchio/code.f90"
+    code.parent.mkdir(parents=True)
     code.write_text("all is well\n")
     seen = []
 
-    def test(self, tests):
+    def test(self, tests, *options):
         seen.append(code.read_text())
         return dict.fromkeys(tests, "passed")
 
-    monkeypatch.setattr(Tree, "build", lambda self: "")
+    monkeypatch.setattr(Tree, "build", lambda self, target: "")
     monkeypatch.setattr(Tree, "test", test)
-    mutant = Mutant("it is not", "code.py", "is well", "is ill", "ctest code")
+    mutant = Mutant("it is not", "src/benchio/code.f90", "is well", "is ill", "ctest code")
     assert judge(Tree(tmp_path), mutant) == "passed"
     assert (seen, code.read_text()) == (["all is ill\n"], "all is well\n")
-    monkeypatch.setattr(Tree, "build", lambda self: "error: no such rule")
+    monkeypatch.setattr(Tree, "build", lambda self, target: "error: no such rule")
     assert judge(Tree(tmp_path), mutant) == "no build: error: no such rule"
     assert code.read_text() == "all is well\n"
 
 
-def test_a_test_that_hangs_removes_what_it_has_made(tmp_path):
+def test_what_was_built_of_a_mutant_is_mended_for_the_next(tmp_path, monkeypatch):
+    for name in ("src/benchio/code.f90", "code.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("all is well\n")
+    built = []
+    monkeypatch.setattr(Tree, "build", lambda self, target: built.append(target) or "")
+    monkeypatch.setattr(Tree, "test", lambda self, tests, *_: dict.fromkeys(tests, "failed"))
+    tree = Tree(tmp_path)
+    tree.is_healthy = True
+    for file, test, target in (
+        ("code.py", "test_code.py::test_it", []),
+        ("src/benchio/code.f90", "ctest code", ["test_code"]),
+        ("src/benchio/code.f90", "test_code.py::test_it", ["benchio"]),
+        ("code.py", "test_code.py::test_it", ["benchio"]),
+        ("code.py", "test_code.py::test_it", []),
+    ):
+        built.clear()
+        assert judge(tree, Mutant("it is not", file, "is well", "is ill", test)) == "failed"
+        assert built == target
+
+
+def test_the_longest_mutants_begin_and_those_of_a_built_file_follow_each_other():
+    py, one, two, other = (
+        Mutant(name, file, "a", "b", f"test_{name}")
+        for name, file in (
+            ("py", "code.py"),
+            ("one", "src/benchio/a.f90"),
+            ("two", "src/benchio/a.f90"),
+            ("other", "code.py"),
+        )
+    )
+    seconds = {"test_py": 1.0, "test_other": 100.0}
+    assert in_turn([py, one, other, two], seconds) == [[other], [one, two], [py]]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A tree of one test, which fails if code.py is broken."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/code_of_ours.py").write_text("IS = 'well'\n")
+    (tmp_path / "test_code.py").write_text(
+        "from code_of_ours import IS\ndef test_it(): assert IS == 'well'\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    tree = Tree(tmp_path, heavy=())
+    tree.is_healthy = True
+    yield tree
+    tree.close()
+
+
+def test_each_mutant_is_what_its_test_imports(tree):
+    """Even if another of the same length was so in the same second."""
+
+    def mutant(new):
+        return Mutant("it is not", "src/code_of_ours.py", "'well'", new, "test_code.py::test_it")
+
+    same = [mutant(new) for new in ("'evil'", "'we'+'ll'", "'sick'", "'we' 'll'")]
+    assert [judge(tree, one) for one in same] == ["failed", "passed", "failed", "passed"]
+    assert tree.test([same[0].test]) == {same[0].test: "passed"}
+
+
+def test_a_test_that_hangs_removes_what_it_has_made(tree, monkeypatch):
     """Even if make was started in the background, where SIGINT is ignored."""
-    (tmp_path / "made").touch()
-    hangs = "trap 'rm made; exit' INT; while :; do sleep 0.05; done"
+    monkeypatch.setattr("mutants.run.TEST_S", 2)
+    hangs = tree.tree / "test_hangs.py"
+    hangs.write_text(
+        "import pathlib, time\n"
+        "def test_it():\n"
+        "    made = pathlib.Path(__file__).with_name('made')\n"
+        "    made.touch()\n"
+        "    try: time.sleep(60)\n"
+        "    finally: made.with_name('removed').touch()\n"
+    )
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with pytest.raises(subprocess.TimeoutExpired):
-            Tree(tmp_path)._run(["bash", "-c", hangs], 2)
+        assert tree.test(["test_hangs.py::test_it"]) == {"test_hangs.py::test_it": "hangs"}
     finally:
         signal.signal(signal.SIGINT, before)
-    assert not (tmp_path / "made").exists()
+    assert hangs.with_name("removed").exists()

@@ -120,6 +120,7 @@ int main(void)
     expect(ftruncate(fd, LARGE) == 0, "a large file");
     expect(unsynced(fd, 1 << 30, 1, 0) == LARGE && looked_at < LARGE / 2, "is looked at in parts");
 
+    expect(ftruncate(fd, PAGES * PAGE) == 0, "a file of which all pages stay");
     expect(unsynced(fd, PAGES, 1000, 0) == -1, "what stays for ever was not dirty");
     expect(unsynced(fd, PAGES, 1, 0) == -1, "and is not waited for again");
     return 0;

@@ -1,6 +1,6 @@
-"""How often a contract is passed by what is not good enough: prints a table, asserts nothing.
+"""How often a contract is passed by what is not good enough: prints a table.
 
-usage: acceptance.py [TRIALS]
+usage: acceptance.py [TRIALS | --smallest]
 
 A criterion is about 1, 12 or 54 cases, every one of them 3 % below its committed value. Seven
 sessions are measured, ten repetitions each. Repetitions vary by 5 %; what all cases of a session
@@ -23,7 +23,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cases import case, changed
 
 from iowatch.acceptance.certify import PASS, certify, judge_sessions
@@ -100,11 +100,14 @@ def rows(trials: int) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
+    given = sys.argv[1] if len(sys.argv) > 1 else TRIALS
+    trials = 1 if given == "--smallest" else int(given)
     table = Table(title=f"False passes in {trials} trials, every case 3 % too slow")
     for name in ("spread", "shared", "cases", "iowatch", "same sessions", "repetitions"):
         table.add_column(name, justify="right")
-    for row in rows(trials):
+    measured = list(rows(trials))
+    assert any(row[-1] != "0.0 %" for row in measured), "repetitions pass where sessions do not"
+    for row in measured:
         table.add_row(*row)
     Console().print(table)
 

@@ -1,6 +1,6 @@
-"""The speed and memory of benchio itself, as ratios: prints two tables, asserts nothing.
+"""The speed and memory of benchio itself, as ratios: prints two tables.
 
-usage: bench.py [DIRECTORY [ROUNDS]]
+usage: speed.py [--smallest] [DIRECTORY [ROUNDS]]
 
 A round runs everything once, in an order that rotates, so that contention meets all alike. A ratio
 is taken within its round; a table has the median over the rounds and, in brackets, their range.
@@ -9,6 +9,7 @@ peak: the most memory that a rank held, with what MPI and the libraries take; fi
 halo. NetCDF packs a block that has one into another of its size.
 The second table is of patterns: the rate from opening to closing, over that of the same backend
 without a pattern, in contiguous blocks.
+--smallest shows in seconds that every figure is still measured; they say nothing of the speed.
 """
 
 import json
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,12 +26,14 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from conftest import BACKENDS, BENCHIO, OPEN_MPI, ROOT
 
+SMALLEST = "--smallest" in sys.argv
 RANKS = 4
-SIZE = (256, 256, 128)  # of a rank's block: 64 MiB
-OF_PATTERNS = (128, 64, 64)  # 4 MiB: rows of all ranks in turn are many calls, and take long
+SIZE = (8, 8, 8) if SMALLEST else (256, 256, 128)  # of a rank's block: 64 MiB
+# 4 MiB: rows of all ranks in turn are many calls, and take long
+OF_PATTERNS = (8, 8, 8) if SMALLEST else (128, 64, 64)
 STRIDED, CONTIGUOUS = (2, 2, 1), (1, 1, 4)  # grids: rows of a block are apart in the file, or not
 REPEATS = 3  # in each run; its fastest tells least of others' work
 PLAIN = "pwrite"
@@ -53,6 +57,9 @@ PATTERNS = {
     "deflate=1,quantize=4": ["netcdf"],
     "nonblocking": ["pnetcdf"],
 }
+if SMALLEST:
+    SHAPES = SHAPES[1:2]
+    PATTERNS = {pattern: backends[:1] for pattern, backends in PATTERNS.items()}
 #: Of rows, which benchio deals out by a grid of its own.
 OF_ROWS = ("strided", "random")
 Run = tuple[str, Shape]
@@ -125,7 +132,7 @@ def words(extents: tuple[int, int, int]) -> str:
 def measure(count: int, folder: Path) -> list[Round]:
     program = build_pwrite()
     runs = [(name, shape) for shape in SHAPES for name in (PLAIN, *BACKENDS)]
-    patterns = {"": BACKENDS, **PATTERNS}
+    patterns = {"": sorted({*chain.from_iterable(PATTERNS.values())}), **PATTERNS}
     runs += [(name, with_pattern(one)) for one, names in patterns.items() for name in names]
     rounds = [Round() for _ in range(count)]
     for number, this in enumerate(rounds):
@@ -143,6 +150,8 @@ def measure(count: int, folder: Path) -> list[Round]:
 
 
 def brief(values: list[float]) -> str:
+    assert values, "nothing was measured"
+    assert min(values) > 0, values
     return f"{median(values):.2f} [{min(values):.2f}-{max(values):.2f}]"
 
 
@@ -171,7 +180,7 @@ def row_of_pattern(pattern: str, rounds: list[Round]) -> list[str]:
     ]
 
 
-def main(directory: str = "/dev/shm", rounds: str = "5") -> None:
+def main(directory: str = "/dev/shm", rounds: str = "1" if SMALLEST else "5") -> None:
     with tempfile.TemporaryDirectory(prefix="iowatch-bench.", dir=directory) as folder:
         measured = measure(int(rounds), Path(folder))
     title = f"{RANKS} ranks of {{}} elements in {directory}"
@@ -193,4 +202,4 @@ def main(directory: str = "/dev/shm", rounds: str = "5") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*(word for word in sys.argv[1:] if word != "--smallest"))
