@@ -18,6 +18,7 @@ from conftest import enter_own_mounts
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in.py")
+LAUNCHER = Path(__file__).with_name("stand_in_launcher")  # its mpirun starts stand-ins only
 
 #: Only rank 0 says anything; what every start would cost is saved.
 STAND_IN_PROGRAM = """\
@@ -54,7 +55,8 @@ class Site:
     partition: dict[str, Any] = field(default_factory=dict)  # keys of every partition
     #: Instead of `memory`: name -> its own `extras`, `sweep`, `environs`.
     partitions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)  # environment -> fault of the stand-in
+    #: Environment -> fault of benchio's stand-in, which a stand-in for mpirun starts.
+    faults: dict[str, str] = field(default_factory=dict)
     injected: dict[str, str] = field(default_factory=dict)  # environment -> variables of shim.c
     #: Environment -> its own `extras`, `env_vars`.
     environs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -271,10 +273,12 @@ class Site:
 
     def _environ(self, name, program):
         own = self.environs.get(name, {})
+        launcher = [["PATH", f"{LAUNCHER}:$PATH"]] if name in self.faults else []
         return {
             "name": name,
             "target_systems": ["small"],
             **own,
+            "env_vars": [*launcher, *own.get("env_vars", [])],
             "extras": {"benchio": str(program), **own.get("extras", {})},
         }
 
