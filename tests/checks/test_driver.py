@@ -11,31 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from agreed import contract
 
 from iowatch.history import read
 
 CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
 NIGHTLY = ["iowatch", "nightly", "--system", "small"]
-
-
-CONTRACT = """
-system: small
-title: All are on record
-confidence: 0.5
-rules:
-  begins: 2020-01-01
-  sessions: 2
-  hours_apart: 0
-  reruns: invalid
-  least_nodes: 1
-  times_memory: 0
-  machine: shared
-  may_exclude: []
-filesystems:
-  memory: {path: /dev/shm, type: tmpfs}
-criteria:
-  - {name: A1, kind: bandwidth, filesystem: memory, backend: hdf5, at_least: 1}
-"""
 
 
 @pytest.fixture
@@ -57,16 +38,12 @@ def wait_for_job(site, process, file):
 
 
 def processes_of(site):
-    """The command lines of all processes that know the site's folders."""
-    found = []
+    """The processes that know the site's folders: their numbers and command lines."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
+        with contextlib.suppress(OSError):  # it has just ended
             line = file.read_text()
-        except OSError:  # it has just ended
-            continue
-        if str(site.folder) in line or str(site.scratch) in line:
-            found.append(line)
-    return found
+            if any(str(folder) in line for folder in (site.folder, site.scratch, site.temporary)):
+                yield int(file.parent.name), line
 
 
 def staged(site):
@@ -104,7 +81,7 @@ def test_interrupted_night(hanging):
     stopped = hanging.kept / night / CASE.format("hangs").replace("/", ",")
     assert (stopped / "rfm_job.sh").exists(), "its raw results are kept, too"
     assert list(hanging.scratch.iterdir()) == []
-    assert processes_of(hanging) == []
+    assert [*processes_of(hanging)] == []
 
     assert second.returncode == 2
     assert re.fullmatch(
@@ -164,6 +141,8 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
 def test_interrupted_night_leaves_no_data(site):
     """The real benchio: mpirun takes longer to end it than ReFrame by itself allows a job."""
     site.write["local_size"] = [192]
+    patient = [["OMPI_MCA_odls_base_sigkill_timeout", "3"]]
+    site.environs["real"] = {"env_vars": patient}
     process = site.start(*NIGHTLY)
     try:
         wait_for_job(site, process, "benchio.*")
@@ -175,7 +154,7 @@ def test_interrupted_night_leaves_no_data(site):
             process.wait(100)
     assert process.returncode == 143, output
     assert list(site.scratch.iterdir()) == []
-    assert processes_of(site) == []
+    assert [*processes_of(site)] == []
 
 
 def test_time_limit(site):
@@ -188,7 +167,7 @@ def test_time_limit(site):
     )
     assert done.stdout.startswith("\nproblem: "), "nothing of ReFrame's own"
     assert list(site.scratch.iterdir()) == []
-    assert processes_of(site) == []
+    assert [*processes_of(site)] == []
 
 
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
@@ -202,7 +181,7 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
         while not list(hanging.kept.glob(f"{fine}/exit_code")):
             time.sleep(0.1)
     finally:
-        killed = [process.pid, *members(hanging)]
+        killed = [process.pid, *(pid for pid, _ in processes_of(hanging))]
         for pid in killed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -222,18 +201,10 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     assert runs["fine"].folder == str(measured)
     assert (measured / "result.json").read_bytes() == before
     assert runs["hangs"].folder.endswith("+2")
-    (hanging.folder / "contract.yaml").write_text(CONTRACT)
+    text = contract("kind: bandwidth, backend: hdf5, at_least: 1", reruns="invalid")
+    (hanging.folder / "contract.yaml").write_text(text)
     said = hanging._run("iowatch", "accept", "contract.yaml", "--output", "d.html").stdout
     assert "1 of the 2 sessions were measured" in said, said
     assert "1 run was replaced by re-runs" in said, said
     page = (hanging.folder / "d.html").read_text()
     assert re.search(r"/hangs/.* \(its session was killed and cut off \S+,hangs,\S+\) by ", page)
-
-
-def members(site):
-    """The processes that know the site's folders."""
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            line = file.read_text()
-            if any(str(own) in line for own in (site.folder, site.scratch, site.temporary)):
-                yield int(file.parent.name)
