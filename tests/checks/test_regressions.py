@@ -63,8 +63,8 @@ FAULTS = {
         runs=2,
         checks="SharedFileWrite",
     ),
-    # what the white paper found; NetCDF sets the size when it writes its definitions, and HDF5 when
-    # it is told to flush
+    # What the white paper found. NetCDF sets the size when it writes its definitions, and HDF5 when
+    # it is told to flush.
     "MPI_File_set_size": Fault(
         "SLOW=MPI_File_set_size SLOW_S=0.5",
         0.5,
@@ -74,36 +74,7 @@ FAULTS = {
         runs=2,
         checks="SharedFileWrite",
     ),
-    "nf90_enddef": Fault(
-        "SLOW=nc_enddef SLOW_S=0.5",
-        0.5,
-        {NETCDF: "define"},
-        "regression",
-        FINISHES,
-        runs=2,
-        checks="SharedFileWrite",
-    ),
-    # NetCDF calls it by itself
-    "H5Fflush": Fault(
-        "SLOW=H5Fflush SLOW_S=0.5",
-        0.5,
-        {FLUSHED: "flush", NETCDF: "define|close"},
-        "regression",
-        FINISHES,
-        runs=2,
-        checks="SharedFileWrite",
-    ),
-    # that every rank writes by itself
-    "metadata": Fault(
-        "SLOW=metadata SLOW_S=0.5",
-        0.5,
-        {HDF5: "close", FLUSHED: "flush|close", NETCDF: "define|close"},
-        "regression",
-        FINISHES,
-        runs=2,
-        checks="SharedFileWrite",
-    ),
-    # all libraries have their collective writes from MPI
+    # All libraries have their collective writes from MPI.
     "MPI_File_write_at_all": Fault(
         "SLOW=MPI_File_write_at_all SLOW_S=0.5",  # of each MiB
         1.0,
