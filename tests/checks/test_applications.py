@@ -115,6 +115,7 @@ def test_user_whose_numbers_have_decimal_commas(application):
 
 
 @with_gromacs
+@pytest.mark.slow
 def test_a_trajectory_of_gromacs(application):
     """Two rounds of the real one; and one where a trajectory is cut off, by what GROMACS finds."""
     gromacs(application, "real", 'exec gmx_mpi "$@"')
