@@ -109,7 +109,7 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     assert "PASSED" in tried.stdout
     assert [folder for folder in tmp_path.glob("mnt/fs?") if list(folder.iterdir())] == []
 
-    writes = re.findall(r"RUN.* (SharedFileWrite %.*)", tried.stdout)
+    writes = re.findall(r"DRY .* (SharedFileWrite %.*)", tried.stdout)
     values = [dict(re.findall(r"%(\w+)=(\S+)", line)) for line in writes]
     settings = {(v["backend"], v["nodes"], v["layout"]) for v in values}
     assert settings == {
