@@ -82,7 +82,6 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
     site = recorded
     site.partitions = {
         "memory": {"environs": ["collective"]},
-        "hdf5": {"environs": ["metadata"], "sweep": profile("hdf5")},
         "netcdf": {"environs": ["independent", "excused"], "sweep": profile("netcdf")},
         "mpiio": {
             "environs": ["unverified", "path", "module", "other", "without"],
@@ -90,7 +89,6 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
         },
     }
     site.leave("collective")
-    site.leave("metadata", hdf5="independent-metadata-hdf5")
     site.leave("independent", netcdf="independent-netcdf")
     site.leave("excused", netcdf="independent-netcdf")
     site.leave("unverified", fault="no result")
@@ -114,7 +112,6 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
 
     found = {test["environ"]: test for test in tests if test["partition"] != "memory"}
     says = {
-        "metadata": ("hdf5", "defect", "hdf5 does not write collectively: 24 collective and 7 "),
         "independent": ("netcdf", "defect", "netcdf does not write collectively: 48 collective "),
         "unverified": ("mpiio", "invalid", "benchio: error: stand-in: wrote nothing"),
         "path": ("mpiio", "invalid", "there is no Darshan library /not/there/libdarshan.so"),

@@ -79,8 +79,8 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
 
 @pytest.fixture
 def cluster(login, tmp_path):
-    """cluster(command): the same on a login node with Slurm, two Lustres and a home directory."""
-    filesystems = {"fs2": "lustre", "fs3": "lustre", "home": "nfs4"}
+    """cluster(command): the same on a login node with Slurm, a Lustre and a home directory."""
+    filesystems = {"fs2": "lustre", "home": "nfs4"}
     for name in filesystems:
         (tmp_path / "mnt" / name).mkdir(parents=True)
     say(
@@ -107,7 +107,7 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     tried = cluster("bash", "-ec", f"{ready}\n{dry_run}")
     assert tried.returncode == 0, tried.stdout
     assert "PASSED" in tried.stdout
-    assert [folder for folder in tmp_path.glob("mnt/fs?") if list(folder.iterdir())] == []
+    assert list((tmp_path / "mnt/fs2").iterdir()) == []
 
     writes = re.findall(r"DRY .* (SharedFileWrite %.*)", tried.stdout)
     values = [dict(re.findall(r"%(\w+)=(\S+)", line)) for line in writes]
@@ -118,18 +118,17 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
         for nodes in "12"
         for layout in ("default", "-1x4")  # what users get, which is one OST, and all
     }
-    on = {re.search(r"@(\S+)", line)[1] for line in writes}
-    assert on == {"cluster:fs2+gnu", "cluster:fs3+gnu"}
-    assert len(writes) == 2 * 16
+    assert {re.search(r"@(\S+)", line)[1] for line in writes} == {"cluster:fs2+gnu"}
+    assert len(writes) == 16
 
     scripts = [path.read_text() for path in (tmp_path / "run/stage/cluster").rglob("*.sh")]
     jobs = [text for text in scripts if "srun" in text and "--stripe-count -1" in text]
     done = Counter(re.search(r"--operation (\S+)", text)[1] for text in jobs)
-    beside_ior, profiles = 2, 2 * 3
-    reads = {"read": 8 + beside_ior, "read-existing": 8}
-    assert done == {"write": 16 + beside_ior + profiles, **reads}, "reads from two nodes only"
+    beside_ior, profiles = 1, 3
+    reads = {"read": 4 + beside_ior, "read-existing": 4}
+    assert done == {"write": 8 + beside_ior + profiles, **reads}, "reads from two nodes only"
     slow_ost = [text for text in scripts if "TARGETS=0,2,3 " in text]
-    assert len(slow_ost) == 2, "each by its number, and not the one that is inactive"
+    assert len(slow_ost) == 1, "each by its number, and not the one that is inactive"
     for text in jobs:
         assert "#SBATCH --partition=standard\n" in text
         assert "#SBATCH --ntasks-per-node=128\n" in text
@@ -202,11 +201,10 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_overwritten(tmp_path, 
 
 
 def test_cluster_without_a_directory_to_write_to(cluster, tmp_path, monkeypatch):
-    for name in ("fs2", "fs3"):
-        (tmp_path / "mnt" / name).rmdir()
+    (tmp_path / "mnt/fs2").rmdir()
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     said = refusal(monkeypatch, tmp_path, "cluster")
-    assert f"{tmp_path}/mnt/fs3: no directory found that you may write to" in said
+    assert f"{tmp_path}/mnt/fs2: no directory found that you may write to" in said
     assert "--path" in said
     assert list((tmp_path / "site_configs").iterdir()) == []
 
