@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from checks.replay import sessions
-from checks.sessions import store
+from checks.replay import sessions, store
 
 from iowatch import history
 from iowatch.files import UserError

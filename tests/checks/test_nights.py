@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 from checks import replay
 from checks.conftest import new_site
-from checks.replay import HOUR
-from checks.sessions import bless_a_month, store
+from checks.replay import HOUR, bless_a_month, store
 from servers import ONE_ADDRESS
 
 from iowatch import bless, history

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from checks import replay
 from checks.conftest import new_site
-from checks.replay import DAY, HOUR
+from checks.replay import DAY, HOUR, bless
 from conftest import compiled
 
 from iowatch.case import Case
@@ -146,16 +146,6 @@ def looked_at(site, done):
     cases = {Case.parse(test["case_id"]): test for test in site.report()}
     tests = {(c.files, c.backend, c.get("flush")): test for c, test in cases.items()}
     return Session(done.returncode, tests)
-
-
-def bless(site, days):
-    """Bless all nights up to so many days from now."""
-    last = datetime.now(UTC) + timedelta(days)
-    done = site._run(
-        "iowatch", "bless", "--system", "small", "--why", "all was well", "--folder", site.folder,
-        "--to", last.date(),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
 
 
 @pytest.fixture(scope="module")
