@@ -27,6 +27,18 @@ def hanging(site):
     return site
 
 
+@contextlib.contextmanager
+def night(site, **how):
+    """A night that runs, and is ended: killed, it would leave its ReFrame behind."""
+    process = site.start(*NIGHTLY, **how)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(100)
+
+
 def wait_for_job(site, process, file):
     """Wait until the job has written this file."""
     for _ in range(1200):
@@ -52,8 +64,7 @@ def staged(site):
 
 
 def test_interrupted_night(hanging):
-    process = hanging.start(*NIGHTLY)
-    try:
+    with night(hanging) as process:
         wait_for_job(hanging, process, "hangs")
         hanging.environment["RFM_SQLITE_DB_FILE"] = str(hanging.folder / "another.db")
         second = hanging.iowatch("--quiet")  # its stage would be the same
@@ -63,11 +74,7 @@ def test_interrupted_night(hanging):
         assert by_hand.returncode == 0, by_hand.stdout
         assert staged(hanging) == during != set(), "ReFrame by hand touches no job of the night"
         process.terminate()
-        output, _ = process.communicate(timeout=60)
-    finally:
-        if process.poll() is None:  # killed, it would leave its ReFrame behind
-            process.terminate()
-            process.wait(100)
+        output, _ = process.communicate(timeout=90)
     assert process.returncode == 143, output
     # The case that was measured is shown and on record; nothing else is left.
     assert re.search(r"^write shared +hdf5 .* ok *$", output, re.M), output
@@ -77,8 +84,8 @@ def test_interrupted_night(hanging):
     assert "is not in ReFrame's results database" not in output
     runs = read([hanging.database])
     assert [str(run.case) for run in runs if run.metrics] == [CASE.format("fine")]
-    (night,) = {run.night for run in runs}
-    stopped = hanging.kept / night / CASE.format("hangs").replace("/", ",")
+    (folder,) = {run.night for run in runs}
+    stopped = hanging.kept / folder / CASE.format("hangs").replace("/", ",")
     assert (stopped / "rfm_job.sh").exists(), "its raw results are kept, too"
     assert list(hanging.scratch.iterdir()) == []
     assert [*processes_of(hanging)] == []
@@ -111,8 +118,7 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
         "SharedFileWrite: {small:.*backend=hdf5.*: {finish_fraction: [0, null, 0.999, '1']}}"
     )
     terminal, other = pty.openpty()
-    process = hanging.start(*NIGHTLY, output=other)
-    try:
+    with night(hanging, output=other) as process:
         os.close(other)
         far = "of 6 cases done, 1 red, 2 running or queued, 0 to come; 0 min"
         during = read_terminal(terminal, process, far)
@@ -121,11 +127,8 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
         ending = read_terminal(terminal, process, "makes it shorter\r\n")
         process.terminate()
         after = read_terminal(terminal, process)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(100)
-        os.close(terminal)
+        process.wait(100)
+    os.close(terminal)
     assert process.returncode == 143, after
     first, *_ = during.splitlines()
     assert re.fullmatch(r"Night \S+ of small: 6 cases will be measured \(6 on memory\)\.", first)
@@ -143,15 +146,10 @@ def test_interrupted_night_leaves_no_data(site):
     site.write["local_size"] = [192]
     patient = [["OMPI_MCA_odls_base_sigkill_timeout", "3"]]
     site.environs["real"] = {"env_vars": patient}
-    process = site.start(*NIGHTLY)
-    try:
+    with night(site) as process:
         wait_for_job(site, process, "benchio.*")
         process.terminate()
         output, _ = process.communicate(timeout=90)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(100)
     assert process.returncode == 143, output
     assert list(site.scratch.iterdir()) == []
     assert [*processes_of(site)] == []
@@ -194,10 +192,10 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     hanging.faults["hangs"] = "none"
     done = hanging.iowatch("--resume", *acceptance)
     assert done.returncode == 0, done.stdout
-    night = measured.parent.name
-    assert done.stdout.startswith(f"Night {night} of small: goes on with 4 cases (4 on memory).\n")
+    same = measured.parent.name
+    assert done.stdout.startswith(f"Night {same} of small: goes on with 4 cases (4 on memory).\n")
     runs = {run.case.environ: run for run in read([hanging.database]) if run.metrics}
-    assert {run.night for run in runs.values()} == {night}
+    assert {run.night for run in runs.values()} == {same}
     assert runs["fine"].folder == str(measured)
     assert (measured / "result.json").read_bytes() == before
     assert runs["hangs"].folder.endswith("+2")

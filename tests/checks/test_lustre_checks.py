@@ -262,45 +262,19 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     assert "'layouts' in the partition's extras have no 'progressive': add it" in wrong.stdout
 
 
-def contract_about_osts(*more, **rules):
-    written = "kind: slow_ost, at_least: 0.01"
-    read = "kind: slow_ost, operation: read, at_least: 0.01"
-    place = {"memory": "path: /dev/shm, type: lustre, osts: 4"}
-    return contract(written, read, *more, filesystems=place, machine="reserved", **rules)
-
-
-@pytest.mark.slow
-def test_osts_and_layouts_in_an_acceptance(lustre, tmp_path):
-    """What is judged elsewhere knows no more of pools and layouts than the evidence says."""
-    lustre.extras["pools"] = {"fast": [1, 2]}
-    lustre.extras["layouts"] = {"progressive": "-E 1M -c 1 -E 16M -c 2 -S 2M -E -1 -c -1 -S 4M"}
-    all_of_pool = {"stripe_count": [-1], "stripe_size": [1], "pool": ["fast"]}
-    layouts = [all_of_pool, {"layout": ["default", "progressive"]}]
-    write = [{**lustre.write, **layout} for layout in layouts]
-    lustre.has("memory", {**EACH, "SharedFileWrite": write})
-    assert lustre.reframe("-r", "--mode=acceptance").returncode == 0
-    (lustre.folder / "contract.yaml").write_text(contract_about_osts(confidence=None, sessions=1))
-    accepted = lustre._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
-    said = r"^pass: A1: \S+ %, at least 1.0 % committed; the slowest is OST \d$"
-    assert re.search(said, accepted.stdout, re.M), accepted.stdout
-
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    unpack(lustre.folder / "evidence.tar", elsewhere)
-    evidence = judge(elsewhere).evidence
-    assert not evidence.invalid
-    assert len(evidence.exhibits) == 4
-    (place,) = evidence.places
-    assert place.pools == {"fast": (1, 2)}
-    assert place.layouts == lustre.extras["layouts"]
-
-
 @pytest.mark.slow
 def test_an_ost_that_is_away_in_an_acceptance(lustre):
-    """On purpose, and declared before: then what is left is judged. Else nothing is certified."""
+    """On purpose, and declared before: then what is left is judged. Else nothing is certified.
+
+    What is judged elsewhere knows no more of pools and layouts than the evidence says.
+    """
+    lustre.extras |= {"pools": {"fast": [1, 2]}, "layouts": {"two": "-c 2 -S 4M"}}
     away = lustre.folder / "away"
-    every = {**lustre.write, "stripe_count": [-1], "stripe_size": [1]}
-    lustre.has("memory", {**EACH, "SharedFileWrite": every}, f"LUSTRE_INACTIVE=$(cat {away})")
+    write = [
+        {**lustre.write, "stripe_count": [-1], "stripe_size": [1]},
+        {**lustre.write, "layout": ["two"]},
+    ]
+    lustre.has("memory", {**EACH, "SharedFileWrite": write}, f"LUSTRE_INACTIVE=$(cat {away})")
     session = ("--sweep", "acceptance", "--quiet")
     three = ("--away", "memory:3")
 
@@ -310,8 +284,13 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
         assert done.returncode == code, done.stdout
 
     def verdicts(begins="2020-01-01"):
-        degraded = "kind: degraded, away: 1, at_least: 0.0001"
-        text = contract_about_osts(degraded, begins=begins, reruns="invalid")
+        text = contract(
+            "kind: slow_ost, at_least: 0.01",
+            "kind: slow_ost, operation: read, at_least: 0.01",
+            "kind: degraded, away: 1, at_least: 0.0001",
+            filesystems={"memory": "path: /dev/shm, type: lustre, osts: 4"},
+            **{"machine": "reserved", "begins": begins, "reruns": "invalid"},
+        )
         (lustre.folder / "contract.yaml").write_text(text)
         done = lustre._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
         return done.stdout
@@ -334,8 +313,15 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     page = (lustre.folder / "dossier.html").read_text()
     assert "yes: it was declared to be without OST 3 of memory" in page
     plan = lustre._run("iowatch", "accept", "--plan", "contract.yaml").stdout
-    assert "jobs: 4 sessions of 3, that is 12" in plan
+    assert "jobs: 4 sessions of 4, that is 16" in plan
     assert "and as many sessions without 1 OST of memory" in plan
+    elsewhere = lustre.folder / "elsewhere"
+    elsewhere.mkdir()
+    unpack(lustre.folder / "evidence.tar", elsewhere)
+    evidence = judge(elsewhere).evidence
+    assert not evidence.invalid
+    (place,) = evidence.places
+    assert (place.pools, place.layouts) == ({"fast": (1, 2)}, lustre.extras["layouts"])
 
     # It is away, and nobody has said so; it is there, and somebody has said that it is not.
     later = datetime.now(UTC).isoformat(timespec="seconds")
