@@ -1,10 +1,8 @@
 """A site made up for one test: one filesystem in memory, small sizes, all in temporary folders."""
 
-import atexit
 import json
 import os
 import select
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -46,14 +44,14 @@ logging[0]["handlers"][0]["level"] = "info"
 site_configuration = {{**{config!r}, "logging": logging}}
 """
 
-#: What a launcher waits for, ReFrame's looks at its jobs, and compiled Python: none is a fact here.
+COMPILED = tempfile.TemporaryDirectory(prefix="iowatch-compiled.")
+#: Of ReFrame and iowatch: modules are compiled once, and jobs are looked at often.
 QUICK = {
     "RFM_POLL_RATE_MAX": "20",  # looks a second
     "RFM_POLL_RATE_DECAY": "0",
     "PYTHONDONTWRITEBYTECODE": "",
-    "PYTHONPYCACHEPREFIX": tempfile.mkdtemp(prefix="iowatch-compiled."),
+    "PYTHONPYCACHEPREFIX": COMPILED.name,
 }
-atexit.register(shutil.rmtree, QUICK["PYTHONPYCACHEPREFIX"], ignore_errors=True)
 
 REFERENCES = """\
 SharedFileWrite:
