@@ -268,7 +268,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
 
     What is judged elsewhere knows no more of pools and layouts than the evidence says.
     """
-    lustre.extras |= {"pools": {"fast": [1, 2]}, "layouts": {"two": "-c 2 -S 4M"}}
+    lustre.extras |= {"pools": {"fast": [1, 2]}, "layouts": {"two": "-E 1M -c 1 -E -1 -c 2 -S 4M"}}
     away = lustre.folder / "away"
     write = [
         {**lustre.write, "stripe_count": [-1], "stripe_size": [1]},
