@@ -82,7 +82,7 @@ def story(tmp_path_factory, benchio):
         site.faults = dict.fromkeys(STORIES, "none")
         site.write["backend"] = ["hdf5"]
         site.references = REFERENCES
-        done = site.reframe("-r", "--mode=record")
+        done = site.reframe("-r", "-n", "SharedFileWrite", "--mode=record")
         bounded = {environ for environ in STORIES if environ.startswith("bound_")}
         failed = {test["environ"] for test in site.report() if test["result"] != "pass"}
         assert failed <= bounded, done.stdout
