@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import enter_own_mounts
+from conftest import OPEN_MPI, enter_own_mounts
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in.py")
+LAUNCHER = Path(__file__).with_name("stand_in_launcher")  # its mpirun starts stand-ins only
 
 #: Only rank 0 says anything; what every start would cost is saved.
 STAND_IN_PROGRAM = """\
@@ -32,6 +33,25 @@ case "$OMPI_COMM_WORLD_RANK/{fault}/$*" in
 esac
 exec {python} {program} "{fault}" "$@"
 """
+
+#: ReFrame writes its log with every step of every test: half of what a session costs.
+CONFIGURATION = """\
+from runpy import run_path
+
+logging = run_path("{root}/site_configs/settings.py")["site_configuration"]["logging"]
+logging[0] |= {{"target_systems": ["small"]}}
+logging[0]["handlers"][0]["level"] = "info"
+site_configuration = {{**{config!r}, "logging": logging}}
+"""
+
+COMPILED = tempfile.TemporaryDirectory(prefix="iowatch-compiled.")
+#: Of ReFrame and iowatch: modules are compiled once, and jobs are looked at often.
+QUICK = {
+    "RFM_POLL_RATE_MAX": "20",  # looks a second
+    "RFM_POLL_RATE_DECAY": "0",
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPYCACHEPREFIX": COMPILED.name,
+}
 
 REFERENCES = """\
 SharedFileWrite:
@@ -52,9 +72,10 @@ class Site:
     sweep: dict[str, Any] = field(default_factory=dict)  # both of them
     write: dict[str, Any] = field(default_factory=dict)  # what SharedFileWrite measures
     partition: dict[str, Any] = field(default_factory=dict)  # keys of every partition
-    #: Instead of `memory`: name -> its own `extras`, `sweep`, `environs`.
+    #: Instead of `memory`: name -> its own `extras`, `sweep`, `environs`, and other keys.
     partitions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)  # environment -> fault of the stand-in
+    #: Environment -> fault of benchio's stand-in, which a stand-in for mpirun starts.
+    faults: dict[str, str] = field(default_factory=dict)
     injected: dict[str, str] = field(default_factory=dict)  # environment -> variables of shim.c
     #: Environment -> its own `extras`, `env_vars`.
     environs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -192,7 +213,7 @@ class Site:
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT / "src"),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            **QUICK,
             "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{ROOT}/site_configs/local.py"
             f":{self.folder}/small.py",
             "RFM_PREFIX": str(self.folder / "run"),
@@ -240,9 +261,9 @@ class Site:
             ],
             "environments": [self._environ(name, program) for name, program in programs.items()],
         }
-        (self.folder / "small.py").write_text(f"site_configuration = {config!r}\n")
+        (self.folder / "small.py").write_text(CONFIGURATION.format(root=ROOT, config=config))
 
-    def _partition(self, name, usual, extras=None, sweep=None, environs=None):
+    def _partition(self, name, usual, extras=None, sweep=None, environs=None, **keys):
         sweep = self.sweep if sweep is None else sweep
         return {
             "name": name,
@@ -253,10 +274,7 @@ class Site:
             "max_jobs": 1 if self.injected or not self.faults else 4,
             "time_limit": "2m",
             "env_vars": [
-                ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
-                ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
-                ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
-                ["OMPI_MCA_io", "romio321"],
+                *map(list, OPEN_MPI.items()),
                 # Two that start and end in one place may remove it from each other.
                 ["OMPI_MCA_orte_tmpdir_base", f"$(mktemp -d {self.temporary}/XXXXXX)"],
             ],
@@ -267,14 +285,17 @@ class Site:
                 **(extras or {}),
             },
             **self.partition,
+            **keys,
         }
 
     def _environ(self, name, program):
         own = self.environs.get(name, {})
+        launcher = [["PATH", f"{LAUNCHER}:$PATH"]] if name in self.faults else []
         return {
             "name": name,
             "target_systems": ["small"],
             **own,
+            "env_vars": [*launcher, *own.get("env_vars", [])],
             "extras": {"benchio": str(program), **own.get("extras", {})},
         }
 
@@ -284,7 +305,7 @@ def _starter(mounts):
     """starter.py, which ends with this process; for these mounts, for it would not see others."""
     return subprocess.Popen(
         [sys.executable, Path(__file__).with_name("starter.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **QUICK},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

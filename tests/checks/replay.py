@@ -2,34 +2,66 @@
 
 import json
 import sqlite3
+import time
 import uuid
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+
+from iowatch.run import night_id
 
 STAMP = "%Y-%m-%dT%H%M%S"
 HOUR = 3600
 DAY = 24 * HOUR
 
 
+def _run(database, statement, values=()):
+    with closing(sqlite3.connect(database)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
+
+
+def _read(database, session):
+    ((text,),) = _run(database, "SELECT json_blob FROM sessions WHERE uuid = ?", [session])
+    return json.loads(text)
+
+
+def _add(database, session):
+    name = session["session_info"]["uuid"] = str(uuid.uuid4())
+    start = session["session_info"]["time_start_unix"]
+    row = (name, start, start, json.dumps(session), "")
+    _run(database, "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _tests(session):
+    return [test for run in session["runs"] for test in run["testcases"]]
+
+
 def sessions(database):
     """The sessions' names, oldest first."""
-    with closing(sqlite3.connect(database)) as connection:
-        rows = connection.execute("SELECT uuid FROM sessions ORDER BY session_start_unix")
-        return [name for (name,) in rows.fetchall()]
+    rows = _run(database, "SELECT uuid FROM sessions ORDER BY session_start_unix")
+    return [name for (name,) in rows]
+
+
+def forget(database, session):
+    """Remove a session."""
+    _run(database, "DELETE FROM sessions WHERE uuid = ?", [session])
 
 
 def copy(database, session, seconds, night=None):
     """Store a session once more, so many seconds later, earlier if they are negative; as a part of
     this night if one is named."""
-    with closing(sqlite3.connect(database)) as connection, connection:
-        start, end, blob, site = connection.execute(
-            "SELECT session_start_unix, session_end_unix, json_blob, report_file FROM sessions"
-            " WHERE uuid = ?",
-            [session],
-        ).fetchone()
-        later_blob = later(blob, seconds, night)
-        row = (str(uuid.uuid4()), start + seconds, end + seconds, later_blob, site)
-        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+    later = _read(database, session)
+    info = later["session_info"]
+    info["time_start_unix"] += seconds
+    if night:
+        info["night"] = night
+    for test in _tests(later):
+        test["job_completion_time_unix"] += seconds
+        if test.get("kept") and not info.get("night"):
+            # A session without an id is known by the name of its raw results.
+            prefix, kept, case = test["kept"].rsplit("/", 2)
+            then = datetime.strptime(f"{kept}+0000", f"{STAMP}%z") + timedelta(seconds=seconds)
+            test["kept"] = f"{prefix}/{then:{STAMP}}/{case}"
+    _add(database, later)
 
 
 def move(database, session, seconds, night=None):
@@ -38,40 +70,56 @@ def move(database, session, seconds, night=None):
     forget(database, session)
 
 
-def forget(database, session):
-    """Remove a session."""
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("DELETE FROM sessions WHERE uuid = ?", [session])
-
-
-def later(blob, seconds, night=None):
-    """A session's JSON with its times so many seconds later."""
-    session = json.loads(blob)
-    session["session_info"]["time_start_unix"] += seconds
-    if night:
-        session["session_info"]["night"] = night
-    for run in session["runs"]:
-        for test in run["testcases"]:
-            test["job_completion_time_unix"] += seconds
-            if test.get("kept") and not session["session_info"].get("night"):
-                # A session without an id is known by the name of its raw results.
-                prefix, kept, case = test["kept"].rsplit("/", 2)
-                then = datetime.strptime(f"{kept}+0000", f"{STAMP}%z") + timedelta(seconds=seconds)
-                test["kept"] = f"{prefix}/{then:{STAMP}}/{case}"
-    return json.dumps(session)
-
-
 def rewrite(database, session, change):
     """Store a session anew, after `change` was called with each of its tests."""
-    with closing(sqlite3.connect(database)) as connection, connection:
-        query = "SELECT json_blob FROM sessions WHERE uuid = ?"
-        stored = json.loads(connection.execute(query, [session]).fetchone()[0])
-        for run in stored["runs"]:
-            for test in run["testcases"]:
-                change(test)
-        connection.execute(
-            "UPDATE sessions SET json_blob = ? WHERE uuid = ?", [json.dumps(stored), session]
-        )
+    stored = _read(database, session)
+    for test in _tests(stored):
+        change(test)
+    values = [json.dumps(stored), session]
+    _run(database, "UPDATE sessions SET json_blob = ? WHERE uuid = ?", values)
+
+
+def store(database, days, speed=1.0, environs=None, night=None, **changes):
+    """Store the first session once more, as of now and so many days, and as a night of its own or
+    as this one; hdf5 had `speed` times its bandwidth, and so many times its ratio to MPI-IO.
+
+    Only what ran in these environments, if any are named.
+    """
+    then = time.time() + days * DAY
+    ((first,),) = _run(database, "SELECT uuid FROM sessions ORDER BY rowid LIMIT 1")
+    session = _read(database, first)
+    run = session["runs"][0]
+    run["testcases"] = [
+        test for test in run["testcases"] if not environs or test["environ"] in environs
+    ]
+    for test in run["testcases"]:
+        test["job_completion_time_unix"] = then
+        for name, entry in test["perfvalues"].items():
+            if name.endswith((":ratio", ":total_max", ":stable_max")) and entry[0]:
+                entry[0] *= speed
+        test.update(changes)
+    if night is None:
+        night = night_id(datetime.fromtimestamp(then, tz=UTC))
+    session["session_info"].update(time_start_unix=then, night=night)
+    _add(database, session)
+
+
+def bless_a_month(site):
+    """Make of the only session a month of nights, a month ago, and bless them; no night since."""
+    (only,) = sessions(site.database)
+    for days in range(-60, -30):
+        store(site.database, days, speed=1 + 0.01 * (days % 3))
+    forget(site.database, only)
+    bless(site, -20)
+
+
+def bless(site, days):
+    """Bless all nights up to so many days from now."""
+    done = site._run(
+        "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
+        "--to", datetime.now(UTC).date() + timedelta(days),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
 
 
 def undisturbed(sessions):

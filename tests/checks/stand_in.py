@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from result_file import laid_out, make_result, turn_into_targets
+from result_file import laid_out, make_result, turn_into_names, turn_into_targets
 
 fault, *options = sys.argv[1:]
 source = Path(__file__).parents[2] / "src/benchio/lib/command_line.f90"
@@ -39,8 +39,8 @@ if set(targets) & {*those}:
 if fault == "hangs":
     Path(value["--dir"], "hangs").touch()
     time.sleep(600)
-local_size = tuple(int(edge) for edge in value["--local-size"].split("x"))
-backends = value["--backend"].split(",")
+local_size = tuple(int(edge) for edge in value.get("--local-size", "1x1x1").split("x"))
+backends = value.get("--backend", "posix").split(",")
 SLOWDOWN = {
     "slow hdf5": {"hdf5": 10.0},
     "slow hdf5, larger size": {"hdf5": 10.0 if local_size[0] > 8 else 1.0},
@@ -58,7 +58,9 @@ result = make_result(
     run_id=value["--run-id"],
     started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
 )
-if targets != [""]:
+if "--items" in value:
+    turn_into_names(result, int(value["--items"]))
+elif targets != [""]:
     rates = dict.fromkeys(targets, 400.0)
     if fault.startswith("slow "):
         rates[fault.split()[1]] = 0.37

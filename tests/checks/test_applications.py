@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from checks.stand_ins import GROMACS, gromacs, program
 from conftest import LOST_RANK
 
 from iowatch.checks import APPLICATIONS
 
-STAND_IN = Path(__file__).with_name("stand_in_gromacs.sh")
 REFERENCES = """
 GromacsTrajectory: &floor
   small:.*: {total_max: [0.001, 0, null, MiB/s]}
@@ -42,16 +42,9 @@ def application(site):
     return site
 
 
-def program(site, environ, command, script, benchio="injected"):
-    """An application of this environment, whose benchio is the real one, or stands in for it."""
-    file = site.program(environ, command, script)
-    getattr(site, benchio)[environ] = {"injected": "", "faults": "none"}[benchio]  # no fault in it
-    key = {"gmx_mpi": "gromacs", "cp2k.psmp": "cp2k", "meep": "meep"}[command]
-    site.environs[environ] = {"extras": {key: str(file)}}
-
-
 def by_environ(site, repeats):
-    site.reframe("-r", *(w for name in APPLICATIONS for w in ("-S", f"{name}.repeats={repeats}")))
+    more = [word for name in APPLICATIONS for word in ("-S", f"{name}.repeats={repeats}")]
+    site.said = site.reframe("-r", "-n", "|".join(APPLICATIONS), *more).stdout
     return {test["environ"]: test for test in site.report()}
 
 
@@ -68,21 +61,27 @@ FAULTS = {
 }
 
 
-def test_only_what_an_application_can_read_again_counts(application):
+def test_only_what_an_application_can_read_again_counts(application, tmp_path):
+    environs = application.environs
     for fault in ["none", *FAULTS]:
-        script = f'FAULT="{fault}" exec {STAND_IN} "$@"'
-        program(application, fault.replace(" ", "-"), "gmx_mpi", script, "faults")
+        gromacs(application, fault.replace(" ", "-"), f'FAULT="{fault}" exec {GROMACS} "$@"')
     # One node's data are not stable; the others' are.
     sync = application.program("no-sync", "sync", '[ "$OMPI_COMM_WORLD_RANK" != 1 ] || exit 1')
-    application.environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
-    application.environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
-    application.faults["gone"] = "none"
+    environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
+    environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
+    # Debian has it beside all other programs: these are linked one by one.
+    links = tmp_path / "bin"
+    links.mkdir()
+    for file in Path("/usr/bin").iterdir():
+        if not file.name.startswith("gmx"):
+            (links / file.name).symlink_to(file)
+    environs["without"] = {"env_vars": [["PATH", str(links)]]}
     # mpirun of Open MPI 4 alone fails, of GROMACS or of benchio, and all rounds are verified.
-    says = f"[ $1 != mdrun ] || {{ echo '{LOST_RANK}' >&2; exit 1; }}"
-    program(application, "lost", "gmx_mpi", f'{STAND_IN} "$@" || exit\n{says}', "faults")
-    program(application, "late", "gmx_mpi", f'exec {STAND_IN} "$@"', "faults")
-    application.faults["late"] = "ends late"
-    application.environs["late"]["env_vars"] = [["STAND_IN_SAYS", f"'{LOST_RANK}'"]]
+    says = f'[ "$1 $OMPI_COMM_WORLD_RANK" != "mdrun 0" ] || {{ echo "{LOST_RANK}" >&2; exit 1; }}'
+    gromacs(application, "lost", f'{GROMACS} "$@" || exit\n{says}')
+    gromacs(application, "late", f'exec {GROMACS} "$@"')
+    environs["late"]["env_vars"] = [["STAND_IN_SAYS", f"'{LOST_RANK}'"]]
+    application.faults = dict.fromkeys(environs, "none") | {"late": "ends late"}
     found = by_environ(application, repeats=2)
     assert found["none"]["verdict"] == "ok", found["none"]["sentence"]
     for name in ("lost", "late"):
@@ -98,6 +97,8 @@ def test_only_what_an_application_can_read_again_counts(application):
     assert found["gone"]["verdict"] == "invalid"
     assert "there is no program /nowhere/gmx_mpi" in found["gone"]["sentence"]
     assert "name as 'gromacs': mend the path there" in found["gone"]["sentence"]
+    assert found["without"]["verdict"] == "left_out"
+    assert "there is no gmx_mpi on PATH or in Spack: `spack install gromacs`" in application.said
 
 
 @with_locales
@@ -105,54 +106,22 @@ def test_user_whose_numbers_have_decimal_commas(application):
     """awk would write them so."""
     locale = application.folder / "de_DE.UTF-8"
     subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", locale], check=True)
-    program(application, "comma", "gmx_mpi", f'exec {STAND_IN} "$@"', "faults")
+    gromacs(application, "comma", f'exec {GROMACS} "$@"')
+    application.faults["comma"] = "none"
     environment = [["LOCPATH", str(application.folder)], ["LC_ALL", locale.name]]
     application.environs["comma"]["env_vars"] = environment
     (test,) = by_environ(application, repeats=1).values()
     assert test["verdict"] == "ok", test["sentence"]
 
 
-@pytest.mark.slow
-def test_layout_of_an_applications_files(application, lustre_shim):
-    """Of the stand-in for Lustre, which says of an application's files what a real one did."""
-    application.extras.update(type="lustre", osts=[0, 1, 2, 3])
-    for name, layout in (("two", "c2"), ("four", "c4")):
-        program(application, name, "gmx_mpi", f'exec {STAND_IN} "$@"')
-        lfs = application.recorded_lfs(name, layout, lustre_shim)
-        application.environs[name]["env_vars"] = [["PATH", f"{lfs.parent}:$PATH"]]
-    two = {**application.write, "stripe_count": [2], "stripe_size": [1]}
-    application.sweep = {
-        "GromacsTrajectory": [two, {**application.write, "layout": ["default"]}],
-    }
-    application.reframe("-r", "-S", "repeats=1")
-    found = {(t["environ"], "default" in t["case_id"]): t for t in application.report()}
-    verdicts = {of: test["verdict"] for of, test in found.items()}
-    assert verdicts == {
-        ("two", False): "ok", ("four", False): "invalid", ("two", True): "ok", ("four", True): "ok",
-    }, {of: test["sentence"] for of, test in found.items()}  # fmt: skip
-    said = "stripe count of GROMACS's files: 4, where 2 was asked for"
-    assert found["four", False]["sentence"].endswith(said)
-
-
-def test_a_night_without_the_application_says_how_to_get_it(application, tmp_path):
-    """Debian has it beside all other programs: these are linked one by one."""
-    links = tmp_path / "bin"
-    links.mkdir()
-    for file in Path("/usr/bin").iterdir():
-        if not file.name.startswith("gmx"):
-            (links / file.name).symlink_to(file)
-    application.environment["PATH"] = f"{Path(shutil.which('reframe')).parent}:{links}"
-    done = application.iowatch("--record")
-    assert done.returncode == 0, done.stdout
-    assert "there is no gmx_mpi on PATH or in Spack: `spack install gromacs`" in done.stdout
-
-
 @with_gromacs
+@pytest.mark.slow
 def test_a_trajectory_of_gromacs(application):
     """Two rounds of the real one; and one where a trajectory is cut off, by what GROMACS finds."""
-    program(application, "real", "gmx_mpi", 'exec gmx_mpi "$@"')
+    gromacs(application, "real", 'exec gmx_mpi "$@"')
     cut = '[ "$1 $OMPI_COMM_WORLD_RANK" != "mdrun 0" ] || truncate -s -300000 water.trr'
-    program(application, "cut", "gmx_mpi", f'gmx_mpi "$@" || exit\n{cut}')
+    gromacs(application, "cut", f'gmx_mpi "$@" || exit\n{cut}')
+    application.injected = {"real": "", "cut": ""}  # the real benchio
     found = by_environ(application, repeats=2)
     test = found["real"]
     assert test["verdict"] == "ok", test["sentence"]
@@ -183,7 +152,7 @@ def test_gromacs_on_a_full_disk(application, tmpfs):
     application.partitions = {"memory": {"extras": {"path": f"{tmpfs('size=90m')}/iowatch"}}}
     # What is asked for is there when the job begins.
     fill = '[ "$1" != mdrun ] || head -c 75m /dev/zero > ../full'
-    program(application, "real", "gmx_mpi", f'{fill}\nexec gmx_mpi "$@"')
+    gromacs(application, "real", f'{fill}\nexec gmx_mpi "$@"')
     test = by_environ(application, repeats=2)["real"]
     assert test["verdict"] == "invalid"
     assert "GROMACS ended with 1: " in test["sentence"]
@@ -205,6 +174,7 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
         ("fewer", "rm h2-ELECTRON_DENSITY-1_2.cube"),
     ):
         program(application, environ, "cp2k.psmp", f'cp2k.psmp "$@" || exit\n{first} {spoil}')
+    application.injected = dict.fromkeys(application.environs, "")
     found = by_environ(application, repeats=1)
     test = found["real"]
     assert test["verdict"] == "ok", test["sentence"]
@@ -235,6 +205,7 @@ for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unse
         ("gone", "rm fields-2.h5"),
     ):
         program(application, environ, "meep", f'meep "$@" || exit\n{ended} {spoil}')
+    application.injected = dict.fromkeys(application.environs, "")
     found = by_environ(application, repeats=2)
     test = found.pop("real")
     assert test["verdict"] == "ok", test["sentence"]
@@ -259,45 +230,3 @@ for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unse
         assert (test["verdict"], test["metrics"]) == ("invalid", {}), (environ, test["sentence"])
         assert says in test["sentence"], test["sentence"]
     assert found == {}
-
-
-CONTRACT = """
-system: small
-title: a machine
-confidence: 0.5
-rules:
-  begins: 2020-01-01
-  sessions: 2
-  hours_apart: 0
-  reruns: none
-  least_nodes: 1
-  times_memory: 0
-  machine: reserved
-  may_exclude: []
-filesystems:
-  memory: {path: /dev/shm, type: tmpfs}
-criteria:
-  - {name: A1, kind: bandwidth, filesystem: memory, at_least: 0.05}
-"""
-
-
-@pytest.mark.slow
-def test_the_evidence_of_an_acceptance_test_has_what_an_application_has_left(application):
-    program(application, "none", "gmx_mpi", f'exec {STAND_IN} "$@"', "faults")
-    application.sweep["SharedFileWrite"] = {**application.write, "backend": ["mpiio"]}
-    application.sweep["SharedFileWrite"]["local_size"] = [16]
-    for _ in range(2):
-        done = application.reframe("-r", "--mode=acceptance")
-        assert done.returncode == 0, done.stdout
-    (application.folder / "contract.yaml").write_text(CONTRACT)
-    accept = ("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
-    said, dossier = application._run(*accept).stdout, application.folder / "dossier.html"
-    assert "pass: A1" in said, said
-    assert "has other bytes" not in dossier.read_text()
-    # It is held to the law again.
-    (file, *_) = sorted(application.kept.glob("*/*Gromacs*/application.2.json"))
-    data = json.loads(file.read_text())
-    data["files"][0]["digest"] = "f" * 64
-    file.write_text(json.dumps(data))
-    said = application._run(*accept).stdout
-    assert "water.trr of round 2 has other bytes than that of round 1" in dossier.read_text(), said

@@ -1,9 +1,12 @@
 """A centre's own ReFrame: its configuration and its checks beside ours."""
 
+import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+from iowatch.places import extended
 
 ROOT = Path(__file__).parents[2]
 HELLO = """\
@@ -100,21 +103,20 @@ def test_partitions_that_are_not_ours_are_the_centre_s(centre):
     assert listed.returncode == 0, listed.stdout
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("extended(CENTRE, 'smal', {})", "has no system 'smal': mend the name"),
-        ("extended(CENTRE, 'small', {'fs3': {}})", "has no 'fs3' to give extras to: mend the name"),
-        ("extended('/no/file.py', 'small', {})", "no configuration of ReFrame: FileNotFoundError("),
-    ],
-)
-def test_names_that_the_centre_does_not_know_are_one_line(centre, text, said):
+def test_names_that_the_centre_does_not_know_are_one_line(centre):
     site, *_ = centre
+    file = site.folder / "centre.py"
+    for arguments, said in (
+        ((file, "small", {"fs3": {}}), "has no 'fs3' to give extras to: mend the name"),
+        (("/no/file.py", "small", {}), "no configuration of ReFrame: FileNotFoundError("),
+    ):
+        with pytest.raises(SystemExit, match=re.escape(said)):
+            extended(*arguments)
     (site.folder / "ours.py").write_text(
         "from iowatch.places import extended\n"
-        f"CENTRE = {str(site.folder / 'centre.py')!r}\nsite_configuration = {text}\n"
+        f"site_configuration = extended({str(file)!r}, 'smal', {{}})\n"
     )
     with_files(site, "centre.py", "ours.py")
     for done in (site.iowatch(), site.reframe("-l")):
         assert len(done.stdout.splitlines()) == 1, done.stdout
-        assert said in done.stdout
+        assert "has no system 'smal': mend the name" in done.stdout

@@ -11,31 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from agreed import contract
 
 from iowatch.history import read
 
 CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
 NIGHTLY = ["iowatch", "nightly", "--system", "small"]
-
-
-CONTRACT = """
-system: small
-title: All are on record
-confidence: 0.5
-rules:
-  begins: 2020-01-01
-  sessions: 2
-  hours_apart: 0
-  reruns: invalid
-  least_nodes: 1
-  times_memory: 0
-  machine: shared
-  may_exclude: []
-filesystems:
-  memory: {path: /dev/shm, type: tmpfs}
-criteria:
-  - {name: A1, kind: bandwidth, filesystem: memory, backend: hdf5, at_least: 1}
-"""
 
 
 @pytest.fixture
@@ -44,6 +25,18 @@ def hanging(site):
     site.faults = {"fine": "none", "hangs": "hangs"}
     site.write["backend"] = ["hdf5"]
     return site
+
+
+@contextlib.contextmanager
+def night(site, **how):
+    """A night that runs, and is ended: killed, it would leave its ReFrame behind."""
+    process = site.start(*NIGHTLY, **how)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(100)
 
 
 def wait_for_job(site, process, file):
@@ -57,16 +50,12 @@ def wait_for_job(site, process, file):
 
 
 def processes_of(site):
-    """The command lines of all processes that know the site's folders."""
-    found = []
+    """The processes that know the site's folders: their numbers and command lines."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
+        with contextlib.suppress(OSError):  # it has just ended
             line = file.read_text()
-        except OSError:  # it has just ended
-            continue
-        if str(site.folder) in line or str(site.scratch) in line:
-            found.append(line)
-    return found
+            if any(str(folder) in line for folder in (site.folder, site.scratch, site.temporary)):
+                yield int(file.parent.name), line
 
 
 def staged(site):
@@ -75,8 +64,7 @@ def staged(site):
 
 
 def test_interrupted_night(hanging):
-    process = hanging.start(*NIGHTLY)
-    try:
+    with night(hanging) as process:
         wait_for_job(hanging, process, "hangs")
         hanging.environment["RFM_SQLITE_DB_FILE"] = str(hanging.folder / "another.db")
         second = hanging.iowatch("--quiet")  # its stage would be the same
@@ -86,11 +74,7 @@ def test_interrupted_night(hanging):
         assert by_hand.returncode == 0, by_hand.stdout
         assert staged(hanging) == during != set(), "ReFrame by hand touches no job of the night"
         process.terminate()
-        output, _ = process.communicate(timeout=60)
-    finally:
-        if process.poll() is None:  # killed, it would leave its ReFrame behind
-            process.terminate()
-            process.wait(100)
+        output, _ = process.communicate(timeout=90)
     assert process.returncode == 143, output
     # The case that was measured is shown and on record; nothing else is left.
     assert re.search(r"^write shared +hdf5 .* ok *$", output, re.M), output
@@ -100,11 +84,11 @@ def test_interrupted_night(hanging):
     assert "is not in ReFrame's results database" not in output
     runs = read([hanging.database])
     assert [str(run.case) for run in runs if run.metrics] == [CASE.format("fine")]
-    (night,) = {run.night for run in runs}
-    stopped = hanging.kept / night / CASE.format("hangs").replace("/", ",")
+    (folder,) = {run.night for run in runs}
+    stopped = hanging.kept / folder / CASE.format("hangs").replace("/", ",")
     assert (stopped / "rfm_job.sh").exists(), "its raw results are kept, too"
     assert list(hanging.scratch.iterdir()) == []
-    assert processes_of(hanging) == []
+    assert [*processes_of(hanging)] == []
 
     assert second.returncode == 2
     assert re.fullmatch(
@@ -134,8 +118,7 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
         "SharedFileWrite: {small:.*backend=hdf5.*: {finish_fraction: [0, null, 0.999, '1']}}"
     )
     terminal, other = pty.openpty()
-    process = hanging.start(*NIGHTLY, output=other)
-    try:
+    with night(hanging, output=other) as process:
         os.close(other)
         far = "of 6 cases done, 1 red, 2 running or queued, 0 to come; 0 min"
         during = read_terminal(terminal, process, far)
@@ -144,11 +127,8 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
         ending = read_terminal(terminal, process, "makes it shorter\r\n")
         process.terminate()
         after = read_terminal(terminal, process)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(100)
-        os.close(terminal)
+        process.wait(100)
+    os.close(terminal)
     assert process.returncode == 143, after
     first, *_ = during.splitlines()
     assert re.fullmatch(r"Night \S+ of small: 6 cases will be measured \(6 on memory\)\.", first)
@@ -164,18 +144,15 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
 def test_interrupted_night_leaves_no_data(site):
     """The real benchio: mpirun takes longer to end it than ReFrame by itself allows a job."""
     site.write["local_size"] = [192]
-    process = site.start(*NIGHTLY)
-    try:
+    patient = [["OMPI_MCA_odls_base_sigkill_timeout", "3"]]
+    site.environs["real"] = {"env_vars": patient}
+    with night(site) as process:
         wait_for_job(site, process, "benchio.*")
         process.terminate()
         output, _ = process.communicate(timeout=90)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(100)
     assert process.returncode == 143, output
     assert list(site.scratch.iterdir()) == []
-    assert processes_of(site) == []
+    assert [*processes_of(site)] == []
 
 
 def test_time_limit(site):
@@ -188,7 +165,7 @@ def test_time_limit(site):
     )
     assert done.stdout.startswith("\nproblem: "), "nothing of ReFrame's own"
     assert list(site.scratch.iterdir()) == []
-    assert processes_of(site) == []
+    assert [*processes_of(site)] == []
 
 
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
@@ -202,7 +179,7 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
         while not list(hanging.kept.glob(f"{fine}/exit_code")):
             time.sleep(0.1)
     finally:
-        killed = [process.pid, *members(hanging)]
+        killed = [process.pid, *(pid for pid, _ in processes_of(hanging))]
         for pid in killed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -215,25 +192,17 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     hanging.faults["hangs"] = "none"
     done = hanging.iowatch("--resume", *acceptance)
     assert done.returncode == 0, done.stdout
-    night = measured.parent.name
-    assert done.stdout.startswith(f"Night {night} of small: goes on with 4 cases (4 on memory).\n")
+    same = measured.parent.name
+    assert done.stdout.startswith(f"Night {same} of small: goes on with 4 cases (4 on memory).\n")
     runs = {run.case.environ: run for run in read([hanging.database]) if run.metrics}
-    assert {run.night for run in runs.values()} == {night}
+    assert {run.night for run in runs.values()} == {same}
     assert runs["fine"].folder == str(measured)
     assert (measured / "result.json").read_bytes() == before
     assert runs["hangs"].folder.endswith("+2")
-    (hanging.folder / "contract.yaml").write_text(CONTRACT)
+    text = contract("kind: bandwidth, backend: hdf5, at_least: 1", reruns="invalid")
+    (hanging.folder / "contract.yaml").write_text(text)
     said = hanging._run("iowatch", "accept", "contract.yaml", "--output", "d.html").stdout
     assert "1 of the 2 sessions were measured" in said, said
     assert "1 run was replaced by re-runs" in said, said
     page = (hanging.folder / "d.html").read_text()
     assert re.search(r"/hangs/.* \(its session was killed and cut off \S+,hangs,\S+\) by ", page)
-
-
-def members(site):
-    """The processes that know the site's folders."""
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            line = file.read_text()
-            if any(str(own) in line for own in (site.folder, site.scratch, site.temporary)):
-                yield int(file.parent.name)

@@ -82,7 +82,6 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
     site = recorded
     site.partitions = {
         "memory": {"environs": ["collective"]},
-        "hdf5": {"environs": ["metadata"], "sweep": profile("hdf5")},
         "netcdf": {"environs": ["independent", "excused"], "sweep": profile("netcdf")},
         "mpiio": {
             "environs": ["unverified", "path", "module", "other", "without"],
@@ -90,7 +89,6 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
         },
     }
     site.leave("collective")
-    site.leave("metadata", hdf5="independent-metadata-hdf5")
     site.leave("independent", netcdf="independent-netcdf")
     site.leave("excused", netcdf="independent-netcdf")
     site.leave("unverified", fault="no result")
@@ -114,7 +112,6 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
 
     found = {test["environ"]: test for test in tests if test["partition"] != "memory"}
     says = {
-        "metadata": ("hdf5", "defect", "hdf5 does not write collectively: 24 collective and 7 "),
         "independent": ("netcdf", "defect", "netcdf does not write collectively: 48 collective "),
         "unverified": ("mpiio", "invalid", "benchio: error: stand-in: wrote nothing"),
         "path": ("mpiio", "invalid", "there is no Darshan library /not/there/libdarshan.so"),
@@ -135,17 +132,19 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
 
 
 def test_library_is_found_through_darshan_config(recorded, tmp_path):
-    recorded.sweep = profile("mpiio")
+    recorded.sweep = {**profile("mpiio"), "SharedFileWrite": recorded.write}
     recorded.leave("gnu", darshan="")
     config = tmp_path / "bin/darshan-config"
     config.parent.mkdir()
     config.write_text(f"#!/bin/sh\necho '-L{tmp_path}  -ldarshan -lz -Wl,@{tmp_path}/ld-opts'\n")
     config.chmod(0o755)
     recorded.environment["PATH"] = f"{config.parent}:{recorded.environment['PATH']}"
-    done = recorded.reframe("-r")
+    done = recorded.reframe("-r", "--mode=record")
     assert done.returncode == 0, done.stdout
-    (test,) = recorded.report()
-    assert_collective(test, "mpiio")
+    tests = {test["name"].split()[0]: test for test in recorded.report()}
+    assert_collective(tests["IoProfile"], "mpiio")
+    script = Path(tests["SharedFileWrite"]["kept"], "rfm_job.sh").read_text()
+    assert "export DARSHAN_DISABLE=1\n" in script, "it would cost bandwidth"
 
 
 def test_without_pydarshan_the_check_is_skipped_and_says_why(profiled, tmp_path):
@@ -158,31 +157,6 @@ def test_without_pydarshan_the_check_is_skipped_and_says_why(profiled, tmp_path)
     said, _ = process.communicate(timeout=300)
     assert "PyDarshan is missing: `pip install" in said
     assert "0 failure(s), 0 expected failure(s), 1 skipped, 0 aborted" in said
-
-
-@pytest.mark.slow
-def test_night_is_red_unless_the_access_pattern_was_looked_at(recorded):
-    recorded.sweep = {**profile("mpiio"), "SharedFileWrite": recorded.write}
-    recorded.leave("gnu")
-    pattern = f"1 of 3 cases was not run: {ID.format('memory/gnu', 'mpiio')}"
-    done = recorded.iowatch("--record")
-    assert done.returncode == 0, done.stdout
-    (script,) = recorded.kept.glob("*/*SharedFileWrite*/rfm_job.sh")
-    assert "export DARSHAN_DISABLE=1\n" in script.read_text(), "it would cost bandwidth"
-
-    done = recorded.iowatch("--record", "--name", "SharedFileWrite", "--name", "LibraryVersions")
-    assert done.returncode == 1, done.stdout
-    assert pattern in done.stdout
-
-    recorded.leave("gnu", mpiio="independent-mpiio")
-    done = recorded.iowatch("--record")
-    assert done.returncode == 1, done.stdout
-    assert "mpiio does not write collectively: 0 collective and 24" in " ".join(done.stdout.split())
-
-    recorded.leave("gnu", darshan="")
-    done = recorded.iowatch("--record")
-    assert done.returncode == 4, done.stdout
-    assert "amber: 2 cases measured, 1 not measured, " in done.stdout
 
 
 live = pytest.mark.skipif(not RUNTIME, reason="DARSHAN_LIBRARY does not name a libdarshan.so")

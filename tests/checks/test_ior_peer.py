@@ -1,13 +1,11 @@
 """benchio beside IOR: through ReFrame, with the real IOR where there is one."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import LOST_RANK
+from checks.stand_ins import GROMACS, gromacs, ior
 
-STAND_IN = Path(__file__).with_name("stand_in_ior.py")
 REFERENCES = """
 IorPeer: &peer
   small:.*: {ior_ratio: [1, -0.5, null, '1']}
@@ -15,16 +13,9 @@ IorPeerRead: *peer
 """
 
 #: IO500's patterns, small.
-IO500 = [
-    {
-        "backend": ["posix"],
-        "files": ["process"],
-        "nodes": [1],
-        "local_size": [64],
-        "io500": ["easy"],
-    },
-    {"backend": ["posix"], "local_size": ["5876x4x1"], "nodes": [1], "io500": ["hard"]},
-]
+EASY = {"backend": ["posix"], "files": ["process"], "local_size": [64], "io500": ["easy"]}
+HARD = {"backend": ["posix"], "local_size": ["5876x4x1"], "io500": ["hard"]}
+IO500 = [{**pattern, "nodes": [1]} for pattern in (EASY, HARD)]
 
 
 @pytest.fixture
@@ -37,28 +28,12 @@ def peer(site):
     return site
 
 
-def stand_in(site, name, how):
-    """An IOR of this name."""
-    return site.program(
-        name,
-        "ior",
-        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0\n'
-        f'{sys.executable} {STAND_IN} "{how}" "$@" || exit\n'
-        f"case {name} in late*) echo '{LOST_RANK}' >&2; exit 1 ;; esac",
-    )
-
-
 # Environment -> its IOR, how the test ends, its verdict, what its sentence says.
 IORS = {
     "fast": ("1e-6", "fail", "regression", "below its bound of 0.5 in "),
     "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
     "another": ("another run", "fail", "invalid", "IOR: ior.1.json is another job's: of /else"),
-    "calls": (
-        "other calls",
-        "fail",
-        "invalid",
-        "IOR: bytes of a call: 16384, where 32768 wa",
-    ),
+    "calls": ("other calls", "fail", "invalid", "IOR: bytes of a call: 16384, where 32768 wa"),
     "unsynced": ("no sync", "fail", "invalid", "IOR: fsync: 0, where 1 was asked for"),
     # mpirun of Open MPI 4 fails though the program has not, and where it has done other things.
     "late": ("1.0", "skip", "not_measured", "was verified, but mpirun of Open MPI 4 then took the"),
@@ -79,8 +54,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
                 "IorPeerRead": peer.write,
             },
         },
-        "faults": {"environs": list(IORS)},
-        "without": {"environs": ["without"]},
+        "faults": {"environs": [*IORS, "without"]},
         # A read may come from the cache of one node.
         "cached": {
             "environs": ["peer"],
@@ -89,10 +63,11 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
         },
     }
     for name, how in (("peer", "1.0"), *((name, how) for name, (how, *_) in IORS.items())):
-        peer.environs[name] = {"extras": {"ior": str(stand_in(peer, name, how))}}
-        peer.injected[name] = ""
-    peer.injected["without"] = ""
-    done = peer.reframe("-r", "-S", "repeats=3")
+        ior(peer, name, how)
+    peer.injected["peer"] = ""  # the real benchio
+    peer.faults = dict.fromkeys([*IORS, "without"], "none")
+    peer.partition = {"max_jobs": 4}
+    done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 1, done.stdout
     assert "7 failure(s), 0 expected failure(s), 2 skipped" in done.stdout
     assert "there is no ior on PATH or in Spack: `spack install ior`, add the " in done.stdout
@@ -119,9 +94,9 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
         assert test["metrics"]["ior_ratio"][1:4] == [1, -0.5, None]
         kept = Path(test["kept"])
         for name in ("result", "ior", *(["read"] if "Read" in case else [])):
-            assert len(list(kept.glob(f"{name}.*.json"))) == 3, (case, name)
+            assert len(list(kept.glob(f"{name}.*.json"))) == 2, (case, name)
 
-    found = {test["environ"]: test for test in tests if test["partition"] == "faults"}
+    found = {t["environ"]: t for t in tests if t["partition"] == "faults"}
     assert set(found) == set(IORS)
     for name, (_, result, verdict, says) in IORS.items():
         assert (found[name]["result"], found[name]["verdict"]) == (result, verdict), name
@@ -131,104 +106,69 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
 
 
 def test_a_program_that_was_never_there_is_left_out_and_one_that_is_lost_is_amber(peer):
-    peer.sweep = {"IorPeer": {**peer.write, "backend": ["mpiio", "posix"]}}
-    peer.injected["gnu"] = ""
+    peer.faults = dict.fromkeys(["never", "lost"], "none")
+    program = ior(peer, "lost", "1.0")
+    first = peer.iowatch("--quiet", "--", "-S", "repeats=1")
+    assert first.returncode == 0, first.stdout
     why = (
         "there is no ior on PATH or in Spack: `spack install ior`, add the module that brings it "
-        "to environment 'gnu', or name its path as 'ior' in the extras of that environment"
+        "to environment '{}', or name its path as 'ior' in the extras of that environment"
     )
-    never = peer.iowatch("--quiet")
-    assert never.returncode == 0, never.stdout
-    assert f"note: 2 cases are left out (IorPeer): {why}" in never.stdout
-    assert never.stdout.endswith("\ngreen: 1 case measured, 0 with a red verdict, 0 problems with "
-                                 "the night\n")  # fmt: skip
-    assert {test["verdict"] for test in peer.report()} == {"left_out"}
-    assert not list(peer.kept.glob("*/*IorPeer*"))
-
-    ior = stand_in(peer, "gnu", "1.0")
-    peer.environs["gnu"] = {"extras": {"ior": str(ior)}}
-    there = peer.iowatch("--quiet", "--", "-S", "repeats=1")
-    assert there.returncode == 0, there.stdout
-    assert "left out" not in there.stdout
+    left_out = f"note: 1 case is left out (IorPeer): {why.format('never')}"
+    assert left_out in first.stdout
+    assert "\ngreen: 3 cases measured, 0 with a red verdict, 0 problems" in first.stdout
+    verdicts = {test["environ"]: test["verdict"] for test in peer.report()}
+    assert verdicts == {"never": "left_out", "lost": "ok"}
+    assert not list(peer.kept.glob("*/*never,IorPeer*"))
 
     peer.environs.clear()
-    lost = peer.iowatch("--quiet")
-    assert lost.returncode == 4, lost.stdout
-    assert f"IorPeer/backend=mpiio/local_size=16x16x16/writers=2/files=shared: {why}" in lost.stdout
-    assert "amber: 1 case measured, 2 not measured, " in lost.stdout
-
     # What the site's file promises is a fault from the first night.
-    ior.unlink()
-    peer.injected = {"other": ""}
-    peer.environs = {"other": {"extras": {"ior": str(ior)}}}
-    promised = peer.iowatch("--quiet")
-    assert promised.returncode == 1, promised.stdout
-    assert f"there is no program {ior}, which the extras of environment 'other'" in promised.stdout
+    program.unlink()
+    peer.faults["other"] = "none"
+    peer.environs["other"] = {"extras": {"ior": str(program)}}
+    second = peer.iowatch("--quiet")
+    assert second.returncode == 1, second.stdout
+    assert left_out in second.stdout
+    size = "local_size=16x16x16/writers=2/files=shared"
+    assert f"small:memory/lost/IorPeer/backend=mpiio/{size}: {why.format('lost')}" in second.stdout
+    said = f"there is no program {program}, which the extras of environment 'other'"
+    assert said in second.stdout
+    verdicts = {test["environ"]: test["verdict"] for test in peer.report()}
+    assert verdicts == {"never": "left_out", "lost": "not_measured", "other": "invalid"}
 
 
-def test_layout_of_iors_files(peer, lustre_shim):
-    """Of the stand-in for Lustre, where benchio reads layouts without lfs, which is asked of IOR's
-    file only, and says what was recorded of a real one. IOR is found on PATH, too."""
-    stand_in(peer, "bin", "1.0")
+def test_layout_of_the_files_of_ior_and_of_an_application(peer, lustre_shim):
+    """Of the stand-in for Lustre, where benchio reads layouts without lfs, which is asked of the
+    others' files only, and says what was recorded of real ones. IOR is found on PATH, too."""
+    ior(peer, "bin", "1.0")
     peer.extras.update(type="lustre", osts=[0, 1, 2, 3])
+    peer.partition = {"max_jobs": 4}
     for name, layout in (("two", "c2"), ("four", "c4")):
+        gromacs(peer, name, f'exec {GROMACS} "$@"')
         lfs = peer.recorded_lfs(name, layout, lustre_shim)
         path = f"{lfs.parent}:{peer.folder}/programs/bin:{peer.environment['PATH']}"
-        peer.environs[name] = {"env_vars": [["PATH", path]]}
+        peer.environs[name]["env_vars"] = [["PATH", path]]
+    layouts = {"stripe_count": [2], "stripe_size": [1]}, {"layout": ["default"]}
     peer.sweep = {
-        "IorPeer": [
-            {**peer.write, "stripe_count": [2], "stripe_size": [1]},
-            {**peer.write, "layout": ["default"]},
-        ]
+        "IorPeer": [{**peer.write, **layout} for layout in layouts],
+        "GromacsTrajectory": [{"nodes": [1], **layout} for layout in layouts],
     }
-    done = peer.reframe("-r", "-S", "repeats=2")
-    found = {(test["environ"], "default" in test["case_id"]): test for test in peer.report()}
-    verdicts = {of: test["verdict"] for of, test in found.items()}
-    assert verdicts == {
-        ("two", False): "ok", ("four", False): "invalid", ("two", True): "ok", ("four", True): "ok",
-    }, done.stdout  # fmt: skip
-    said = "IOR: stripe count of IOR's files: 4, where 2 was asked for"
-    four = found["four", False]
-    assert four["sentence"] == f"{four['case_id']}: {said}"
-    # The directory that IOR writes to has the layout of the case, or nobody has set one.
+    done = peer.reframe("-r", "--mode=record", "-S", "repeats=1")
+    tests = {
+        (test["name"].split()[0], test["environ"], "default" in test["case_id"]): test
+        for test in peer.report()
+    }
+    invalid = {of for of, test in tests.items() if test["verdict"] == "invalid"}
+    assert invalid == {(name, "four", False) for name in peer.sweep}, done.stdout
+    assert len([test for test in tests.values() if test["verdict"] in ("ok", "no_baseline")]) == 6
+    for name, program in (("IorPeer", "IOR"), ("GromacsTrajectory", "GROMACS")):
+        sentence = tests[name, "four", False]["sentence"]
+        assert f"stripe count of {program}'s files: 4, where 2 was asked for" in sentence
+    # The directory that they write to has the layout of the case, or nobody has set one.
     asked = (peer.folder / "state.two.log").read_text().splitlines()
-    (own,) = [call for call in asked if call.startswith("setstripe") and "benchio." not in call]
-    assert own.startswith(f"setstripe -c 2 -S 1048576 {peer.scratch}/iowatch.")
-
-
-CONTRACT = """
-system: small
-title: IOR
-confidence: 0.5
-filesystems: {memory: {path: /dev/shm, type: tmpfs}}
-rules:
-  begins: 2020-01-01
-  sessions: 2
-  hours_apart: 0
-  reruns: none
-  least_nodes: 1
-  times_memory: 0
-  machine: reserved
-  may_exclude: []
-criteria:
-  - {name: A1, kind: ior, filesystem: memory, at_least: 0.05}
-"""
-
-
-@pytest.mark.slow
-def test_ior_in_an_acceptance(peer):
-    peer.environs["peer"] = {"extras": {"ior": str(stand_in(peer, "peer", "1.0"))}}
-    peer.injected["peer"] = ""
-    for _ in range(2):
-        done = peer.reframe("-r", "--mode=acceptance")
-        assert done.returncode == 0, done.stdout
-    (peer.folder / "contract.yaml").write_text(CONTRACT)
-    accept = ("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
-    assert "pass: A1: 0.0625 MiB/s (0.0625" in peer._run(*accept).stdout
-    # What IOR says is held to its law again.
-    (code, *_) = sorted(peer.kept.glob("*/*IorPeer*/ior.7.code"))
-    code.write_text("1\n")
-    assert "IOR: its exit status is 1; see ior.7.out" in peer._run(*accept).stdout
+    set_up = [call for call in asked if call.startswith("setstripe") and "benchio." not in call]
+    start = f"setstripe -c 2 -S 1048576 {peer.scratch}/iowatch."
+    assert [call.startswith(start) for call in set_up] == [True, True]
 
 
 @pytest.mark.skipif(shutil.which("ior") is None, reason="there is no ior on PATH")

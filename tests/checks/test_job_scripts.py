@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from checks.conftest import QUICK
 
 from iowatch.case import Case
 from iowatch.night.job_script import read_script
@@ -77,6 +78,8 @@ def dry_run(tmp_path_factory):
         # As after env.sh; neither a scheduler nor modules are needed.
         patch.setenv("RFM_CONFIG_FILES", ":".join(map(str, [CONFIGS / "settings.py", *files])))
         patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        for name, value in QUICK.items():
+            patch.setenv(name, value)
 
         @cache
         def run(system):
@@ -127,7 +130,7 @@ def command(script):
 
 
 @pytest.mark.parametrize(
-    "system", [s if s == "archer" else pytest.param(s, marks=pytest.mark.slow) for s in LAUNCH]
+    "system", [s if s == "cirrus" else pytest.param(s, marks=pytest.mark.slow) for s in LAUNCH]
 )
 def test_dry_run_makes_a_script_of_every_case(system, dry_run):
     said, site, scripts = dry_run(system)
@@ -165,6 +168,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert told == layout(case, filesystem), case
 
 
+@pytest.mark.slow
 def test_jobs_of_archer_are_the_papers(dry_run):
     modules = ["PrgEnv-cray/5.2.56", "cce/8.4.1", "cray-mpich/7.2.6", "cray-hdf5-parallel/1.8.16"]
     modules += ["cray-netcdf-hdf5parallel/4.4.0"]
@@ -183,11 +187,11 @@ def test_jobs_of_archer_are_the_papers(dry_run):
     assert 'PLACE="/fs3/z01/iowatch"\n' in scripts[case]
 
 
-@pytest.mark.slow
-def test_a_launcher_of_the_sites_own(dry_run):
-    for system, (tool, launch, arguments) in OWN_LAUNCHERS.items():
-        job = next(iter(dry_run(system)[2].values()))
-        (function,) = [line for line in job.splitlines() if f"{{ {tool} " in line]
-        script = f"{tool}() {{ printf '%s\\n' \"$@\"; }}\n{function}\n{launch} benchio 'a b'"
-        done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True, check=True)
-        assert done.stdout.splitlines() == [*arguments, "benchio", "a b"], system
+@pytest.mark.parametrize("system", ["cirrus", pytest.param("jasmin", marks=pytest.mark.slow)])
+def test_a_launcher_of_the_sites_own(system, dry_run):
+    tool, launch, arguments = OWN_LAUNCHERS[system]
+    job = next(iter(dry_run(system)[2].values()))
+    (function,) = [line for line in job.splitlines() if f"{{ {tool} " in line]
+    script = f"{tool}() {{ printf '%s\\n' \"$@\"; }}\n{function}\n{launch} benchio 'a b'"
+    done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.splitlines() == [*arguments, "benchio", "a b"]

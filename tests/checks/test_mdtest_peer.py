@@ -1,14 +1,13 @@
 """benchio beside mdtest: through ReFrame, with the real mdtest where there is one."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
+from checks.stand_ins import mdtest
 
 from iowatch.checks import MDTEST_RATES, NAME_RATES
 
-STAND_IN = Path(__file__).with_name("stand_in_mdtest.py")
 REFERENCES = """
 MdtestPeer:
   small:.*: {items_max: [1, 0, null, 1/s], mdtest_create_rate: [1, 0, null, 1/s]}
@@ -25,11 +24,6 @@ def peer(site):
     site.references = REFERENCES
     site.hide("mdtest")
     return site
-
-
-def stand_in(site, name, fault):
-    """An mdtest of this name."""
-    return site.program(name, "mdtest", f'exec {sys.executable} {STAND_IN} "{fault}" "$@"')
 
 
 def require_metrics(tests):
@@ -65,12 +59,13 @@ FAULTS = {
 def test_both_are_measured_in_turn_and_only_what_mdtest_was_asked_for_counts(peer):
     peer.partitions = {
         "memory": {"environs": ["peer"], "sweep": {"MdtestPeer": EVERY}},
-        "faults": {"environs": list(FAULTS)},
-        "without": {"environs": ["without"]},
+        "faults": {"environs": [*FAULTS, "without"]},
     }
     for name, (fault, _) in {"peer": ("", ""), **FAULTS}.items():
-        peer.environs[name] = {"extras": {"mdtest": str(stand_in(peer, name, fault))}}
-    peer.injected = dict.fromkeys(["without", *peer.environs], "")
+        mdtest(peer, name, fault)
+    peer.injected["peer"] = ""  # the real benchio
+    peer.faults = dict.fromkeys([*FAULTS, "without"], "none")
+    peer.partition = {"max_jobs": 4}
     done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 1, done.stdout
     assert "there is no mdtest on PATH or in Spack: `spack install ior`, add the " in done.stdout
@@ -82,46 +77,6 @@ def test_both_are_measured_in_turn_and_only_what_mdtest_was_asked_for_counts(pee
         assert found[name]["verdict"] == "invalid"
         assert says in found[name]["sentence"], name
     assert list(peer.scratch.iterdir()) == []
-
-
-CONTRACT = """
-system: small
-title: names
-confidence: 0.5
-filesystems: {memory: {path: /dev/shm, type: tmpfs}}
-rules:
-  begins: 2020-01-01
-  sessions: 2
-  hours_apart: 0
-  reruns: none
-  least_nodes: 1
-  times_memory: 0
-  machine: reserved
-  may_exclude: []
-criteria:
-  - {name: A1, kind: metadata, filesystem: memory, phase: create, files: shared, at_least: 1}
-"""
-
-
-@pytest.mark.slow
-def test_mdtest_in_an_acceptance(peer):
-    """A criterion on names is about benchio's own job."""
-    peer.environs["peer"] = {"extras": {"mdtest": str(stand_in(peer, "peer", ""))}}
-    peer.injected["peer"] = ""
-    peer.sweep = {"MdtestPeer": SHARED, "Metadata": SHARED}
-    for _ in range(2):
-        done = peer.reframe("-r", "--mode=acceptance")
-        assert done.returncode == 0, done.stdout
-    (peer.folder / "contract.yaml").write_text(CONTRACT)
-    accept = ("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
-    assert "pass: A1: " in (said := peer._run(*accept).stdout), said
-    dossier = peer.folder / "dossier.html"
-    assert "MdtestPeer" not in dossier.read_text()
-    # What mdtest said is held to its law again.
-    (output, _) = peer.kept.glob("*/*MdtestPeer*/mdtest.3.out")
-    output.write_text(output.read_text().replace("60 files", "59 files"))
-    assert "pass: A1: " in peer._run(*accept).stdout
-    assert "mdtest: tasks and files: " in dossier.read_text()
 
 
 @pytest.mark.skipif(shutil.which("mdtest") is None, reason="there is no mdtest on PATH")

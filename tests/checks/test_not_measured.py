@@ -9,33 +9,30 @@ from pathlib import Path
 
 import pytest
 
+from iowatch.references import BadReference, maintenance_path, read_maintenance
+
 CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
 LOST_RANK = "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9"
 #: What benchio cannot be made to do at will, and what never verifies.
 FAULTS = ("cut off", "no rate", "another run", "early", "no result", "fails at the end")
 
 
-def announced(site, *windows, filesystems=("memory",)):
-    """Announce these times, in minutes from now, as maintenance."""
-    now, file = datetime.now(UTC), site.folder / "maintenance" / "small.yaml"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(
-        "".join(
-            f"- from: {now + timedelta(minutes=first):%Y-%m-%d %H:%M} +00:00\n"
-            f"  until: {now + timedelta(minutes=last):%Y-%m-%d %H:%M:%S} Z\n"
-            f"  filesystems: [{', '.join(filesystems)}]\n"
-            "  why: a new Lustre\n"
-            for first, last in windows
-        )
+def entry(filesystems, first, last, why="a new Lustre"):
+    """Maintenance of these filesystems from and until so many minutes from now."""
+    begins, ends = (datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (first, last))
+    return (
+        f"- from: {begins:%Y-%m-%d %H:%M} +00:00\n"
+        f"  until: {ends:%Y-%m-%d %H:%M:%S} Z\n"
+        f"  filesystems: [{', '.join(filesystems)}]\n"
+        f"  why: {why}\n"
     )
+
+
+def announce(site, *entries):
+    file = site.folder / "maintenance" / "small.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(entries))
     return file
-
-
-def verdicts(site, done):
-    """The verdict of every case of the last night; each row of its table says the same."""
-    tests = site.report("LibraryVersions")
-    assert len(re.findall(r"^(?:write shared|versions) .*\S$", done.stdout, re.M)) == len(tests)
-    return {test["case_id"]: test["verdict"] for test in tests}
 
 
 @pytest.fixture
@@ -44,32 +41,50 @@ def quick(site):
     return site
 
 
-def test_announced_maintenance_is_amber_until_nobody_guards_the_case(quick):
-    """One filesystem is away, the other is not; all nights of a day are as one."""
-    away = quick.scratch / "not" / "mounted"
-    quick.partitions = {
-        "memory": {"extras": {"path": str(away), "amber_nights": 2}},
-        "here": {},
-    }
-    lost, here = CASE.format("memory"), CASE.format("here")
-    unannounced = quick.iowatch("--quiet")
-    assert unannounced.returncode == 1, unannounced.stdout
-    assert verdicts(quick, unannounced)[lost] == "invalid"
+def test_maintenance_counts_where_and_when_it_is_announced(quick):
+    away = {"extras": {"path": str(quick.scratch / "not" / "mounted")}}
+    quick.partitions = {"memory": away, "unannounced": away, "soon": {}, "later": {}, "past": {}}
+    announce(
+        quick,
+        entry(["memory"], -60, 60),
+        entry(["soon", "past"], -90, -60),
+        entry(["soon"], 1, 90),  # before the job could end
+        entry(["later"], 30, 90),
+    )
+    done = quick.reframe("-r", "-n", "SharedFileWrite")
+    tests = {test["partition"]: (test["result"], test["verdict"]) for test in quick.report()}
+    assert tests == {
+        "memory": ("skip", "not_measured"),
+        "unannounced": ("fail", "invalid"),
+        "soon": ("skip", "not_measured"),
+        "later": ("pass", "ok"),
+        "past": ("pass", "ok"),
+    }, done.stdout
 
-    announced(quick, (-60, 60), filesystems=("memory", "elsewhere"))
-    for _ in range(2):
-        done = quick.iowatch()
-        assert done.returncode == 4, done.stdout
-    found = verdicts(quick, done)
-    assert found == {
+    file = announce(quick, entry(["memory"], -60, 60).replace("+00:00", ""))
+    done = quick.reframe("-r", "-n", "SharedFileWrite")
+    for test in quick.report():
+        assert (test["result"], test["fail_phase"]) == ("fail", "setup"), done.stdout
+        assert f"{file}, entry 1: from is '20" in test["fail_reason"]
+
+
+def test_announced_maintenance_is_amber_until_nobody_guards_the_case(quick):
+    """One filesystem is away, the other is not."""
+    quick.partitions = {"memory": {"extras": {}}, "here": {}}
+    lost = CASE.format("memory")
+    announce(quick, entry(["memory", "elsewhere"], -60, 60))
+    done = quick.iowatch()
+    assert done.returncode == 4, done.stdout
+    verdicts = {test["case_id"]: test["verdict"] for test in quick.report("LibraryVersions")}
+    assert verdicts == {
         lost: "not_measured",
-        here: "ok",
+        CASE.format("here"): "ok",
         "small:memory/gnu/LibraryVersions": "not_measured",
         "small:here/gnu/LibraryVersions": "ok",
     }
+    assert len(re.findall(r"^(?:write shared|versions) .*\S$", done.stdout, re.M)) == len(verdicts)
     assert re.search(rf"^ +{lost}: memory is not there: maintenance from .* UTC: a new Lustre$",
                      done.stdout, re.M)  # fmt: skip
-    assert "note: " in done.stdout
     assert "names no filesystem of the site: elsewhere: " in done.stdout
     assert done.stdout.endswith(
         "\namber: 2 cases measured, 2 not measured, 0 with a red verdict, 0 problems with the "
@@ -80,59 +95,40 @@ def test_announced_maintenance_is_amber_until_nobody_guards_the_case(quick):
     assert not (quick.kept / re.search(r"Night (\S+) of", done.stdout)[1] / lost).exists()
 
     quick.partitions["memory"]["extras"]["amber_nights"] = 1
-    third = quick.iowatch("--quiet")
-    assert third.returncode == 1, third.stdout
-    assert "problem: nobody guards 2 cases, not measured on 1 night in a row: " in third.stdout
-    announced(quick, (-60, -1))
-    quick.partitions["memory"]["extras"].clear()
-    back = quick.iowatch("--quiet")
-    assert back.returncode == 0, back.stdout
+    done = quick.iowatch("--quiet")
+    assert done.returncode == 1, done.stdout
+    assert "problem: nobody guards 2 cases, not measured on 1 night in a row: " in done.stdout
 
 
-def test_maintenance_that_would_begin_before_the_job_ends(quick):
-    announced(quick, (-90, -60), (1, 90))
-    done = quick.reframe("-r")
-    assert done.returncode == 0, done.stdout
-    (test,) = quick.report()
-    assert (test["result"], test["verdict"]) == ("skip", "not_measured")
-    announced(quick, (-90, -60), (30, 90))
-    done = quick.reframe("-r")
-    (test,) = quick.report()
-    assert (test["result"], test["verdict"]) == ("pass", "ok")
-
-
-def test_maintenance_that_cannot_be_read_is_one_line(quick):
-    file = announced(quick, (-60, 60))
-    for old, new, said in (
-        (
-            "+00:00",
-            "",
-            "entry 1: from is '20.*': write a time with its zone, such as 2027-01-12 08",
-        ),
-        ("[memory]", "memory", "entry 1: filesystems is 'memory': list their names"),
-        ("until", "to", "entry 1: an entry has from, until, filesystems and why, and nothing else"),
-    ):
-        text = file.read_text()
-        file.write_text(text.replace(old, new))
-        done = quick.iowatch("--quiet")
-        file.write_text(text)
-        assert done.returncode == 1, done.stdout
-        assert re.search(f"{file}, {said}", done.stdout), done.stdout
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("+00:00", "", "from is '20.*': write a time with its zone, such as 2027-01-12 08"),
+        ("[memory]", "memory", "filesystems is 'memory': list their names"),
+        ("until", "to", "an entry has from, until, filesystems and why, and nothing else"),
+    ],
+)
+def test_maintenance_that_cannot_be_read_is_named_with_its_entry(tmp_path, old, new, says):
+    file = maintenance_path("small", tmp_path)
+    file.parent.mkdir()
+    file.write_text(entry(["memory"], -60, 60).replace(old, new))
+    with pytest.raises(BadReference, match=f"^{file}, entry 1: {says}"):
+        read_maintenance("small", tmp_path)
 
 
 def announce_in_jobs(site, jobs):
     """Maintenance of `memory` that is announced once so many jobs of cases, which are all, have
     begun, and mpirun's word that it lost a rank."""
     file, hour = site.folder / "maintenance" / "small.yaml", timedelta(hours=1)
-    entry = (
+    now = (
         f"{{from: {datetime.now(UTC) - hour:%Y-%m-%dT%H:%M:%SZ}, until: 2999-01-01T00:00:00Z, "
         "filesystems: [memory], why: now}"
     )
     begun = site.folder / "begun"
     all_begun = f"mkdir -p {begun}; touch {begun}/$$; until [ $(ls {begun} | wc -l) = {jobs} ]"
-    announce = f"mkdir -p {file.parent}; echo '- {entry}' > {file}"
+    announcing = f"mkdir -p {file.parent}; echo '- {now}' > {file}"
     site.partition["prepare_cmds"] = [
-        f"case $PWD in *SharedFileWrite*) {all_begun}; do sleep 0.1; done; {announce} ;; esac",
+        f"case $PWD in *SharedFileWrite*) {all_begun}; do sleep 0.1; done; {announcing} ;; esac",
         f"export STAND_IN_SAYS='{LOST_RANK}'",
     ]
 
@@ -246,15 +242,15 @@ def queued(quick):
 def test_job_that_slurm_has_no_nodes_for(queued, quick):
     """It waits, unless the site lets ReFrame give it up."""
     no_nodes = "job 77 had no nodes yet (ReqNodeNotAvail, UnavailableNodes:node[1-4])"
-    said = queued("-S", "max_pending_time=3s", BEGINS="3600")
-    assert said == f"its job was still queued after 0:00:03: {no_nodes}"
+    said = queued("-S", "max_pending_time=1s", BEGINS="3600")
+    assert said == f"its job was still queued after 0:00:01: {no_nodes}"
     said = queued(RFM_SLURM_JOB_CANCEL_REASONS="ReqNodeNotAvail")
     assert said == f"its job was cancelled in the queue: {no_nodes}"
 
 
 def test_maintenance_that_slurm_announces(queued):
     """Nothing is submitted that could not end before it."""
-    said = queued("-S", "max_pending_time=3s", BEGINS="60")
+    said = queued("-S", "max_pending_time=1s", BEGINS="60")
     assert said.startswith("all nodes of compute are reserved for maintenance from ")
     assert said.endswith(" to 2033-05-18 03:33 UTC (reservation later)")
 
