@@ -110,6 +110,18 @@ def row_of(*runs, **options):
     return row
 
 
+def in_words(nights):
+    """What is said of nights, each below its title: for a golden file."""
+    lines = []
+    for title, night in nights.items():
+        lines += [f"# {title}", night.brief, night.why]
+        lines += [f"alarm: {alarm.label}: {alarm.sentence}" for alarm in night.alarms]
+        lines += [f"problem: {problem}" for problem in night.problems]
+        lines += [f"note: {note}" for note in night.notes]
+        lines.append("")
+    return "\n".join(lines)
+
+
 def recorded(*runs, night="", system="archer", now=None, **known):
     """A night as the record has it."""
     ordered = sorted(runs, key=lambda run: run.time)

@@ -9,7 +9,7 @@ import pytest
 from cases import case, changed
 
 from iowatch.case import Case
-from iowatch.files import UserError, whole
+from iowatch.files import UserError
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
@@ -60,28 +60,23 @@ def test_every_run_has_a_folder_of_its_own(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.fixture
-def synced(monkeypatch):
-    """What was forced to stable storage, by the name that it had then, in the order of time."""
-    paths = []
+def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, monkeypatch):
+    synced = []
     monkeypatch.setattr(
-        os, "fsync", lambda fd: paths.append(Path(f"/proc/self/fd/{fd}").readlink())
+        os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink())
     )
-    return paths
-
-
-def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, synced):
     folder = run(tmp_path, exit_code="0")
     keep(folder)
-    on_the_way = [folder.parent, tmp_path / FOLDER, tmp_path]
     assert set(synced[:2]) == {folder / "result.json", folder / "exit_code"}
-    assert synced[2:] == [folder, *on_the_way]
-    synced.clear()
-    with whole(folder / "job.json") as temporary:
-        temporary.write_text("{}")
-    assert synced == [temporary, folder], "before it takes its place, and then its name"
+    assert synced[2:] == [folder, folder.parent, tmp_path / FOLDER, tmp_path]
+
+
+def test_folder_that_cannot_be_made_or_kept_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"none: raw results cannot be kept: No such file"):
         keep(tmp_path / "none")
+    (tmp_path / FOLDER).write_text("a file")
+    with pytest.raises(UserError, match=f"/{NIGHT}: raw results cannot be kept: Not a directory$"):
+        new_folder(tmp_path, NIGHT, CASE)
 
 
 def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(tmp_path):
@@ -91,14 +86,6 @@ def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(
     assert (count(tmp_path, NIGHT), waits_for(tmp_path, NIGHT)) == (1, "squeue does not answer")
     tidy(tmp_path, KEEP, DAY + timedelta(days=401))
     assert not folder.parent.exists()
-
-
-def test_folder_that_cannot_be_made_is_one_line(tmp_path):
-    (tmp_path / FOLDER).write_text("a file")
-    with pytest.raises(UserError) as error:
-        new_folder(tmp_path, NIGHT, CASE)
-    where = tmp_path / FOLDER / NIGHT
-    assert str(error.value) == f"{where}: raw results cannot be kept: Not a directory"
 
 
 def test_what_is_older_than_a_month_is_compressed_and_can_still_be_read(tmp_path):
@@ -116,7 +103,8 @@ def test_what_is_older_than_a_month_is_compressed_and_can_still_be_read(tmp_path
 
 
 def test_what_its_partition_keeps_no_longer_is_removed(tmp_path):
-    """By the day of its night; of partitions that nobody speaks of, nothing is."""
+    """By the day of its night, and of that partition alone; of those that nobody speaks of, nothing
+    is."""
     long, short = run(tmp_path), [run(tmp_path, OTHER) for _ in range(3)]
     elsewhere = run(tmp_path, changed(CASE, place="cirrus:work/gnu"))
     older = run(tmp_path, OTHER, "2026-05-31")
@@ -125,18 +113,12 @@ def test_what_its_partition_keeps_no_longer_is_removed(tmp_path):
     assert all(folder.exists() for folder in (long, elsewhere, *short))
     tidy(tmp_path, KEEP, DAY + timedelta(days=61))
     assert [folder.exists() for folder in short] == [False] * 3
-    assert (long.exists(), elsewhere.exists()) == (True, True)
+    tidy(tmp_path, KEEP, DAY + timedelta(days=400))
+    assert (long.exists(), elsewhere.exists()) == (True, True), "there on the last day"
     tidy(tmp_path, KEEP, DAY + timedelta(days=401))
     assert (long.exists(), names(elsewhere)) == (False, ["result.json.gz"])
     tidy(tmp_path, {}, DAY + timedelta(days=9999))
     assert elsewhere.exists()
-
-
-def test_what_is_kept_for_so_many_days_is_there_on_the_last(tmp_path):
-    """Also where another partition keeps less."""
-    long, short = run(tmp_path), run(tmp_path, OTHER)
-    tidy(tmp_path, KEEP, DAY + timedelta(days=400))
-    assert (long.exists(), short.exists()) == (True, False)
 
 
 def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_are_there(tmp_path):
@@ -154,12 +136,11 @@ def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_a
 
 
 def test_what_is_of_this_day_is_left_alone(tmp_path):
-    """It may still be written."""
+    """It may still be written; nor does it go when the clock was wrong."""
     folder = run(tmp_path)
-    tidy(tmp_path, {("archer", "fs3"): 0}, DAY)
-    assert names(folder) == ["result.json"]
-    tidy(tmp_path, {("archer", "fs3"): 0}, DAY - timedelta(days=7))  # the clock was wrong
-    assert names(folder) == ["result.json"]
+    for today in (DAY, DAY - timedelta(days=7)):
+        tidy(tmp_path, {("archer", "fs3"): 0}, today)
+        assert names(folder) == ["result.json"]
 
 
 def test_what_is_not_ours_stays_as_it_is(tmp_path):
