@@ -249,15 +249,6 @@ def test_values_at_their_limits_are_read(folder):
         assert read("archer", folder) == {READ: given}
 
 
-def test_days_may_stand_for_nights(folder):
-    """Those of imported data."""
-    days = {night[:10]: runs for night, runs in nights()[HDF5].items()}
-    done = blessing(folder, {HDF5: days})
-    entry = read("archer", folder)[HDF5]
-    assert (entry, entry.last) == (done.blessed[HDF5], "2026-01-30")
-    assert [night for night in nights()[HDF5] if entry.covers(night)] == [*nights()[HDF5]]
-
-
 def test_entry_that_a_hand_or_a_merge_changed_is_refused(folder, baselines):
     text = baselines.read_text()
     for key, value, sentence in (

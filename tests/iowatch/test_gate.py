@@ -120,37 +120,37 @@ def test_incomplete_night_says_what_is_missing(golden):
 
 
 def test_case_that_is_promised_and_not_asked_for_is_a_problem():
-    def said(asked, count, *runs):
-        wrong = list(broken_promises(Promise(count, "5e"), asked, night_id(), runs))
-        assert all(": another iowatch is at work: " in problem for problem in wrong)
-        return [problem.partition(": another")[0] for problem in wrong]
-
-    def nights(*sources, of=(CASE, MPIIO), count=2):
+    def nights(*sources, of=(CASE, MPIIO)):
         """The last is tonight."""
         return [
-            ran(one, len(sources) - 1 - number, promise=Promise(count, source) if source else None)
+            ran(one, len(sources) - 1 - number, promise=Promise(2, source) if source else None)
             for number, source in enumerate(sources)
             for one in of
         ]
 
-    def gone(ago=1, named=f": {MPIIO}"):
-        same = f"the site's file is as it was in the night {night_id(ago)}, which promised 2 cases"
-        return [f"{same}, and not all are asked for now{named}"]
+    def same(ago=1, named=f": {MPIIO}"):
+        file = f"the site's file is as it was in the night {night_id(ago)}, which promised 2 cases"
+        return f"{file}, and not all are asked for now{named}"
 
-    both, usual = {CASE, MPIIO}, nights("5e", "5e")
-    fewer = ["the site's file promises 2 cases, and 1 are asked for"]
-    assert said(both, 2) == said(both, 2, *usual) == []
-    assert said({CASE}, 2) == fewer
-    assert said(both, 1) == ["the site's file promises 1 case, and 2 are asked for"]
-    assert said({CASE}, 1, *usual) == gone()
-    assert said({CASE}, 2, *usual) == fewer + gone()
-    unmeasured_then = nights("5e", "5e", of=[CASE])
-    assert said({CASE}, 1, *unmeasured_then) == gone(named="")
-    assert said({CASE, changed(MPIIO, backend="posix")}, 2, *usual) == gone()
-    assert said({CASE}, 1, *nights("7a", "5e")) == [], "the site's file is another"
-    assert said({CASE}, 1, *nights("", "5e")) == [], "nothing is known of the nights before"
-    assert said({CASE}, 1, *nights("5e")) == [], "tonight is not the past"
-    assert said({CASE}, 1, *nights("5e", "7a", "5e")) == gone(ago=2)
+    both, one, usual = {CASE, MPIIO}, {CASE}, nights("5e", "5e")
+    fewer = "the site's file promises 2 cases, and 1 are asked for"
+    more = "the site's file promises 1 case, and 2 are asked for"
+    for asked, count, runs, wrong in (
+        (both, 2, [], []),
+        (both, 2, usual, []),
+        (one, 2, [], [fewer]),
+        (both, 1, [], [more]),
+        (one, 1, usual, [same()]),
+        (one, 2, usual, [fewer, same()]),
+        (one, 1, nights("5e", "5e", of=one), [same(named="")]),  # it was not measured then
+        ({CASE, changed(MPIIO, backend="posix")}, 2, usual, [same()]),
+        (one, 1, nights("7a", "5e"), []),  # the site's file is another
+        (one, 1, nights("", "5e"), []),  # nothing is known of the nights before
+        (one, 1, nights("5e"), []),  # tonight is not the past
+        (one, 1, nights("5e", "7a", "5e"), [same(ago=2)]),
+    ):
+        said = list(broken_promises(Promise(count, "5e"), asked, night_id(), runs))
+        assert [problem.partition(": another iowatch is at work: ")[0] for problem in said] == wrong
 
 
 def test_of_many_cases_a_few_are_named():
@@ -571,24 +571,22 @@ def test_notes_of_a_night(golden):
         "a wrong clock": tonight(*MONTH, ran(ago=-400), ran(MPIIO, ago=-3), blessed=MINE),
     }
     golden("notes.txt", in_words(nights))
-    usual = tonight(*MONTH, blessed=MINE, again="iowatch AGAIN")
-    assert (usual.notes, usual.alarms) == ([], []), "a usual night needs none"
-
-
-def test_baselines_that_are_not_what_the_detector_takes_them_for():
-    def notes(of=CASE, **changes):
-        return len(tonight(*MONTH, blessed={of: replace(STALE, **changes)}).notes)
-
-    assert notes(MPIIO) == 0, "not measured tonight"
-    assert notes(blessed=NIGHT) == 1, "in force from its day on"
-    assert notes(blessed=NIGHT + timedelta(1)) == 0, "not in force yet"
+    for title, blessed in (
+        ("usual", MINE),
+        ("not measured tonight", {MPIIO: STALE}),
+        ("not in force yet", {CASE: replace(STALE, blessed=NIGHT + timedelta(1))}),
+    ):
+        night = tonight(*MONTH, blessed=blessed, again="iowatch AGAIN")
+        assert (night.notes, night.alarms) == ([], []), title
+    in_force = {CASE: replace(STALE, blessed=NIGHT)}
+    assert tonight(*MONTH, blessed=in_force).notes == nights["other thresholds"].notes
 
 
 def test_blessed_nights_that_are_not_on_record_are_a_problem():
     """Unless the site said that they were archived."""
     blessed = replace(BLESSED, nights=31)  # on record, of the last 40 nights
 
-    def said(runs, archived=None, blessed=blessed):
+    def said(runs, archived, blessed):
         days = {CASE.partition: NIGHT - timedelta(archived)} if archived else {}
         known = {"blessed": {CASE: blessed}, "archived": days}
         ordered = sorted(runs, key=lambda run: run.time)
@@ -604,56 +602,58 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
     older = [ran(CASE, ago) for ago in range(80, 40, -1)]
     no_rate = [run if run.night != night_id(25) else invalid(ago=25) for run in MONTH]
     only_days = replace(blessed, first=night_id(40)[:10], last=night_id(10)[:10])
-    for runs in (begun_anew, first, part, torn):
-        assert said(runs)
-    assert said(older + begun_anew), "as many nights, from before those that were blessed"
-    assert said(no_rate), "another night than the one that was blessed"
-    # Up to which night they were archived: the last blessed one was the tenth before tonight.
-    for runs, archived in ((first, 11), (begun_anew, 20), (torn, 41)):
-        assert said(runs, archived)
-    for runs, archived in ((complete, None), (first, 10), (part, 20), (complete, 41)):
-        assert not said(runs, archived)
-    assert said(first, 11, only_days)
-    assert not said(first, 10, only_days)
-    assert not said(complete, blessed=only_days)
     blessed_since = replace(BLESSED, last=night_id(), blessed=NIGHT)
-    assert not said(first, blessed=blessed_since), "by this night, too"
+    for runs, archived, entry, is_said in (
+        (begun_anew, None, blessed, True),
+        (first, None, blessed, True),
+        (part, None, blessed, True),
+        (torn, None, blessed, True),
+        (older + begun_anew, None, blessed, True),  # as many, from before those that were blessed
+        (no_rate, None, blessed, True),  # another night than the one that was blessed
+        (complete, None, blessed, False),
+        # Up to which night they were archived: the last blessed one was the tenth before tonight.
+        (first, 10, blessed, False),
+        (first, 11, blessed, True),
+        (part, 20, blessed, False),
+        (begun_anew, 20, blessed, True),
+        (complete, 41, blessed, False),
+        (torn, 41, blessed, True),
+        (complete, None, only_days, False),
+        (first, 10, only_days, False),
+        (first, 11, only_days, True),
+        (first, None, blessed_since, False),  # by this night, too
+    ):
+        assert said(runs, archived, entry) is is_said
 
 
-def test_baseline_that_was_lost_is_a_problem():
-    judged = {**ran().metrics, "drift": 0.1}  # as of a case that has one
-
-    def lost(*runs, **options):
-        return [said.partition(":")[0] for said in lost_baselines(tonight(*runs, **options).cases)]
-
-    gone = "the baseline of 1 case is gone since the night before"
-    before = [ran(ago=2), ran(ago=1, metrics=judged)]
-    assert lost(*before, ran()) == [gone]
-    assert lost(*before, ran(), blessed=MINE) == []
-    assert lost(ran(metrics=judged)) == [], "its first night"
-    assert lost(ran(ago=2, metrics=judged), ran(ago=1), ran()) == [], "known since the night before"
-    assert lost(*before, invalid(ago=1, hour=5), ran()), "a re-run failed"
-    nights_before = [ran(ago=3), ran(ago=2, metrics=judged), unmeasured(ago=1, metrics={})]
-    assert lost(*nights_before, ran()), "nobody could know last night"
-    many = [changed(CASE, writers=n) for n in (1, 2)]
-    runs = [run for one in many for run in (ran(one, 1, metrics=judged), ran(one))]
-    assert lost(*runs) == [gone.replace("1 case", "2 cases")]
-
-
-def test_reference_value_that_was_lost_is_a_problem_though_the_night_records():
+@pytest.mark.parametrize(
+    ("lost", "what", "judged", "now"),
+    [
+        (lost_baselines, "baseline", {"metrics": {**ran().metrics, "drift": 0.1}}, {}),
+        (lost_references, "reference value", {"references": {"ratio": Reference(0, 0.5, None)}},
+         RECORDED),
+    ],
+)  # fmt: skip
+def test_baseline_or_reference_value_that_was_lost_is_a_problem(lost, what, judged, now):
     """Once: what was never judged is green for that, and so is this from the next night on."""
-    bound = {"ratio": Reference(0, 0.5, None)}
 
-    def lost(*runs):
-        said = lost_references(tonight(*runs).cases)
-        return [each.startswith("the reference value of 1 case is gone since ") for each in said]
+    def said(*runs, **options):
+        return [each.partition(":")[0] for each in lost(tonight(*runs, **options).cases)]
 
-    judged, now = ran(ago=2, references=bound), ran(**RECORDED)
-    assert lost(judged, now) == [True]
-    assert lost(judged, unmeasured(ago=1), now) == [True], "nobody could know last night"
-    assert lost(judged, ran(ago=1, **RECORDED), now) == []
-    assert lost(ran(ago=1, **RECORDED), now) == []
-    assert lost(judged, ran(references=bound)) == lost(judged, red(**RECORDED)) == []
+    gone = f"the {what} of 1 case is gone since the night before"
+    before, tried = ran(ago=2, **judged), ran(ago=1, **now)
+    assert said(before, ran(**now)) == [gone]
+    assert said(before, unmeasured(ago=1, metrics={}), ran(**now)) == [gone], "nobody could know"
+    assert said(before, invalid(ago=2, hour=5), ran(**now)) == [gone], "a re-run failed"
+    assert said(before, tried, ran(**now)) == [], "known since the night before"
+    assert said(tried, ran(**now)) == said(ran(**judged)) == [], "it never had one"
+    many = [changed(CASE, writers=n) for n in (1, 2)]
+    runs = [run for one in many for run in (ran(one, 1, **judged), ran(one, **now))]
+    assert said(*runs) == [gone.replace("1 case", "2 cases")]
+    if now:
+        assert said(before, ran(**judged)) == said(before, red(**now)) == []
+    else:
+        assert said(before, ran(), blessed=MINE) == []
 
 
 def test_expected_failure_of_too_much_is_a_note_of_every_night():
@@ -664,19 +664,20 @@ def test_expected_failure_of_too_much_is_a_note_of_every_night():
         )
     on_record = recorded(*well(), ran(), expected=[FOREVER]).notes
     assert any("excuses until 9999-12-31" in note for note in on_record)
-    assert tonight(red(result="xfail"), expected=[failure()]).notes == []
 
 
-def test_expected_failure_that_does_not_show():
-    def notes(*runs, entry=failure()):  # noqa: B008 it is frozen
-        return len(tonight(*runs, expected=[entry]).notes)
-
-    two = [ran(CASES[0]), ran(CASES[1])]
-    assert notes(*two) == 1
-    assert notes(*two, red(CASES[2], kind="defect", result="xfail")) == 0
-    assert notes(invalid()) == notes(unmeasured()) == 0, "cannot tell"
-    assert notes(*two, entry=failure("cirrus:.*")) == 0
-    assert notes(*two, entry=failure(until=NIGHT - timedelta(1))) == 0
+def test_expected_failure_that_does_not_show_is_a_note():
+    two, known = [ran(CASES[0]), ran(CASES[1])], red(CASES[2], kind="defect", result="xfail")
+    for count, runs, entry in (
+        (1, two, failure()),
+        (0, [*two, known], failure()),
+        (0, [known], failure()),
+        (0, [invalid()], failure()),  # nobody can tell
+        (0, [unmeasured()], failure()),
+        (0, two, failure("cirrus:.*")),
+        (0, two, failure(until=NIGHT - timedelta(1))),
+    ):
+        assert len(tonight(*runs, expected=[entry]).notes) == count
 
 
 def test_runs_of_the_future_are_counted():

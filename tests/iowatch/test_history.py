@@ -175,21 +175,6 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     assert (row.kind, row.rerun_at) == ("suspect", last.time + timedelta(hours=4))
 
 
-def test_nights_that_alternate_in_queueing_do_not_melt_into_one():
-    runs = runs_in(*(
-        nightly(24 * n, *((23, 0.5) if n % 2 else (0.5, 23)), of=BOTH, rate=1000.0 + n)
-        for n in range(10)
-    ))  # fmt: skip
-    for of in BOTH:
-        assert list(hours_of(runs, of)) == ids(*(24 * n for n in range(10))), of
-        for number, night in enumerate(by_case(runs)[of].values()):
-            assert [run.metrics["total_max"] for run in night] == [1000.0 + number], (of, number)
-    for number, night in enumerate(nights_of(runs)):
-        cases = shown(night, runs).cases
-        assert {row.case for row in cases} == set(BOTH), number
-        assert all(len(row.runs) == 1 and len(row.earlier) == number for row in cases)
-
-
 def test_time_of_day_decides_nothing():
     over_midnight = [nightly(0, 1), nightly(0, 5, night=ids(0)[0])]
     assert hours_of(runs_in(*over_midnight)) == {ids(0)[0]: [1, 5]}

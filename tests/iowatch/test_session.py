@@ -5,7 +5,6 @@ import ctypes
 import errno
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -349,15 +348,6 @@ def test_lock_that_cannot_be_written(tmp_path, monkeypatch):
         raise ZeroDivisionError
     with locked("archer", [tmp_path]):
         pass  # neither has kept it
-
-
-def test_former_owner_is_forgotten(tmp_path):
-    file = tmp_path / "nightly.archer.lock"
-    file.write_text("since long ago, process 1 on a machine with a long name".ljust(150))
-    with locked("archer", [tmp_path]):
-        (line,) = file.read_text().splitlines()
-        assert re.fullmatch(rf"since [\d: -]+ UTC, process {os.getpid()} on \S+ *", line)
-    assert file.read_text().strip() == ""
 
 
 def test_lock_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
