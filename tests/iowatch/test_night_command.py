@@ -260,15 +260,6 @@ def test_a_file_that_cannot_be_written_is_not_what_is_printed(program):
     assert "printed" not in errors
 
 
-@pytest.mark.parametrize(("system", "shown"), [("no\nsuch", "no such"), ("no\udcff", "no?")])
-def test_name_that_is_no_line_is_shown_as_one(mails, system, shown):
-    done = CliRunner().invoke(app, ["nightly", "--system", system, "--mail", "root"])
-    assert (done.exit_code, done.output.count("\n")) == (2, 1)
-    assert done.output.startswith(f"iowatch: error: --system {shown}: no configuration file has")
-    (mail,) = mails
-    assert mail.title.splitlines()[0].startswith("iowatch no")
-
-
 # The texts of a night
 
 
