@@ -91,13 +91,13 @@ def test_entry_is_appended_and_all_else_stays(file):
 
 def test_file_to_which_nothing_can_be_appended_stays_as_it_is(file):
     file.parent.mkdir()
-    for text, said in (
+    for text, message in (
         ("[]\n", "nothing can be appended"),
         ("[{case: 'archer:fs4/.*', until: 2027-01-31, why: old}]\n", "nothing can be appended"),
         ("- case: 5\n", "entry 1: an entry has case, until and why"),
     ):
         file.write_text(text)
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             acknowledged(file, entry())
         assert file.read_text() == text
 
@@ -128,13 +128,13 @@ def test_two_at_once_are_refused(file, locked_elsewhere):
 
 def test_night_is_green_and_marked_until_the_last_day():
     slow = red(HDF5, result="xfail")  # to ReFrame it is expected
-    for until, said in ((NIGHT, "expected until 2026-11-20, jane, ticket OPS-1: it is slow"),
+    for until, message in ((NIGHT, "expected until 2026-11-20, jane, ticket OPS-1: it is slow"),
                         (NIGHT - DAY, "expected")):  # fmt: skip
         one = entry(until=until, owner="jane", ticket="OPS-1")
         assert bool(excuse([one], str(HDF5), NIGHT)) is (until == NIGHT)
         night = tonight(*well(), slow, expected=[one])
         (row,) = night.cases
-        assert (night.colour, row.label, row.known) == ("green", "regression (known)", said)
+        assert (night.colour, row.label, row.known) == ("green", "regression (known)", message)
     night = tonight(*well(), red(HDF5), expected=[entry()])
     assert night.colour == "red", "it was over before somebody knew of it"
 
@@ -169,8 +169,8 @@ def test_command_says_who_until_when_and_why(command, file):
     code, output = command(owner="jane", ticket="OPS-1")
     assert code == 0, output
     count = sum(case.partition == "fs3" for case in command.cases)
-    said, written = output.splitlines()
-    assert said.startswith(f"{count} cases expected until {until}, jane, ticket OPS-1: slow: ")
+    message, written = output.splitlines()
+    assert message.startswith(f"{count} cases expected until {until}, jane, ticket OPS-1: slow: ")
     assert written == f"written: {file}"
     (one,) = yaml.safe_load(file.read_text())
     told = {"until": until, "why": "slow", "owner": "jane", "ticket": "OPS-1"}
@@ -182,12 +182,12 @@ def test_command_says_who_until_when_and_why(command, file):
 
 
 def test_wrong_use_of_the_command_is_one_line(command, file):
-    for changes, said in (
+    for changes, message in (
         ({"why": " "}, "--why is empty"),
         ({"case": "archer:nosuch/"}, "archer:nosuch/: no case of the site"),
         ({"until": "2020-01-01"}, "--until 2020-01-01: is over"),
     ):
         code, output = command(**changes)
         assert (code, output.count("\n")) == (2, 1), (changes, output)
-        assert output.startswith(f"iowatch: error: {said}")
+        assert output.startswith(f"iowatch: error: {message}")
     assert not file.exists()

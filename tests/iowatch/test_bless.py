@@ -287,21 +287,21 @@ def test_baseline_is_what_the_record_makes_of_its_nights(folder):
         for number, (night, runs) in enumerate(usual.items())
     }
 
-    def said(record=usual, **values):
+    def why_not(record=usual, **values):
         return objection("archer", folder, HDF5, replace(entry, **values), record)
 
     for record in (usual, later, again, dict(list(usual.items())[:15]), {}):
-        assert said(record) == ""
-    assert said(settings="0" * 8, spread=0.1) == "", "other thresholds made it"
+        assert why_not(record) == ""
+    assert why_not(settings="0" * 8, spread=0.1) == "", "other thresholds made it"
     other = nights(bests=[*MIXED[:-1], 981.0])[HDF5]
     for objected, sentence in (
-        (said(bandwidth=10.0), "bandwidth is 10.0, and that of the nights on record is 1000.0"),
-        (said(ratio=9.0), "ratio is 9.0, and that"),
-        (said(ratio=None, ratio_spread=None), "ratio is None, and that"),
-        (said(finish_fraction=0.5), "finish_fraction is 0.5, and"),
-        (said(spread=0.1), "spread is 0.1, and"),
-        (said(later, last="2026-01-31T030000"), "it is of 30 nights, and 31 are on record"),
-        (said(other), "the runs on record are not those of its nights"),
+        (why_not(bandwidth=10.0), "bandwidth is 10.0, and that of the nights on record is 1000.0"),
+        (why_not(ratio=9.0), "ratio is 9.0, and that"),
+        (why_not(ratio=None, ratio_spread=None), "ratio is None, and that"),
+        (why_not(finish_fraction=0.5), "finish_fraction is 0.5, and"),
+        (why_not(spread=0.1), "spread is 0.1, and"),
+        (why_not(later, last="2026-01-31T030000"), "it is of 30 nights, and 31 are on record"),
+        (why_not(other), "the runs on record are not those of its nights"),
     ):
         assert sentence in objected
         assert objected.startswith(f"{folder}/baselines/archer.yaml: the baseline of {HDF5} does ")
@@ -408,7 +408,7 @@ def test_wrong_use_of_the_command_is_one_line(command, folder):
     (closed / "archer.yaml").write_text("")
     (closed / "baselines").write_text("")
     no_case = "no case of {} in the results database matches"
-    for changes, said in (
+    for changes, message in (
         ({"why": ""}, "--why is empty"),
         ({"why": "  "}, "--why is empty"),
         ({"system": "cirrus", "to": "0001-01-01"}, no_case.format("cirrus")),
@@ -420,7 +420,7 @@ def test_wrong_use_of_the_command_is_one_line(command, folder):
     ):
         code, output = command(**changes)
         assert (code, output.count("\n")) == (2, 1), changes
-        assert output.startswith(f"iowatch: error: {said}")
+        assert output.startswith(f"iowatch: error: {message}")
     assert command()[0] == 0
 
 

@@ -34,19 +34,19 @@ def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was
         "a read that closes": why(READ),
         "a read, and a trifle": why(READ, open_s=1e-3, read_s=0.4, write_s=0.0, close_s=1e-4),
     }
-    golden("explained.txt", "".join(f"# {title}\n{said}\n" for title, said in every.items()))
+    golden("explained.txt", "".join(f"# {title}\n{message}\n" for title, message in every.items()))
 
 
 def test_read_makes_nothing_of_its_file():
-    said = why(READ)
-    assert said.startswith("it spends 71 % of the time opening and closing its file")
-    assert "; most of the extra time is in close (H5Fclose): 0.302 s, usually 0.005 s;" in said
+    message = why(READ)
+    assert message.startswith("it spends 71 % of the time opening and closing its file")
+    assert "; most of the extra time is in close (H5Fclose): 0.302 s, usually 0.005 s;" in message
 
 
 def test_whose_fault_it_is():
     def beside(rate, stable, **options):
-        said = why(stable_max=stable, ratio=stable / rate, **options)
-        return said.rpartition("MPI-IO in the same ")[2].removeprefix("rounds ")
+        message = why(stable_max=stable, ratio=stable / rate, **options)
+        return message.rpartition("MPI-IO in the same ")[2].removeprefix("rounds ")
 
     library = "it is the library's path, not the filesystem"
     at_500 = "is slow too, at 500 of its usual 730 MiB/s"

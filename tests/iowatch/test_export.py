@@ -77,18 +77,18 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights(golden):
         assert read[name].unit == unit, "a name ends with its unit"
         assert f"`{name}`" in DOCUMENTED
 
-    its = {"system": "archer", "case": str(HDF5)}
+    labels = {"system": "archer", "case": str(HDF5)}
     for kind in Kind:
-        value = samples(text, "iowatch_case_verdict", **its, verdict=str(kind))
+        value = samples(text, "iowatch_case_verdict", **labels, verdict=str(kind))
         assert value == [kind is Kind.REGRESSION]
-    assert samples(text, "iowatch_case_red", **its) == [1]
+    assert samples(text, "iowatch_case_red", **labels) == [1]
     for system, colours in (("archer", [0, 0, 1]), ("cirrus", [1, 0, 0]), ("lumi", [0, 1, 0])):
         assert samples(text, "iowatch_night_colour", system=system) == colours
     for name, value in slow.metrics.items():
         unit, _ = export.UNITS[METRICS[name].unit]
-        (exported,) = samples(text, f"iowatch_metric_{unit}", **its, metric=name)
+        (exported,) = samples(text, f"iowatch_metric_{unit}", **labels, metric=name)
         assert math.isclose(exported, value * (2**20 if unit == "bytes_per_second" else 1))
-    (deviation,) = samples(text, "iowatch_case_deviation_ratio", **its)
+    (deviation,) = samples(text, "iowatch_case_deviation_ratio", **labels)
     assert math.isclose(deviation, -0.5)
     # Of what was not measured there is no number, and of what was never blessed nothing to compare.
     for labels in ({"case": str(there)}, {"case": str(FS2)}):
@@ -183,7 +183,7 @@ def test_command(command, tmp_path):
 def test_wrong_usage_is_one_line(command, tmp_path):
     empty = tmp_path / "empty.db"
     store(empty, session(reported(HDF5), began=datetime.now(UTC)))
-    for options, said in (
+    for options, message in (
         (["--format", "csv"], "--format csv: there are prometheus and jsonl"),
         (["--system", "nowhere"], "no night of system nowhere is on record; systems on record: "),
         (["--system", "archer:fs3"], "--system archer:fs3: a night is the whole system's"),
@@ -192,4 +192,4 @@ def test_wrong_usage_is_one_line(command, tmp_path):
     ):
         done = command(*options)
         assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), options
-        assert done.stderr.startswith(f"iowatch: error: {said}"), done.stderr
+        assert done.stderr.startswith(f"iowatch: error: {message}"), done.stderr

@@ -57,8 +57,8 @@ RECORDED = {"kind": "no_baseline"}
 # A session
 
 
-def problems(expected, found):
-    return list(problems_of(expected, found, list(runs_of(found)) if found else []))
+def problems(expected, measured):
+    return list(problems_of(expected, measured, list(runs_of(measured)) if measured else []))
 
 
 def without(name, **values):
@@ -93,8 +93,8 @@ def test_incomplete_night_says_what_is_missing(golden):
     hdf5, other = reported(HDF5), reported(OTHER)
     broken = {**FIXTURE, "result": "fail", "fail_reason": "sanity error: benchio\n does not build"}
     empty = {"result": "fail", "verdict": "regression", "perfvalues": {}}
-    said = []
-    for title, asked, found in (
+    text = []
+    for title, asked, measured in (
         ("no report", BOTH, None),
         ("one of two", BOTH, session(other)),
         ("skipped", BOTH, session(hdf5, other, num_skipped=1)),
@@ -111,10 +111,10 @@ def test_incomplete_night_says_what_is_missing(golden):
         ("ratio of nothing", {HDF5}, session(without("ratio", **{"local:tmpfs:ratio": [None, 0]}))),
         ("regression without a rate", {HDF5}, session(reported(HDF5, **empty))),
     ):
-        wrong = problems(asked, found)
+        wrong = problems(asked, measured)
         assert wrong, title
-        said += [f"# {title}", *wrong]
-    golden("problems.txt", "\n".join(said) + "\n")
+        text += [f"# {title}", *wrong]
+    golden("problems.txt", "\n".join(text) + "\n")
     assert problems({HDF5}, session(reported(HDF5, **(empty | {"verdict": "invalid"})))) == []
     assert len(faults(session(broken, hdf5, num_skipped=1))) == 2, "of no case"
 
@@ -149,15 +149,17 @@ def test_case_that_is_promised_and_not_asked_for_is_a_problem():
         (one, 1, nights("5e"), []),  # tonight is not the past
         (one, 1, nights("5e", "7a", "5e"), [same(ago=2)]),
     ):
-        said = list(broken_promises(Promise(count, "5e"), asked, night_id(), runs))
-        assert [problem.partition(": another iowatch is at work: ")[0] for problem in said] == wrong
+        broken = list(broken_promises(Promise(count, "5e"), asked, night_id(), runs))
+        assert [
+            problem.partition(": another iowatch is at work: ")[0] for problem in broken
+        ] == wrong
 
 
 def test_of_many_cases_a_few_are_named():
     many = {changed(CASE, writers=number) for number in range(2, 22)}
-    for (said,) in (problems(many, None), recorded(*(ran(c, 1) for c in many), ran()).problems):
-        assert said.startswith("20 ")
-        assert (said.count("archer:"), said[-5:]) == (12, ", ...")
+    for (message,) in (problems(many, None), recorded(*(ran(c, 1) for c in many), ran()).problems):
+        assert message.startswith("20 ")
+        assert (message.count("archer:"), message[-5:]) == (12, ", ...")
 
 
 # Its colour, and the sentence that comes first
@@ -238,8 +240,8 @@ def test_case_that_nobody_guards_is_a_problem():
     assert nobody_guards(*two) == []
     assert nobody_guards(*two, unmeasured(ago=2, hour=9)) == [], "it was measured that night"
     three = [*well(nights=6)[:3], unmeasured(ago=2), unmeasured(ago=1), unmeasured()]
-    (said,) = nobody_guards(*three)
-    assert f"not measured on 3 nights in a row: {CASE}: " in said
+    (message,) = nobody_guards(*three)
+    assert f"not measured on 3 nights in a row: {CASE}: " in message
     assert nobody_guards(*three, amber_nights={"fs3": 4}) == []
     assert nobody_guards(*two, amber_nights={"fs3": 2})
     assert nobody_guards(*three, ran(hour=5)) == []
@@ -258,8 +260,8 @@ def test_ost_that_nobody_guards_is_a_problem():
     assert nobody_guards(*two) == []
     assert nobody_guards(*two, without("3", **earlier_that_day(5))) == []
     three = [*two[:1], without("12", "3", ago=2), *two[1:]]
-    (said,) = nobody_guards(*three)
-    assert f"not measured on 3 nights in a row: OST 3 of {OSTS}: " in said
+    (message,) = nobody_guards(*three)
+    assert f"not measured on 3 nights in a row: OST 3 of {OSTS}: " in message
     assert nobody_guards(*three, amber_nights={OSTS.partition: 4}) == []
     assert nobody_guards(*three, without(hour=5)) == []
     assert nobody_guards(*three, without("12", ago=1, hour=5)) == []
@@ -478,13 +480,13 @@ def test_ost_that_gets_slow_over_weeks_is_named_before_it_is_half_as_fast():
 
     night = over_osts(1, one)
     (alarm,) = night.alarms
-    said = re.fullmatch(
+    since = re.fullmatch(
         r"OST 2 of fs3: slow to write since 2026-11-(\d\d) \(alarm of 2026-11-18\): tonight "
         r"0\.[56]\d of its peers' median, usually (0\.99|1\.0\d)",
         alarm.sentence,
     )
-    assert said, alarm.sentence
-    assert 1 <= int(said[1]) <= 8, "it began on the 1st"
+    assert since, alarm.sentence
+    assert 1 <= int(since[1]) <= 8, "it began on the 1st"
     assert (str(alarm.kind), night.is_red, night.why) == ("regression", True, alarm.sentence)
     assert ([row.case for row in alarm.rows], alarm.merged, night.reruns) == ([OSTS], {*()}, {})
     assert night.brief == "Red: OST 2 of fs3 is slow, 1 case"
@@ -586,7 +588,7 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
     """Unless the site said that they were archived."""
     blessed = replace(BLESSED, nights=31)  # on record, of the last 40 nights
 
-    def said(runs, archived, blessed):
+    def is_missed(runs, archived, blessed):
         days = {CASE.partition: NIGHT - timedelta(archived)} if archived else {}
         known = {"blessed": {CASE: blessed}, "archived": days}
         ordered = sorted(runs, key=lambda run: run.time)
@@ -603,7 +605,7 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
     no_rate = [run if run.night != night_id(25) else invalid(ago=25) for run in MONTH]
     only_days = replace(blessed, first=night_id(40)[:10], last=night_id(10)[:10])
     blessed_since = replace(BLESSED, last=night_id(), blessed=NIGHT)
-    for runs, archived, entry, is_said in (
+    for runs, archived, entry, wanted in (
         (begun_anew, None, blessed, True),
         (first, None, blessed, True),
         (part, None, blessed, True),
@@ -623,7 +625,7 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
         (first, 11, only_days, True),
         (first, None, blessed_since, False),  # by this night, too
     ):
-        assert said(runs, archived, entry) is is_said
+        assert is_missed(runs, archived, entry) is wanted
 
 
 @pytest.mark.parametrize(
@@ -637,23 +639,25 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
 def test_baseline_or_reference_value_that_was_lost_is_a_problem(lost, what, judged, now):
     """Once: what was never judged is green for that, and so is this from the next night on."""
 
-    def said(*runs, **options):
+    def messages(*runs, **options):
         return [each.partition(":")[0] for each in lost(tonight(*runs, **options).cases)]
 
     gone = f"the {what} of 1 case is gone since the night before"
     before, tried = ran(ago=2, **judged), ran(ago=1, **now)
-    assert said(before, ran(**now)) == [gone]
-    assert said(before, unmeasured(ago=1, metrics={}), ran(**now)) == [gone], "nobody could know"
-    assert said(before, invalid(ago=2, hour=5), ran(**now)) == [gone], "a re-run failed"
-    assert said(before, tried, ran(**now)) == [], "known since the night before"
-    assert said(tried, ran(**now)) == said(ran(**judged)) == [], "it never had one"
+    assert messages(before, ran(**now)) == [gone]
+    assert messages(before, unmeasured(ago=1, metrics={}), ran(**now)) == [gone], (
+        "nobody could know"
+    )
+    assert messages(before, invalid(ago=2, hour=5), ran(**now)) == [gone], "a re-run failed"
+    assert messages(before, tried, ran(**now)) == [], "known since the night before"
+    assert messages(tried, ran(**now)) == messages(ran(**judged)) == [], "it never had one"
     many = [changed(CASE, writers=n) for n in (1, 2)]
     runs = [run for one in many for run in (ran(one, 1, **judged), ran(one, **now))]
-    assert said(*runs) == [gone.replace("1 case", "2 cases")]
+    assert messages(*runs) == [gone.replace("1 case", "2 cases")]
     if now:
-        assert said(before, ran(**judged)) == said(before, red(**now)) == []
+        assert messages(before, ran(**judged)) == messages(before, red(**now)) == []
     else:
-        assert said(before, ran(), blessed=MINE) == []
+        assert messages(before, ran(), blessed=MINE) == []
 
 
 def test_expected_failure_of_too_much_is_a_note_of_every_night():

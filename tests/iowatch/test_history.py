@@ -64,10 +64,10 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
         assert run.is_amber is ((result, verdict) == TRUSTED[-1])
         assert run.is_known is ((result, verdict) == TRUSTED[-2])
         assert not (run.kind.is_untried and run.metrics)
-    for result, verdict, said in MISTRUSTED:
+    for result, verdict, message in MISTRUSTED:
         reason = why if result == "fail" else {}
         run = only_run(result=result, verdict=verdict, sentence="fine", **reason)
-        assert (run.kind, run.sentence) == ("invalid", f"{HDF5}: {said}"), (result, verdict)
+        assert (run.kind, run.sentence) == ("invalid", f"{HDF5}: {message}"), (result, verdict)
         assert (run.is_red, run.is_amber, run.is_known) == (True, False, False)
     for kind in RED:
         run = only_run(result="fail", verdict=kind, sentence="", **why)
@@ -166,7 +166,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
         first=ids(-24 * 30)[0], last=ids(-48)[0], blessed=FIRST.date(),
     )  # fmt: skip
     nights = by_case(runs)[HDF5]
-    earlier = [own for night, own in nights.items() if night < last.night]
+    earlier = [runs_then for night, runs_then in nights.items() if night < last.night]
     past = by_past(earlier, (), entry, last.time, last.metrics, {})
     assert (past.verdict.kind, past.verdict.runs) == ("suspect", 1), "as the check judges it"
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
@@ -322,9 +322,9 @@ def test_runs_in_brief_that_cannot_be_used_are_a_note(tmp_path):
     store(database, nightly(0, 1))
 
     def notes():
-        said = []
-        assert len(history.read([database], notes=said)) == 1
-        return said
+        made = []
+        assert len(history.read([database], notes=made)) == 1
+        return made
 
     slowly = "the nights before are decoded again, slowly"
     brief.mkdir()

@@ -106,7 +106,7 @@ NO_HOOK = "--webhook: not a URL: "
 
 
 def test_wrong_usage_is_one_line_and_runs_nothing(ends):
-    for options, said in (
+    for options, message in (
         (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
         (["--again", "-n", "hdf5"], "--again runs what is due: leave out --name"),
@@ -125,7 +125,7 @@ def test_wrong_usage_is_one_line_and_runs_nothing(ends):
     ):
         done = ends(AssertionError("it ran"), *options)
         assert (done.exit_code, done.output.count("\n")) == (2, 1), options
-        assert done.output.startswith(f"iowatch: error: {said}")
+        assert done.output.startswith(f"iowatch: error: {message}")
         assert "secret" not in done.output
     fine = "-v -J qos=io -S repeats=1 -S SlowOst.time_limit=1h"
     assert ends(ALL_WELL, "--", *fine.split()).exit_code == 0
@@ -140,8 +140,8 @@ def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends):
     monkeypatch.setattr(Outbox, "send", refuse)
     for night, code in ((ALL_WELL, 3), (NOT_MEASURED, 3), (NOTHING_RAN, 1), (INTERRUPTED, 143)):
         done = ends(night, "--mail", "root")
-        said = "iowatch: error: no mail to root: no such user\n"
-        assert (done.exit_code, done.stderr) == (code, said)
+        message = "iowatch: error: no mail to root: no such user\n"
+        assert (done.exit_code, done.stderr) == (code, message)
         assert " measured" in done.stdout
 
 
@@ -228,7 +228,7 @@ def program(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("into", "code", "said"),
+    ("into", "code", "message"),
     [
         (">/dev/full", 3, "the summary cannot be printed: No space left on device\n"),
         ("| true", 3, "the summary cannot be printed: nobody reads it\n"),
@@ -236,17 +236,17 @@ def program(tmp_path):
     ],
 )
 def test_output_that_goes_nowhere_loses_neither_mail_nor_verdict(
-    program, tmp_path, into, code, said
+    program, tmp_path, into, code, message
 ):
-    told = said and f"iowatch: error: {said}"
+    told = message and f"iowatch: error: {message}"
     assert program(ENDED_NIGHT, into) == (code, "", told)
     assert (tmp_path / "mail").read_text() == f"{DAY}: green, 0 cases"
 
 
 def test_what_cannot_be_printed_is_one_line(program, tmp_path):
-    said = "iowatch: error: what there is to say cannot be printed: No space left on device\n"
-    assert program(HELP, ">/dev/full") == (3, "", said)
-    assert program(NOTHING_DUE, ">/dev/full") == (3, "", f"what ReFrame says\n{said}")
+    message = "iowatch: error: what there is to say cannot be printed: No space left on device\n"
+    assert program(HELP, ">/dev/full") == (3, "", message)
+    assert program(NOTHING_DUE, ">/dev/full") == (3, "", f"what ReFrame says\n{message}")
     # Closed output is not the next file that is opened, such as the lock or the database.
     assert program(NOTHING_DUE.replace(" >&2", ""), ">&-") == (0, "", "")
     assert (tmp_path / "a file").read_text() == ""
@@ -281,8 +281,8 @@ def eventful():
         away(changed(HDF5, writers=5), "still queued"),
     )
     (row,) = [row for row in night.red if row.case == MPIIO]
-    said = "1 of 2 cases are [b]slow[/b]"
-    alarm = Alarm("fs3", Kind.REGRESSION, said, [row], frozenset({MPIIO}))
+    message = "1 of 2 cases are [b]slow[/b]"
+    alarm = Alarm("fs3", Kind.REGRESSION, message, [row], frozenset({MPIIO}))
     known = replace(alarm, what="fs2", known="expected until then", merged=frozenset())
     return replace(night, alarms=[alarm, known], problems=["[red]no[/red]"],
                    notes=["a note"], page=Path("/results/page.html"))  # fmt: skip

@@ -127,12 +127,12 @@ def test_green_night(run, database):
 
 def test_night_says_what_it_will_do_and_how_long_that_usually_takes(run, database, capsys, golden):
     """By whole nights alone, without their re-runs; --quiet says nothing."""
-    said = []
+    texts = []
 
     def says(title, **wanted):
         run(stores=False, **wanted)
         text = re.sub(r"[\d-]+T\d{6}", "NIGHT", capsys.readouterr().out)
-        said.append(f"# {title}\n{text}")
+        texts.append(f"# {title}\n{text}")
 
     def night(number, minutes, *tests, hours=0):
         began = before(days=number)
@@ -148,7 +148,7 @@ def test_night_says_what_it_will_do_and_how_long_that_usually_takes(run, databas
     says("a server is killed", sweep="acceptance", death="tmpfs:server")
     store(database, *(night(0.1 * n, 150) for n in range(2, 9)))
     says("after nights of two hours and a half")
-    golden("announced.txt", "".join(said))
+    golden("announced.txt", "".join(texts))
 
 
 def test_options_that_reframe_gets(run):
@@ -176,12 +176,12 @@ def test_what_was_measured_otherwise_or_in_part_is_noted_wherever_the_night_is_s
 def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):
     """Each run would be verified, and then fail for want of a reference, or of its past."""
     file = tmp_path / "local.yaml"
-    for spoil, said in (
+    for spoil, message in (
         (file.unlink, f"^{file} cannot be used as reference values: there is no such file: "),
         (lambda: file.write_text("general: ["), f"^{file} cannot be used .*: line 1: while pars"),
     ):
         spoil()
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             run()
         assert run.given == []
         run(sweep="acceptance", stores=False)
@@ -298,10 +298,10 @@ def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(run, data
     """It needed the baseline that was in force then."""
     night = run()
     kept = record.read_judged(database, "local", night.id)
-    kept = replace(kept, colour="red", why="tmpfs is slow")
-    record.keep_judged(database, "local", night.id, kept)
-    assert later(database).why == "as it was judged: tmpfs is slow"
-    assert later(database).is_red
+    told = replace(kept, colour="red", why="tmpfs is slow")
+    record.keep_judged(database, "local", night.id, told)
+    shown = later(database)
+    assert (shown.is_red, shown.why) == (True, "as it was judged: tmpfs is slow")
 
 
 # What makes it red
@@ -328,7 +328,7 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
         both = reported(HDF5), reported(MPIIO)
         store(database, of_night(before(days=2), *both, promise="2-5e"))
 
-    for spoil, said in (
+    for spoil, message in (
         (changed_by_hand, "was changed since it was blessed"),
         (blessed_nights_gone, "the blessed nights of 1 case are not on record, "),
         (baseline_gone, "the baseline of 1 case is gone since the night before: "),
@@ -336,7 +336,7 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
     ):
         spoil()
         (problem,) = run().problems
-        assert said in problem
+        assert message in problem
         baselines.unlink(missing_ok=True)
         database.unlink()
 
@@ -516,26 +516,25 @@ def test_rerun_has_the_last_word_though_the_clock_was_set_back(run, tonight):
 
 
 def test_rerun_that_is_not_due_is_not_made(run, database, tonight):
-    with pytest.raises(UserError, match=f"^--again: nothing is on record yet: .* no {database}$"):
-        run(again=True)
+    """Nor of an old night, though it is the last only because the clock was set back."""
+
+    def refused(message, error=NothingDue):
+        with pytest.raises(error, match=message):
+            run(again=True)
+        assert run.given == []
+
+    refused(f"^--again: nothing is on record yet: there is no {database}$", UserError)
     store(database)
-    with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
-        run(again=True)
-    tonight((3, 300.0))
-    due = f"{NOW + timedelta(hours=1):%Y-%m-%d %H:%M} UTC"
-    with pytest.raises(NothingDue, match=rf"^local: no re-run is due: the next from {due}$"):
-        run(again=True)
-    assert run.given == []
-
-
-def test_old_night_is_not_continued(run, database, tonight):
-    """Nor one that is the last only because the clock was set back."""
+    refused(r"^local: no re-run is due$")
     night = tonight((60, 300.0))
     ahead = reported(HDF5, FUTURE, 300.0, verdict="suspect", promised=1)
     store(database, of_night(FUTURE, ahead))
-    with pytest.raises(NothingDue, match=f"the last night, {night}, ended on .* 2 days ago$"):
-        run(again=True)
-    assert run.given == []
+    refused(f"the last night, {night}, ended on .* more than 2 days ago$")
+    time = before(hours=3)
+    test = reported(HDF5, time, 300.0, verdict="suspect", promised=1)
+    store(database, of_night(time, test))
+    due = f"{NOW + timedelta(hours=1):%Y-%m-%d %H:%M} UTC"
+    refused(rf"^local: no re-run is due: the next from {due}$")
 
 
 def test_suspect_says_the_command_that_runs_it_again(run, tonight):
@@ -607,13 +606,13 @@ def test_night_that_was_lost_is_a_problem_of_the_next(run, left, database, tmp_p
     store(database, session(reported(HDF5), uuid="was", night=stored))
     assert run().problems == []
     lost = left(24)
-    (said,) = run().problems
-    assert said.startswith(f"the night {lost} is not in the results database: its session was ")
-    assert f"{tmp_path}/runs/{lost}, " in said
+    (message,) = run().problems
+    assert message.startswith(f"the night {lost} is not in the results database: its session was ")
+    assert f"{tmp_path}/runs/{lost}, " in message
     assert run().problems == [], "it is known"
     forget(database, "was")
-    (said,) = run().problems
-    assert said.startswith(f"the night {stored} is not in ")
+    (message,) = run().problems
+    assert message.startswith(f"the night {stored} is not in ")
     told = run(stores=False)
     assert told.problems == ["the session is not in ReFrame's results database"]
     left((NOW - datetime.fromisoformat(f"{told.id}+00:00")) / timedelta(hours=1))

@@ -52,14 +52,14 @@ def test_mail_that_nobody_takes_says_why(sendmail, monkeypatch):
         outbox("root").send(NOTICE)
     asked = []
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    for place, said in ((None, "there is no sendmail"), ("/none", "No such file.*: '/none'")):
+    for place, message in ((None, "there is no sendmail"), ("/none", "No such file.*: '/none'")):
 
         def which(name, path, place=place):
             asked.append(path)
             return place
 
         monkeypatch.setattr(notices.shutil, "which", which)
-        with pytest.raises(NotSent, match=said):
+        with pytest.raises(NotSent, match=message):
             outbox("root").send(NOTICE)
     assert {*asked} == {"/usr/bin:/bin:/usr/sbin:/usr/lib"}, "where cron does not look"
 

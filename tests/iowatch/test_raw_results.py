@@ -124,8 +124,8 @@ def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_a
     assert problems_of(night) == ["one", "two"]
     for text in ("[", "null", "7", '{"a": 1}'):
         (night / PROBLEMS).write_text(text)
-        (said,) = problems_of(night)
-        assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
+        (message,) = problems_of(night)
+        assert message.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
     tidy(tmp_path, KEEP, DAY + timedelta(days=401))
     assert not night.exists()
 
@@ -193,12 +193,12 @@ def test_a_night_is_looked_into_once(tmp_path):
 
 
 def test_why_a_run_failed_is_benchios_word_or_that_a_node_failed_or_what_came_last(tmp_path):
-    said = tmp_path / "rfm_job.err"
+    errors = tmp_path / "rfm_job.err"
     assert why_it_failed(tmp_path) == "no result file and nothing in stderr"
     lines = ["benchio: round 1/4", "srun: error: Node failure on node2", "srun: forcing job"]
-    said.write_text("\n".join([*lines, "-----", ""]))
+    errors.write_text("\n".join([*lines, "-----", ""]))
     assert why_it_failed(tmp_path) == "srun: error: Node failure on node2"
-    said.write_text("\n".join([*lines, "benchio: error: rank 1: write: no end", "srun: done"]))
+    errors.write_text("\n".join([*lines, "benchio: error: rank 1: write: no end", "srun: done"]))
     assert why_it_failed(tmp_path) == "benchio: error: rank 1: write: no end"
-    said.write_text(lines[-1])
+    errors.write_text(lines[-1])
     assert why_it_failed(tmp_path) == lines[-1]

@@ -227,7 +227,7 @@ def test_record_that_is_not_ours_is_one_line(folder, tmp_path):
     made(folder)
     file = folder / "renames" / "archer.yaml"
     text = file.read_text()
-    for old, new, said in (
+    for old, new, message in (
         ("who: jane", "whom: jane", ", entry 1: an entry has from, to, when, who and why, and"),
         ("to: archer:scratch", "to: cirrus:scratch", ", entry 1: archer:fs3 and cirrus:scratch"),
         ("2026-06-01 00:00:00+00:00", "2026-06-01", ", entry 1: when is "),
@@ -236,7 +236,7 @@ def test_record_that_is_not_ours_is_one_line(folder, tmp_path):
     ):
         assert old in text
         file.write_text(text.replace(old, new))
-        with pytest.raises(UserError, match=rf"^{file}{said}"):
+        with pytest.raises(UserError, match=rf"^{file}{message}"):
             history.read([tmp_path / "results.db"])
 
 
@@ -255,7 +255,7 @@ def test_command_renames_what_the_site_calls_so(folder, monkeypatch, tmp_path):
         return done.exit_code, done.output
 
     names = "archer:gone", f"archer:{one.partition}"
-    for words, said in (
+    for words, message in (
         ((*names, "--why", " "), "--why is empty"),
         (("archer", "archer:fs3", "--why", "x"), "archer: write SYSTEM:PARTITION"),
         ((*names[::-1], "--why", "x"), "is not called archer:gone"),
@@ -263,7 +263,7 @@ def test_command_renames_what_the_site_calls_so(folder, monkeypatch, tmp_path):
     ):
         code, output = run(*words)
         assert (code, output.count("\n")) == (2, 1), output
-        assert said in output
+        assert message in output
     code, output = run(*names, "--why", "x")
     assert (code, [*bless.read("archer", folder)]) == (0, [one]), output
     assert "1 baseline and 0 cases of 0 nights on record" in output

@@ -39,13 +39,13 @@ def eventful():
     ceiling, away, known or well."""
     broken, away, known = OTHERS
     until = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, "ticket 4711")
-    said = "\x1b[31m<script>|*x*&\ufffe"
+    message = "\x1b[31m<script>|*x*&\ufffe"
     night = tonight(
         *(run for of in (HDF5, MPIIO, FS2, *OTHERS) for run in well(of)),
         red(rate=3850),
         red(MPIIO, rate=7690),
         ran(FS2, rate=11550, kind="improvement"),
-        invalid(broken, sentence=f"{broken}: {said}"),
+        invalid(broken, sentence=f"{broken}: {message}"),
         unmeasured(away),
         red(known, result="xfail"),
         red(changed(MPIIO, writers=7), kind="too_fast"),

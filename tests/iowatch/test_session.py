@@ -136,8 +136,8 @@ def assert_nothing_is_left(folder):
 def test_session_that_ends_by_itself(start, tmp_path):
     needed = "$RFM_GENERATE_FILE_REPORTS$RFM_ENABLE_RESULTS_STORAGE"
     body = f'echo "$IOWATCH_NIGHT $IOWATCH_TMPDIR $TMPDIR {needed}" > told; mktemp; {STORES}'
-    said, lines = result(start(body=body))
-    assert said == {"report": {}, "status": 1, "stopped": "", "signal": 0, "error": ""}
+    session, lines = result(start(body=body))
+    assert session == {"report": {}, "status": 1, "stopped": "", "signal": 0, "error": ""}
     assert lines[0] == "to the terminal"
     night, jobs, temporary, stores = (tmp_path / "told").read_text().split()
     assert stores == "11", "without them ReFrame reports and stores nothing"
@@ -156,18 +156,18 @@ def test_quiet_session_tells_whole_lines_while_it_runs_and_why_there_is_no_repor
     body = (
         "printf 'half a '; sleep 0.3; printf 'line\\n\\377\\nERROR: no such check\\nnot'; sleep 0.3"
     )
-    said, lines = result(start(body=f"{body}; {ENDS}", quiet=True))
-    assert (said["report"], said["status"], lines) == (None, 1, [])
-    assert said["error"] == "ERROR: no such check"
+    session, lines = result(start(body=f"{body}; {ENDS}", quiet=True))
+    assert (session["report"], session["status"], lines) == (None, 1, [])
+    assert session["error"] == "ERROR: no such check"
     heard = json.loads((tmp_path / "heard").read_text())
     assert heard == ["to the terminal", "half a line", "\ufffd", "ERROR: no such check"]
 
 
 @pytest.mark.parametrize("report", ["", '{"runs": ['])
 def test_report_that_is_cut_off_is_none(start, tmp_path, report):
-    said, _ = result(start(body=f"printf '{report}' > $report; {ENDS}", quiet=True))
+    session, _ = result(start(body=f"printf '{report}' > $report; {ENDS}", quiet=True))
     cut_off = f"its report is cut off: is there room left in {tmp_path}?"
-    assert (said["report"], said["error"]) == (None, cut_off)
+    assert (session["report"], session["error"]) == (None, cut_off)
 
 
 def test_no_room_for_temporary_files(monkeypatch):
@@ -201,10 +201,10 @@ def test_time_limit_lets_reframe_store_and_a_signal_changes_nothing(start, tmp_p
     if interrupted:
         process.send_signal(signal.SIGINT)
     (tmp_path / "go").touch()
-    said, lines = result(process)
+    session, lines = result(process)
     assert lines == [], "a quiet night prints its summary alone"
-    assert (said["report"], said["stopped"]) == ({}, "the time limit was reached")
-    assert said["signal"] == 0
+    assert (session["report"], session["stopped"]) == ({}, "the time limit was reached")
+    assert session["signal"] == 0
     assert_nothing_is_left(tmp_path)
 
 
@@ -222,17 +222,17 @@ def test_signal_lets_reframe_store_and_a_second_one_changes_nothing(start, tmp_p
         os.killpg(process.pid, signal.Signals[name])
         time.sleep(0.1)
     (tmp_path / "go").touch()
-    said, lines = result(process)
-    assert (said["report"], said["stopped"]) == ({}, f"interrupted by {name}")
+    session, lines = result(process)
+    assert (session["report"], session["stopped"]) == ({}, f"interrupted by {name}")
     assert lines == [], "and once"
-    assert said["signal"] == signal.Signals[name]
+    assert session["signal"] == signal.Signals[name]
     assert_nothing_is_left(tmp_path)
 
 
 def test_signal_that_came_before_the_session_starts_nothing(start, tmp_path):
     """Between two sessions of one night."""
-    said, _ = result(start(before=int(signal.SIGTERM)))
-    assert (said["stopped"], said["signal"]) == ("interrupted by SIGTERM", signal.SIGTERM)
+    session, _ = result(start(before=int(signal.SIGTERM)))
+    assert (session["stopped"], session["signal"]) == ("interrupted by SIGTERM", signal.SIGTERM)
     assert not (tmp_path / "started").exists()
 
 
@@ -242,9 +242,9 @@ LOST = "the session is lost, and the scheduler may still have its jobs"
 def test_jobs_of_a_reframe_that_was_killed_are_ended(start, tmp_path):
     process = start()
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-    said, _ = result(process)
-    assert (said["report"], said["signal"], said["error"]) == (None, 0, "")
-    assert said["stopped"] == f"reframe was killed by SIGKILL: {LOST}"
+    session, _ = result(process)
+    assert (session["report"], session["signal"], session["error"]) == (None, 0, "")
+    assert session["stopped"] == f"reframe was killed by SIGKILL: {LOST}"
     assert_nothing_is_left(tmp_path)
 
 
@@ -260,8 +260,8 @@ def test_job_that_does_not_end_is_killed_and_reframe_too(
 ):
     process = start(job=STUBBORN, term=term, grace=grace)
     process.terminate()
-    said, _ = result(process)
-    assert (said["report"], said["stopped"]) == (report, f"interrupted by SIGTERM{more}")
+    session, _ = result(process)
+    assert (session["report"], session["stopped"]) == (report, f"interrupted by SIGTERM{more}")
     assert_nothing_is_left(tmp_path)
 
 

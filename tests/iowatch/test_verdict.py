@@ -70,7 +70,7 @@ CLOSE = {"close_s": [1.0, -0.5, 0.5]}
 
 
 def test_verdicts_by_references(golden):
-    said = []
+    texts = []
     for references, changes, kind, *failed in (
         (REFERENCES, {}, "ok"),
         # On its bound a metric is fine.
@@ -100,8 +100,8 @@ def test_verdicts_by_references(golden):
         judged = verdict(references, **changes)
         assert (judged.kind, sorted(judged.failed)) == (kind, failed), changes
         assert judged.is_red is (Kind(kind) in RED)
-        said.append(f"{changes}\n{judged.sentence}\n")
-    golden("verdicts.txt", "".join(said))
+        texts.append(f"{changes}\n{judged.sentence}\n")
+    golden("verdicts.txt", "".join(texts))
 
 
 def test_ceiling_of_a_read_is_of_what_was_read():
@@ -111,12 +111,17 @@ def test_ceiling_of_a_read_is_of_what_was_read():
     assert (judged.kind, judged.failed) == ("too_fast", ("total_max",))
 
 
-def said(kind, rule=None):
+def detected(kind, rule=None):
     return Verdict(Kind(kind), f"it is {kind}", rule=rule)
 
 
-NONE, OK, SUSPECT, SEVERE = said("no_baseline"), said("ok"), said("suspect"), said("severe", "R4")
-LOST, SLOW = said("regression", "R1"), said("regression", "R2")
+NONE, OK, SUSPECT, SEVERE = (
+    detected("no_baseline"),
+    detected("ok"),
+    detected("suspect"),
+    detected("severe", "R4"),
+)
+LOST, SLOW = detected("regression", "R1"), detected("regression", "R2")
 
 
 def together(changes, past, blessed, references=REFERENCES, usual=(), control=MPIIO, waited=""):
@@ -136,20 +141,20 @@ LOW, TOO_FAST, SLOWER = {"ratio": 0.1}, {"stable_max": 2001.0}, {"total_max": 50
     [
         # Without a baseline the references count, and a fault that needs no history.
         ({}, NONE, None, "ok", ()),
-        ({}, said("defect", "R3"), None, "defect", ("finish_fraction",)),
+        ({}, detected("defect", "R3"), None, "defect", ("finish_fraction",)),
         (LOW, NONE, None, "regression", ("ratio",)),
         # With one, a night below a bound may be noise, and one above it an alarm.
         (LOW, SUSPECT, BLESSED, "suspect", ()),
         (LOW, SLOW, BLESSED, "regression", ("ratio",)),
         ({}, LOST, BLESSED, "regression", ("stable_max",)),
         ({}, SEVERE, BLESSED, "severe", ("stable_max",)),
-        ({}, said("noisy"), BLESSED, "noisy", ()),
-        ({}, said("transient", "R1"), BLESSED, "transient", ()),
+        ({}, detected("noisy"), BLESSED, "noisy", ()),
+        ({}, detected("transient", "R1"), BLESSED, "transient", ()),
         # What the baseline does not know its references still bound.
         (LOW, OK, ONLY_BANDWIDTH, "regression", ("ratio",)),
         # The site's bound on bandwidth stands whatever the baseline says.
         (SLOWER, OK, BLESSED, "regression", ("total_max",)),
-        (SLOWER, said("improvement"), ONLY_BANDWIDTH, "regression", ("total_max",)),
+        (SLOWER, detected("improvement"), ONLY_BANDWIDTH, "regression", ("total_max",)),
         # Nothing excuses what cannot be.
         (TOO_FAST, OK, BLESSED, "too_fast", ("stable_max",)),
         (TOO_FAST, SEVERE, BLESSED, "too_fast", ("stable_max",)),
@@ -199,7 +204,7 @@ def test_bound_that_knows_neither_machine_nor_size_makes_nothing_red():
     low = general(data_median=[100, -0.5, None])
     for past, blessed, kind in (
         (OK, BLESSED, "suspect"),
-        (said("noisy"), BLESSED, "suspect"),
+        (detected("noisy"), BLESSED, "suspect"),
         (LOST, BLESSED, "regression"),
         (NONE, None, "suspect"),
     ):
@@ -257,8 +262,8 @@ def test_why_it_is_slow_is_told_whoever_finds_it():
     lost = "; it spends 71 % of the time finishing its file"
     for past, blessed, usual, kind, why in (
         (NONE, None, {}, "defect", "finish_fraction is 0.71, above its bound of "),
-        (said("regression", "R3"), BLESSED, USUAL, "regression", "it is regression"),
-        (said("defect", "R3"), BLESSED, USUAL, "defect", "it is defect"),
+        (detected("regression", "R3"), BLESSED, USUAL, "regression", "it is regression"),
+        (detected("defect", "R3"), BLESSED, USUAL, "defect", "it is defect"),
         (SUSPECT, BLESSED, USUAL, "suspect", "it is suspect"),
         (SEVERE, BLESSED, USUAL, "severe", "it is severe"),
     ):
