@@ -164,7 +164,7 @@ def test_case_without_metrics_is_reported_too():
 
 
 def test_page_of_a_year_is_small_enough_for_a_mail(tmp_path):
-    year = Year(365, 4, NIGHT)
+    year = Year(365, 10, NIGHT)
     year.store(tmp_path / "results.db")
     night = year.recorded(history.read([tmp_path / "results.db"]))
     assert night.cases[0].trend.nights[0] == NIGHT - timedelta(days=364)
