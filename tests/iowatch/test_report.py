@@ -12,7 +12,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cases import case, changed
-from nights import HDF5, MPIIO, NIGHT, invalid, ran, recorded, red, tonight, unmeasured, well
+from nights import (
+    AWAY,
+    AWAY_TOO,
+    BROKEN,
+    FS2,
+    HDF5,
+    KNOWN,
+    MPIIO,
+    NIGHT,
+    QUEUED,
+    TOO_FAST,
+    eventful,
+    invalid,
+    ran,
+    recorded,
+    red,
+    tonight,
+    well,
+)
 from pages.simulated import Year
 from reported import HDF5 as LOCAL
 from reported import of_night, reported, store
@@ -20,64 +38,35 @@ from typer.testing import CliRunner
 
 from iowatch import history
 from iowatch.cli import app
-from iowatch.night.alarms import Alarm
 from iowatch.night.comparison import comparisons
 from iowatch.references import ExpectedFailure
 from iowatch.report import html, junit, markdown, write_page
 from iowatch.run import night_id
 from iowatch.tables import as_text
-from iowatch.verdict import Kind
 
-FS2 = changed(HDF5, place="archer:fs2/cray")
-OTHERS = [changed(FS2, writers=writers) for writers in (1, 2, 3)]
 PAGE = "record-archer-2026-11-20T003000.html"
 
 
-@pytest.fixture(scope="module")
-def eventful():
-    """A night with something of everything: an alarm over two cases, and what is broken, above the
-    ceiling, away, known or well."""
-    broken, away, known = OTHERS
-    until = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, "ticket 4711")
-    message = "\x1b[31m<script>|*x*&\ufffe"
-    night = tonight(
-        *(run for of in (HDF5, MPIIO, FS2, *OTHERS) for run in well(of)),
-        red(rate=3850),
-        red(MPIIO, rate=7690),
-        ran(FS2, rate=11550, kind="improvement"),
-        invalid(broken, sentence=f"{broken}: {message}"),
-        unmeasured(away),
-        red(known, result="xfail"),
-        red(changed(MPIIO, writers=7), kind="too_fast"),
-        expected=[until],
-        problems=["no disk", "no\nline"],
-    )
-    merged = frozenset({HDF5, MPIIO})
-    rows = [row for row in night.red if row.case in merged]
-    alarm = Alarm("fs3", Kind.REGRESSION, "2 of 2 cases are slow", rows, merged)
-    return replace(night, alarms=[alarm], notes=["a | note"])
+def test_texts_of_a_night(golden):
+    golden("report.md", markdown(eventful()))
+    golden("report.xml", junit(eventful()))
 
 
-def test_texts_of_a_night(eventful, golden):
-    golden("report.md", markdown(eventful))
-    golden("report.xml", junit(eventful))
-
-
-def test_junit_fails_what_is_red(eventful):
-    suite = ET.fromstring(junit(eventful))
+def test_junit_fails_what_is_red():
+    suite = ET.fromstring(junit(eventful()))
     failed = {test.get("name") for test in suite if test.find("failure") is not None}
-    assert failed == {"night", "fs3", str(OTHERS[0]), str(changed(MPIIO, writers=7))}
+    assert failed == {"night", "fs3", str(BROKEN), str(TOO_FAST)}
     skipped = {test.get("name") for test in suite if test.find("skipped") is not None}
-    assert skipped == {str(of) for of in (HDF5, MPIIO, *OTHERS[1:])}
-    assert (suite.get("tests"), suite.get("failures")) == ("9", "4")
+    assert skipped == {str(of) for of in (HDF5, MPIIO, AWAY, AWAY_TOO, QUEUED, KNOWN)}
+    assert (suite.get("tests"), suite.get("failures")) == ("13", "4")
     suite = ET.fromstring(junit(recorded(*well(MPIIO), *well(), ran())))
     assert [test.get("name") for test in suite if test.find("failure") is not None] == ["night"]
 
 
-def test_page_has_alarms_first_with_the_cases_under_them(eventful):
-    page = html(eventful)
-    assert page.count("fs3: 2 of 2 cases are slow") == 2, "as the reason, and above its cases"
-    assert re.search(r'<li><a href="#case-\d">hdf5 on fs3, 96 writers: regression, ', page)
+def test_page_has_alarms_first_with_the_cases_under_them():
+    page = html(eventful())
+    assert page.count("fs3: 2 of 2 cases are [b]slow[/b]") == 2, "as the reason, and above them"
+    assert re.search(r'<li><a href="#case-\d+">hdf5 on fs3, .*: regression, ', page)
 
 
 def environ(of, name, **met):
