@@ -558,15 +558,20 @@ def test_sessions_after_one_that_was_stopped_are_not_run(run, monkeypatch):
 # Nights that were killed
 
 
+NO_JOB = object()
+
+
 @pytest.fixture
 def left(tmp_path):
-    """left(hours ago, ...): the raw results of a night; its id."""
+    """left(hours ago, ...): the raw results of a night; its id. Its job may have `told` another, or
+    nothing: NO_JOB."""
 
     def make(hours, told=None, system="local"):
         night = night_id(before(hours=hours))
         job = tmp_path / "runs" / night / f"{system}:tmpfs,gnu,LibraryVersions" / "job.json"
         job.parent.mkdir(parents=True)
-        job.write_text(json.dumps({"night": night if told is None else told}))
+        if told is not NO_JOB:
+            job.write_text(json.dumps({"night": night if told is None else told}))
         return night
 
     return make
@@ -577,7 +582,7 @@ def test_night_that_was_killed_goes_on_as_the_same(run, left, tmp_path):
 
     def resumed(*nights):
         for hours, system in nights:
-            left(hours, told="", system=system)
+            left(hours, told=NO_JOB, system=system)
         return run(resume=True)
 
     old, last = (night_id(before(hours=hours)) for hours in (90, 1))
