@@ -1,7 +1,9 @@
 """Nights made up: runs of a few cases, their blessed baselines, and what is said of the night."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from random import Random
 
 from cases import case, changed
@@ -9,7 +11,9 @@ from cases import case, changed
 from iowatch.bless import Blessed, settings_hash
 from iowatch.checks import OST
 from iowatch.detector.settings import NORMAL
+from iowatch.night.alarms import Alarm
 from iowatch.night.gate import Known, night_of, on_record
+from iowatch.references import ExpectedFailure
 from iowatch.run import Run
 from iowatch.verdict import Kind
 
@@ -108,6 +112,53 @@ def row_of(*runs, **options):
     """The only case of the last night."""
     (row,) = tonight(*runs, **options).cases
     return row
+
+
+FS2 = changed(HDF5, place="archer:fs2/cray")
+BROKEN, AWAY, AWAY_TOO, QUEUED, KNOWN = (changed(FS2, writers=number) for number in range(1, 6))
+TOO_FAST = changed(MPIIO, writers=7)
+LONG = changed(MPIIO, place="archer:scratch_gpuwrite/cray")
+LOAD = changed(LONG, check="SystemLoad", instances=2)  # the longest shape: `write shared x2`
+
+
+def eventful():
+    """A night with something of everything: an alarm over two cases, what is broken, above the
+    ceiling, away, known or well, long names, and texts of others."""
+    text = "\x1b[31m<script>|*x*&\ufffe"
+    known = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, "ticket 4711")
+    night = tonight(
+        *(run for of in (HDF5, MPIIO, FS2, BROKEN, AWAY, KNOWN) for run in well(of)),
+        red(rate=3850),
+        red(MPIIO, rate=7690),
+        ran(FS2, rate=11550, kind="improvement"),
+        invalid(BROKEN, sentence=f"{BROKEN}: {text} " + "and " * 50 + "so on"),
+        *(unmeasured(of) for of in (AWAY, AWAY_TOO)),
+        unmeasured(QUEUED, sentence=f"{QUEUED}: still queued"),
+        red(KNOWN, result="xfail"),
+        red(TOO_FAST, kind="too_fast"),
+        *(ran(of) for of in (LONG, LOAD)),
+        expected=[known],
+        problems=["[red]no disk[/red]", "a | problem"],
+    )
+    rows = [row for row in night.red if row.case in (HDF5, MPIIO)]
+    merged = frozenset({HDF5, MPIIO})
+    alarm = Alarm("fs3", Kind.REGRESSION, "2 of 2 cases are [b]slow[/b]", rows, merged)
+    new = [row for row in night.red if row.case == TOO_FAST]  # of which nothing is usual
+    of_known = replace(alarm, what="fs2", rows=new, known="expected until then", merged=frozenset())
+    page = Path("/results/page.html")
+    return replace(night, alarms=[alarm, of_known], notes=["a | note"], page=page)
+
+
+def in_words(nights):
+    """What is said of nights, each below its title: for a golden file."""
+    lines = []
+    for title, night in nights.items():
+        lines += [f"# {title}", night.brief, night.why]
+        lines += [f"alarm: {alarm.label}: {alarm.sentence}" for alarm in night.alarms]
+        lines += [f"problem: {problem}" for problem in night.problems]
+        lines += [f"note: {note}" for note in night.notes]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def recorded(*runs, night="", system="archer", now=None, **known):

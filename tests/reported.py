@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from cases import case, changed
 
 from iowatch.checks import metric
+from iowatch.run import night_id
 
 HDF5 = case()
 MPIIO = changed(HDF5, backend="mpiio")
@@ -65,9 +66,16 @@ def session(*tests, uuid="1", began=BEGAN, night="", promise="", **changes):
     return {"session_info": info, "runs": [run]}
 
 
+def of_night(began, *tests, **changes):
+    """The session of a night that began then; without tests HDF5 is well."""
+    told = {"uuid": night_id(began), "began": began, "night": night_id(began)}
+    return session(*(tests or [reported(HDF5, began)]), **(told | changes))
+
+
 def store(database, *sessions):
-    """Put sessions into a results database, which is made if there is none."""
+    """Put sessions into a results database, which is made with its folder if there is none."""
     is_new = not database.exists()
+    database.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(database)) as connection, connection:
         if is_new:
             connection.executescript(_TABLES)
@@ -76,3 +84,9 @@ def store(database, *sessions):
             start = info["time_start_unix"]
             row = (info["uuid"], start, start + 60, json.dumps(stored), "")
             connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+
+
+def forget(database, *uuids):
+    """Delete sessions from a results database."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.executemany("DELETE FROM sessions WHERE uuid = ?", [(uuid,) for uuid in uuids])

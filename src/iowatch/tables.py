@@ -48,6 +48,10 @@ def show_night(night: Night, console: Console) -> None:
 
     Its columns fit the console as far as they can; sentences are one line each.
     """
+
+    def say(text: str, style: str = "") -> None:  # which may be that of others
+        console.print(one_line(text), style=style, soft_wrap=True, markup=False)
+
     several = len({row.case.environ for row in night.cases}) > 1
     cells = [_cells(row) for row in night.cases]
     widths = _widths(cells, console.width)
@@ -64,23 +68,21 @@ def show_night(night: Night, console: Console) -> None:
         colour = "red" if row.is_red else "yellow" if row.is_amber else ""
         _print_row(its_cells, widths, colour, console)
         if case.way:
-            console.print(f"    with {case.way}", soft_wrap=True, markup=False)
+            say(f"    with {case.way}")
         if (row.is_red or row.known or row.is_amber) and case not in night.merged:
-            console.print(f"    {row.last.sentence}", soft_wrap=True, markup=False)
+            say(f"    {row.last.sentence}")
     if night.cases and (night.alarms or night.problems or night.notes or night.page):
         console.print()
     for alarm in night.alarms:
-        style = "red" if alarm.is_red else ""
-        said = f"{alarm.label}: {alarm.sentence}"
-        console.print(said, style=style, soft_wrap=True, markup=False)
+        say(f"{alarm.label}: {alarm.sentence}", "red" if alarm.is_red else "")
         for row in alarm.rows:
-            console.print(f"    {row.in_brief}", soft_wrap=True, markup=False)
+            say(f"    {row.in_brief}")
     for problem in night.problems:
-        console.print(f"problem: {problem}", style="red", soft_wrap=True, markup=False)
+        say(f"problem: {problem}", "red")
     for note in night.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
+        say(f"note: {note}")
     if night.page:
-        console.print(f"report: {night.page}", soft_wrap=True, markup=False)
+        say(f"report: {night.page}")
     measured = counted(len(night.cases) - len(night.amber), "case")
     amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")

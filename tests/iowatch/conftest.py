@@ -1,6 +1,9 @@
-"""Login nodes, and result files of benchio, made up for one test."""
+"""Login nodes, result files of benchio and locks of other processes, made up for one test."""
 
 import json
+import subprocess
+import sys
+from contextlib import contextmanager
 
 import pytest
 from login_node import findmnt, say
@@ -48,3 +51,23 @@ def mounted(tmp_path, monkeypatch, commands):
         return mounts.read_mounts()
 
     return read
+
+
+@pytest.fixture
+def locked_elsewhere():
+    """locked_elsewhere(file): another process holds this lock inside the block."""
+
+    @contextmanager
+    def held(file):
+        program = (
+            "import sys; from fasteners import InterProcessLock; "
+            f"lock = InterProcessLock({str(file)!r}); lock.acquire(False); "
+            "print(flush=True); sys.stdin.read()"
+        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", program], **pipes) as other:
+            other.stdout.readline()
+            yield
+            other.stdin.close()
+
+    return held

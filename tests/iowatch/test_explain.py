@@ -8,75 +8,66 @@ from iowatch.explain import finish_s, is_defect, is_slow_to_finish, ratio_median
 
 READ = changed(CASE, "SharedFileRead")
 MPIIO = changed(CASE, backend="mpiio")
+NETCDF, PNETCDF = (changed(CASE, backend=backend) for backend in ("netcdf", "pnetcdf"))
+MANY = changed(CASE, "FilePerProcess", backend="posix", files="process")
 GOOD = {"finish_fraction": 0.04, "stable_max": 730.0, "ratio": 1.0}
 GOOD |= {"open_s": 0.002, "define_s": 0.001, "write_s": 0.011, "close_s": 0.005}
 #: HDF5 as on Cirrus, with a close that everybody notices.
-SLOW = GOOD | {"finish_fraction": 0.71, "stable_max": 25.0, "close_s": 0.302}
-SLOW |= {"ratio": 25 / 700}
+SLOW = GOOD | {"finish_fraction": 0.71, "stable_max": 25.0, "close_s": 0.302, "ratio": 25 / 700}
 CONTROL = {"open": 0.001, "write": 0.011, "close": 0.001}
-H5FCLOSE = "H5Fclose, which writes the metadata and sets the file's size by MPI_File_set_size"
 
 
 def why(case=CASE, usual=GOOD, slow=0.7, is_sure=True, **now):
     return why_slow(case, SLOW | now, usual, slow, is_sure)
 
 
-def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was():
-    begin = "it spends 71 % of the time finishing its file"
-    close = f"most of the extra time is in close ({H5FCLOSE}): 0.302 s"
-    assert why() == (
-        f"{begin}, against 4 % on its good nights; {close}, usually 0.005 s; MPI-IO in the same "
-        "rounds is as fast as always: it is the library's path, not the filesystem"
-    )
-    assert why(usual={}) == f"{begin}; {close}; MPI-IO in the same rounds reaches 700 MiB/s"
-    define = changed(CASE, backend="netcdf")
-    named = why(define, define_s=0.7, close_s=0.1)
-    assert (
-        "; most of the extra time is in define (nf90_enddef, which writes the metadata, " in named
-    )
-    shared = why(changed(CASE, backend="pnetcdf"), define_s=0.2, close_s=0.2, open_s=0.21)
-    assert "; much of the extra time is in open (nf90mpi_create): 0.21 s, usually 0.002 s" in shared
-    assert "is in flush (H5Fflush, which" in why(usual=GOOD | {"flush_s": 0.01}, flush_s=0.4)
-    of_control = why(MPIIO, open_s=9.0, usual={})
-    assert "most of the extra time is in close (MPI_File_close): 0.302 s" in of_control, (
-        "the close alone"
-    )
-    many = changed(CASE, "FilePerProcess", backend="posix", files="process")
-    assert why(many).startswith("it spends 71 % of the time finishing its files")
+def test_who_is_slow_to_finish_is_told_in_which_phase_and_call_and_how_mpiio_was(golden):
+    every = {
+        "HDF5": why(),
+        "HDF5, and nothing is usual": why(usual={}),
+        "netCDF": why(NETCDF, define_s=0.7, close_s=0.1),
+        "PnetCDF": why(PNETCDF, define_s=0.2, close_s=0.2, open_s=0.21),
+        "with flushes": why(usual=GOOD | {"flush_s": 0.01}, flush_s=0.4),
+        "MPI-IO, its close alone": why(MPIIO, open_s=9.0, usual={}),
+        "many files": why(MANY),
+        "a read that opens": why(READ, open_s=0.4),
+        "a read that closes": why(READ),
+        "a read, and a trifle": why(READ, open_s=1e-3, read_s=0.4, write_s=0.0, close_s=1e-4),
+    }
+    golden("explained.txt", "".join(f"# {title}\n{message}\n" for title, message in every.items()))
 
 
 def test_read_makes_nothing_of_its_file():
-    opened = why(READ, open_s=0.4)
-    assert opened.startswith("it spends 71 % of the time opening and closing its file")
-    assert "; most of the extra time is in open (H5Fopen): 0.4 s" in opened
-    assert "; most of the extra time is in close (H5Fclose): 0.302 s, usually 0.005 s;" in why(READ)
+    message = why(READ)
+    assert message.startswith("it spends 71 % of the time opening and closing its file")
+    assert "; most of the extra time is in close (H5Fclose): 0.302 s, usually 0.005 s;" in message
 
 
 def test_whose_fault_it_is():
-    def beside(rate, own, **options):
-        return why(stable_max=own, ratio=own / rate, **options).rpartition("MPI-IO in the same ")[2]
+    def beside(rate, stable, **options):
+        message = why(stable_max=stable, ratio=stable / rate, **options)
+        return message.rpartition("MPI-IO in the same ")[2].removeprefix("rounds ")
 
     library = "it is the library's path, not the filesystem"
-    both = "it is the library's path and the filesystem"
-    at_500 = "rounds is slow too, at 500 of its usual 730 MiB/s"
-    assert beside(730, 25) == f"rounds is as fast as always: {library}"
-    assert beside(500, 25) == f"{at_500}: {both}"
-    assert beside(500, 500) == f"{at_500}: it is the filesystem, not the library"
-    assert beside(500, 500, slow=0.37) == f"{at_500}: it is the filesystem, not the library", (
-        "of a case that varies as much, too"
-    )
+    at_500 = "is slow too, at 500 of its usual 730 MiB/s"
+    assert beside(730, 25) == f"is as fast as always: {library}"
+    assert beside(500, 25) == f"{at_500}: it is the library's path and the filesystem"
+    filesystem = f"{at_500}: it is the filesystem, not the library"
+    assert beside(500, 500) == filesystem
+    assert beside(500, 500, slow=0.37) == filesystem, "of a case that varies as much, too"
     assert beside(500, 500, is_sure=False) == at_500, "one slow night blames nobody"
-    assert beside(600, 600, slow=0.9) == "rounds still reaches 600 of its usual 730 MiB/s"
+    assert beside(600, 600, slow=0.9) == "still reaches 600 of its usual 730 MiB/s"
     assert not why(MPIIO, ratio=0).count("MPI-IO"), "of itself it says nothing"
 
 
 USUAL = {"write_s": 1.0, "sync_s": 0.5, "close_s": 0.1, "stable_max": 100.0}
 
 
-def test_phase_that_takes_most_longer_is_named():
-    def lost(now, usual=USUAL):
-        return why_slow(MPIIO, now, usual)
+def lost(now, usual=USUAL):
+    return why_slow(MPIIO, now, usual)
 
+
+def test_phase_that_takes_most_longer_is_named():
     slow = {"write_s": 1.2, "sync_s": 0.5, "close_s": 2.1, "stable_max": 50.0}
     assert lost(slow) == "most of the time is lost in close: 2.1 s, usually 0.1 s"
     shared = {"write_s": 2.0, "sync_s": 1.5, "stable_max": 50.0}
@@ -90,17 +81,10 @@ def test_phase_that_takes_most_longer_is_named():
 def test_trifle_is_named_by_nobody():
     """5 microseconds, or a hundredth of the time."""
     tiny = {"write_s": 2e-3, "close_s": 8.11e-5, "stable_max": 50.0}
-    assert why_slow(MPIIO, tiny, tiny | {"close_s": 7.64e-5}) == ""
-    assert why_slow(MPIIO, tiny | {"close_s": 9e-4}, tiny) == "", "less than a millisecond"
-    long = USUAL | {"write_s": 1.07}
-    assert why_slow(MPIIO, long, USUAL) == "", "less than a twentieth of the time"
-    assert why_slow(MPIIO, USUAL | {"write_s": 1.1}, USUAL) != ""
-    part = why(READ, open_s=1e-3, read_s=0.4, write_s=0.0, close_s=1e-4)
-    assert part == (
-        "it spends 71 % of the time opening and closing its file, against 4 % on its good nights; "
-        "MPI-IO in the same rounds is as fast as always: it is the library's path, not the "
-        "filesystem"
-    )
+    assert lost(tiny, tiny | {"close_s": 7.64e-5}) == ""
+    assert lost(tiny | {"close_s": 9e-4}, tiny) == "", "less than a millisecond"
+    assert lost(USUAL | {"write_s": 1.07}) == "", "less than a twentieth of the time"
+    assert lost(USUAL | {"write_s": 1.1}) != ""
 
 
 def test_founding_fault_is_unmistakable_or_none():

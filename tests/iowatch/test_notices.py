@@ -1,14 +1,17 @@
-"""Mails, with a stand-in for sendmail that keeps what it is given."""
+"""Mails, with a stand-in for sendmail, and messages to the webhook of a real server."""
 
 from email import message_from_bytes, policy
 
 import pytest
-from servers import ONE_ADDRESS, posts
+from refusals import assert_refused
+from servers import ONE_ADDRESS, free_port, posts
 
 from iowatch.files import UserError
 from iowatch.night import notices
+from iowatch.night.notices import NotSent, hook, outbox
 
 NOTICE = notices.Notice("subject", "text", "brief")
+IO = "io@example.org"
 
 
 @pytest.fixture
@@ -28,61 +31,68 @@ def sendmail(tmp_path, monkeypatch):
 def test_mail_is_handed_to_sendmail(sendmail, tmp_path):
     sendmail(f'echo "$@" > {tmp_path}/arguments; cat > {tmp_path}/mail')
     text = "partition case\ndisk      write shared Größe\n.\nnot the end\n"
-    notices.outbox("io@example.org").send(
-        notices.Notice("iowatch archer 2026-11-21: green, 2 cases", text, "brief")
-    )
-    assert (tmp_path / "arguments").read_text() == "-i io@example.org\n"
+    title = "iowatch archer 2026-11-21: green, 2 cases"
+    outbox(IO).send(notices.Notice(title, text, "brief"))
+    assert (tmp_path / "arguments").read_text() == f"-i {IO}\n"
     got = message_from_bytes((tmp_path / "mail").read_bytes(), policy=policy.default)
-    assert got["To"] == "io@example.org"
-    assert got["Subject"] == "iowatch archer 2026-11-21: green, 2 cases"
-    assert got["Auto-Submitted"] == "auto-generated"
-    assert got.get_content_type() == "text/plain"
-    assert got.get_content() == text
+    assert (got["To"], got["Subject"], got["Auto-Submitted"]) == (IO, title, "auto-generated")
+    assert (got.get_content_type(), got.get_content()) == ("text/plain", text)
+    outbox(IO).send(notices.Notice("no\nline", "no UTF-8: \udcff", ""))
+    assert b"\nSubject: no line\n" in (tmp_path / "mail").read_bytes()
 
 
-def test_refused_mail_says_why(sendmail):
+def test_mail_that_nobody_takes_says_why(sendmail, monkeypatch):
     program = sendmail("cat > /dev/null; echo 'no such\nuser' >&2; exit 67")
-    with pytest.raises(notices.NotSent) as refused:
-        notices.outbox("io@example.org").send(NOTICE)
-    assert str(refused.value) == (
-        f"no mail to io@example.org: {program} ended with exit code 67: no such user"
-    )
-
-
-def test_sendmail_that_hangs_is_given_up(sendmail, monkeypatch):
+    failed = f"^no mail to {IO}: {program} ended with exit code 67: no such user$"
+    with pytest.raises(NotSent, match=failed):
+        outbox(IO).send(NOTICE)
     monkeypatch.setattr(notices, "TIMEOUT_S", 0.2)
     sendmail("exec sleep 60")
-    with pytest.raises(notices.NotSent, match=r"no mail to root: .*timed out"):
-        notices.outbox("root").send(NOTICE)
-
-
-def test_what_is_no_address(sendmail):
-    sendmail("exit 0")
-    for address in ("", "größe@b", "-oQ/tmp", "a b", "a@b,c@d", "<a@b>", "a@b\nBcc: c@d"):
-        with pytest.raises(UserError, match="not one mail address"):
-            notices.outbox(address)
-
-
-def test_no_sendmail(monkeypatch):
-    monkeypatch.setattr(notices.shutil, "which", lambda name, path: None)
-    with pytest.raises(notices.NotSent, match="to root: there is no sendmail on this machine"):
-        notices.outbox("root").send(NOTICE)
-
-
-def test_sendmail_is_found_where_cron_does_not_look(monkeypatch):
+    with pytest.raises(NotSent, match=r"no mail to root: .*timed out"):
+        outbox("root").send(NOTICE)
     asked = []
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(notices.shutil, "which", lambda name, path: asked.append(path) or "/false")
-    with pytest.raises(notices.NotSent, match="No such file or directory: '/false'"):
-        notices.outbox("root").send(NOTICE)
-    assert asked == ["/usr/bin:/bin:/usr/sbin:/usr/lib"]
+    for place, message in ((None, "there is no sendmail"), ("/none", "No such file.*: '/none'")):
+
+        def which(name, path, place=place):
+            asked.append(path)
+            return place
+
+        monkeypatch.setattr(notices.shutil, "which", which)
+        with pytest.raises(NotSent, match=message):
+            outbox("root").send(NOTICE)
+    assert {*asked} == {"/usr/bin:/bin:/usr/sbin:/usr/lib"}, "where cron does not look"
+
+
+def test_what_is_no_address():
+    wrong = ("", "größe@b", "-oQ/tmp", "a b", "a@b,c@d", "<a@b>", "a@b\nBcc: c@d")
+    assert_refused(UserError, outbox, [(address, "not one mail address") for address in wrong])
+
+
+def test_message_that_is_not_taken_says_why_and_the_url_remains_a_secret(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    gone = f"http://127.0.0.1:{free_port()}/secret"
+    with posts() as server:
+        for url, status, location, answers, why in (
+            (server.url, 500, "", True, "it answered 500 Internal Server Error"),
+            (server.url, 302, server.url, True, "it answered 302 Found"),
+            (gone, 200, "", True, "[Errno 111] Connection refused"),
+            (server.url, 200, "", False, "timed out"),
+        ):
+            server.status, server.location = status, location
+            if not answers:
+                server.answers.clear()
+                monkeypatch.setattr(notices, "WEBHOOK_TIMEOUT_S", 0.3)
+            with pytest.raises(NotSent) as refused:
+                hook(url).send(NOTICE)
+            assert str(refused.value) == f"nothing posted to the webhook at 127.0.0.1: {why}"
 
 
 def test_long_message_is_cut_off_between_lines_and_says_so(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     lines = "\n".join(f"{number:3} " + "x" * 95 for number in range(100))
     with posts() as server:
-        notices.hook(server.url).send(notices.Notice("title", "", lines))
+        hook(server.url).send(notices.Notice("title", "", lines))
     (text,) = (document["text"] for document in server.got)
     assert text.startswith("title\n  0 xxx")
     assert text.endswith("x\n... and 61 lines more")

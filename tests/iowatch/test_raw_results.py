@@ -9,7 +9,7 @@ import pytest
 from cases import case, changed
 
 from iowatch.case import Case
-from iowatch.files import UserError, whole
+from iowatch.files import UserError
 from iowatch.raw_results import (
     FOLDER,
     PROBLEMS,
@@ -28,8 +28,8 @@ NIGHT = "2026-06-01T025836"
 DAY = date(2026, 6, 1)
 CASE = case("SharedFileWrite", "archer:fs3/cray")
 OTHER = changed(CASE, place="archer:fs2/cray")
+CIRRUS = changed(CASE, place="cirrus:work/gnu")
 KEEP = {("archer", "fs3"): 400, ("archer", "fs2"): 60}
-MONTH = timedelta(days=30)
 
 
 def run(prefix, one=CASE, night=NIGHT, **files):
@@ -60,28 +60,23 @@ def test_every_run_has_a_folder_of_its_own(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.fixture
-def synced(monkeypatch):
-    """What was forced to stable storage, by the name that it had then, in the order of time."""
-    paths = []
+def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, monkeypatch):
+    synced = []
     monkeypatch.setattr(
-        os, "fsync", lambda fd: paths.append(Path(f"/proc/self/fd/{fd}").readlink())
+        os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink())
     )
-    return paths
-
-
-def test_a_power_cut_costs_nothing_of_what_is_kept(tmp_path, synced):
     folder = run(tmp_path, exit_code="0")
     keep(folder)
-    on_the_way = [folder.parent, tmp_path / FOLDER, tmp_path]
     assert set(synced[:2]) == {folder / "result.json", folder / "exit_code"}
-    assert synced[2:] == [folder, *on_the_way]
-    synced.clear()
-    with whole(folder / "job.json") as temporary:
-        temporary.write_text("{}")
-    assert synced == [temporary, folder], "before it takes its place, and then its name"
+    assert synced[2:] == [folder, folder.parent, tmp_path / FOLDER, tmp_path]
+
+
+def test_folder_that_cannot_be_made_or_kept_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"none: raw results cannot be kept: No such file"):
         keep(tmp_path / "none")
+    (tmp_path / FOLDER).write_text("a file")
+    with pytest.raises(UserError, match=f"/{NIGHT}: raw results cannot be kept: Not a directory$"):
+        new_folder(tmp_path, NIGHT, CASE)
 
 
 def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(tmp_path):
@@ -93,50 +88,32 @@ def test_what_the_jobs_of_a_night_wait_for_is_said_by_one_of_them_and_is_no_run(
     assert not folder.parent.exists()
 
 
-def test_folder_that_cannot_be_made_is_one_line(tmp_path):
-    (tmp_path / FOLDER).write_text("a file")
-    with pytest.raises(UserError) as error:
-        new_folder(tmp_path, NIGHT, CASE)
-    where = tmp_path / FOLDER / NIGHT
-    assert str(error.value) == f"{where}: raw results cannot be kept: Not a directory"
+PLAIN, PACKED, GONE = ["result.json"], ["result.json.gz"], []
 
 
-def test_what_is_older_than_a_month_is_compressed_and_can_still_be_read(tmp_path):
+def test_results_are_compressed_after_a_month_and_go_after_the_days_of_their_partition(tmp_path):
+    """By the day of their night; those of partitions that nobody speaks of stay."""
     text = '{"name": "é"}\n' * 1000
-    folder = run(tmp_path, result_json=text, job_out="x")
-    for days in (0, 1, 30):
+    long, elsewhere = (run(tmp_path, one, result_json=text) for one in (CASE, CIRRUS))
+    short = [run(tmp_path, OTHER) for _ in range(3)]
+    tidy(tmp_path, {("archer", "fs3"): 0}, DAY)
+    assert read_text(long / "result.json") == text, "of this day it may still be written"
+    for days, of_long, of_short, of_elsewhere in (
+        (-7, PLAIN, PLAIN, PLAIN),  # a clock was wrong
+        (30, PLAIN, PLAIN, PLAIN),
+        (31, PACKED, PACKED, PACKED),
+        (31, PACKED, PACKED, PACKED),  # nothing is compressed twice
+        (60, PACKED, PACKED, PACKED),
+        (61, PACKED, GONE, PACKED),
+        (400, PACKED, GONE, PACKED),
+        (401, GONE, GONE, PACKED),
+        (9999, GONE, GONE, PACKED),
+    ):
         tidy(tmp_path, KEEP, DAY + timedelta(days=days))
-        assert names(folder) == ["job_out", "result.json"], days
-    assert read_text(folder / "result.json") == text
-    for _ in range(2):  # nothing is compressed twice
-        tidy(tmp_path, KEEP, DAY + MONTH + timedelta(days=1))
-        assert names(folder) == ["job_out.gz", "result.json.gz"]
-    assert read_text(folder / "result.json.gz") == text
-    assert (folder / "result.json.gz").stat().st_size < len(text) / 10
-
-
-def test_what_its_partition_keeps_no_longer_is_removed(tmp_path):
-    """By the day of its night; of partitions that nobody speaks of, nothing is."""
-    long, short = run(tmp_path), [run(tmp_path, OTHER) for _ in range(3)]
-    elsewhere = run(tmp_path, changed(CASE, place="cirrus:work/gnu"))
-    older = run(tmp_path, OTHER, "2026-05-31")
-    tidy(tmp_path, KEEP, DAY + timedelta(days=60))
-    assert not older.parent.exists(), "nothing is left of that night"
-    assert all(folder.exists() for folder in (long, elsewhere, *short))
-    tidy(tmp_path, KEEP, DAY + timedelta(days=61))
-    assert [folder.exists() for folder in short] == [False] * 3
-    assert (long.exists(), elsewhere.exists()) == (True, True)
-    tidy(tmp_path, KEEP, DAY + timedelta(days=401))
-    assert (long.exists(), names(elsewhere)) == (False, ["result.json.gz"])
-    tidy(tmp_path, {}, DAY + timedelta(days=9999))
-    assert elsewhere.exists()
-
-
-def test_what_is_kept_for_so_many_days_is_there_on_the_last(tmp_path):
-    """Also where another partition keeps less."""
-    long, short = run(tmp_path), run(tmp_path, OTHER)
-    tidy(tmp_path, KEEP, DAY + timedelta(days=400))
-    assert (long.exists(), short.exists()) == (True, False)
+        left = [names(folder) if folder.exists() else GONE for folder in (long, *short, elsewhere)]
+        assert left == [of_long, *[of_short] * 3, of_elsewhere], days
+    assert read_text(elsewhere / "result.json.gz") == text
+    assert (elsewhere / "result.json.gz").stat().st_size < len(text) / 10
 
 
 def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_are_there(tmp_path):
@@ -147,19 +124,10 @@ def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_a
     assert problems_of(night) == ["one", "two"]
     for text in ("[", "null", "7", '{"a": 1}'):
         (night / PROBLEMS).write_text(text)
-        (said,) = problems_of(night)
-        assert said.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
+        (message,) = problems_of(night)
+        assert message.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
     tidy(tmp_path, KEEP, DAY + timedelta(days=401))
     assert not night.exists()
-
-
-def test_what_is_of_this_day_is_left_alone(tmp_path):
-    """It may still be written."""
-    folder = run(tmp_path)
-    tidy(tmp_path, {("archer", "fs3"): 0}, DAY)
-    assert names(folder) == ["result.json"]
-    tidy(tmp_path, {("archer", "fs3"): 0}, DAY - timedelta(days=7))  # the clock was wrong
-    assert names(folder) == ["result.json"]
 
 
 def test_what_is_not_ours_stays_as_it_is(tmp_path):
@@ -216,7 +184,7 @@ def test_what_cannot_be_read_or_removed_is_one_line(tmp_path, monkeypatch):
 def test_a_night_is_looked_into_once(tmp_path):
     """A year of nights on a shared filesystem would take longer than the rest of the night."""
     run(tmp_path)
-    old = DAY + MONTH + timedelta(days=1)
+    old = DAY + timedelta(days=31)
     tidy(tmp_path, KEEP, old)
     (folder,) = [path for path in (tmp_path / FOLDER / NIGHT).iterdir() if path.is_dir()]
     (folder / "late").write_text("x")
@@ -225,12 +193,12 @@ def test_a_night_is_looked_into_once(tmp_path):
 
 
 def test_why_a_run_failed_is_benchios_word_or_that_a_node_failed_or_what_came_last(tmp_path):
-    said = tmp_path / "rfm_job.err"
+    errors = tmp_path / "rfm_job.err"
     assert why_it_failed(tmp_path) == "no result file and nothing in stderr"
     lines = ["benchio: round 1/4", "srun: error: Node failure on node2", "srun: forcing job"]
-    said.write_text("\n".join([*lines, "-----", ""]))
+    errors.write_text("\n".join([*lines, "-----", ""]))
     assert why_it_failed(tmp_path) == "srun: error: Node failure on node2"
-    said.write_text("\n".join([*lines, "benchio: error: rank 1: write: no end", "srun: done"]))
+    errors.write_text("\n".join([*lines, "benchio: error: rank 1: write: no end", "srun: done"]))
     assert why_it_failed(tmp_path) == "benchio: error: rank 1: write: no end"
-    said.write_text(lines[-1])
+    errors.write_text(lines[-1])
     assert why_it_failed(tmp_path) == lines[-1]

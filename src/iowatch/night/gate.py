@@ -217,7 +217,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         *_noisy(cases),
         *_baselines(cases),
         *_recorded(cases),
-        *_well(cases, known.expected),
+        *_well(cases, known.expected, found.alarms),
         *_own_notes(cases),
         *_left_out(run for run in runs if run.night == night),
         *_excess(known.expected, system, day_of(night)),
@@ -474,12 +474,17 @@ def _is_forgotten(row: CaseNight, archived: date | None) -> bool:
     return len(measured) < entry.nights
 
 
-def _well(cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure]) -> Iterator[str]:
-    """Failures that were expected and did not come."""
+def _well(
+    cases: Sequence[CaseNight], expected: Iterable[ExpectedFailure], alarms: Iterable[Alarm]
+) -> Iterator[str]:
+    """Failures that were expected and did not come, nor as an alarm of several cases."""
+    slow = {row.case for alarm in alarms if alarm.known for row in alarm.rows}
     for entry in expected:
         rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
         tried = [row for row in rows if not row.is_amber]
-        if tried and not any(row.known or row.kind is Kind.INVALID for row in tried):
+        if tried and not any(
+            row.known or row.case in slow or row.kind is Kind.INVALID for row in tried
+        ):
             yield (
                 f"{entry.case.pattern}: it does not fail, although it is {entry}: remove the entry "
                 "if the fault is mended"

@@ -1,0 +1,85 @@
+"""Files that are written whole, or not at all, whatever stands in their place."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from iowatch.files import UserError, whole
+
+
+def write(path, text="text"):
+    with whole(path) as temporary:
+        temporary.write_text(text)
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_file_is_written_over_and_a_link_stays_one(tmp_path):
+    path = tmp_path / "page.html"
+    write(path, "old")
+    write(path)
+    assert (path.read_text(), names(tmp_path)) == ("text", {"page.html"})
+    path.unlink()
+    path.symlink_to("elsewhere.html")
+    write(path)
+    assert path.is_symlink()
+    assert (tmp_path / "elsewhere.html").read_text() == "text"
+
+
+def test_link_that_waits_where_a_file_is_prepared_is_not_written_through(tmp_path):
+    (tmp_path / "kept").write_text("precious")
+    (tmp_path / f".page.html.{os.getpid()}").symlink_to("kept")
+    write(tmp_path / "page.html")
+    assert (tmp_path / "kept").read_text() == "precious"
+    assert (tmp_path / "page.html").read_text() == "text"
+
+
+def test_file_is_on_stable_storage_before_it_takes_the_place_of_the_last(tmp_path, monkeypatch):
+    """And then its name: a power cut leaves one of the two, whole."""
+    path, synced = tmp_path / "page.html", []
+
+    def fsync(handle):
+        synced.append((Path(f"/proc/self/fd/{handle}").readlink(), path.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with whole(path) as temporary:
+        temporary.write_text("text")
+    assert synced == [(temporary, False), (tmp_path, True)]
+
+
+def test_only_a_regular_file_is_written_over(tmp_path):
+    for name, make in (
+        ("folder", os.mkdir),
+        ("pipe", os.mkfifo),
+        ("device", lambda path: path.symlink_to("/dev/null")),
+    ):
+        make(tmp_path / name)
+        before = (tmp_path / name).lstat()
+        with pytest.raises(UserError, match=f"{name}: cannot be written: it is no regular file$"):
+            write(tmp_path / name)
+        assert (tmp_path / name).lstat() == before
+    assert names(tmp_path) == {"folder", "pipe", "device"}
+
+
+def test_file_that_cannot_be_written_stays_as_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with pytest.raises(UserError, match=r"a\.html: cannot be written: Not a directory$"):
+        write(path / "a.html")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for raised, error, words in (
+        (full, UserError, "cannot be written: No space left on device$"),
+        (KeyboardInterrupt("now"), KeyboardInterrupt, "now"),
+    ):
+
+        def fail(*_, raised=raised):
+            raise raised
+
+        monkeypatch.setattr(Path, "replace", fail)
+        with pytest.raises(error, match=words):
+            write(path)
+        assert (path.read_text(), names(tmp_path)) == ("old", {"page.html"})
