@@ -1,4 +1,4 @@
-"""The rules of a contract, and the seal of its evidence, made up for tests."""
+"""Contracts, their rules, and the seal of their evidence, made up for tests."""
 
 import shutil
 import subprocess
@@ -14,6 +14,45 @@ RULES = Rules(
     begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, replaces_invalid=True,
     least_nodes=1, times_memory=0, machine="shared", may_exclude=("centre", "supplier"),
 )  # fmt: skip
+
+RULES_IN_WORDS = {
+    "begins": "2020-01-01",
+    "sessions": 2,
+    "hours_apart": 0,
+    "reruns": "none",
+    "least_nodes": 1,
+    "times_memory": 0,
+    "machine": "shared",
+    "may_exclude": "[]",
+}
+MEMORY = {"memory": "path: /dev/shm, type: tmpfs"}
+
+
+def contract(
+    *criteria, system="small", title="A machine", confidence=0.5, filesystems=MEMORY, **rules
+):
+    """The text of a contract file with these criteria, each the keys of a flow mapping:
+    `contract("kind: peak, at_least: 0.5", sessions=7)`.
+
+    A criterion without a name is A1, A2, ...; one without a filesystem is about the first. Rules
+    not given are those of RULES_IN_WORDS. With confidence=None, the file does not have that key.
+    """
+    if unknown := set(rules) - set(RULES_IN_WORDS):
+        raise TypeError(f"a contract has no rule {min(unknown)}")
+    lines = [f"system: {system}", f"title: {title}"]
+    lines += [f"confidence: {confidence}"] if confidence is not None else []
+    lines += ["rules:"]
+    lines += [f"  {key}: {value}" for key, value in (RULES_IN_WORDS | rules).items()]
+    lines += ["filesystems:"]
+    lines += [f"  {name}: {{{facts}}}" for name, facts in filesystems.items()]
+    lines += ["criteria:"]
+    for number, criterion in enumerate(criteria, start=1):
+        if "filesystem: " not in criterion:
+            criterion = f"filesystem: {next(iter(filesystems))}, {criterion}"
+        if "name: " not in criterion:
+            criterion = f"name: A{number}, {criterion}"
+        lines += [f"  - {{{criterion}}}"]
+    return "\n".join(lines) + "\n"
 
 
 def sealed(**files):
