@@ -161,6 +161,22 @@ def laid_out(stripe_count=1, stripe_size=2**20, pool=None, osts=(), **more):
     return {**stripes, "components": [{**whole, **stripes}], "said": None, **more}
 
 
+def asked(stripe_count=None, stripe_size=None, pool=None, setstripe=None):
+    """The layout that benchio was told, as its result repeats it."""
+    numbers = {"stripe_count": stripe_count, "stripe_size": stripe_size, "pool": pool}
+    return {**numbers, "setstripe": setstripe}
+
+
+def lay_out(requested, observed):
+    """A change of a result: all of its files were asked for one layout and have another."""
+
+    def change(result):
+        for one in result["cases"]:
+            one["layout"] = {"requested": requested, "echoed": None, "observed": observed}
+
+    return change
+
+
 def turn_into_targets(result, names, rates=None, is_lustre=True):
     """A result of one backend that wrote to each target by itself and read from it; its best rate,
     MiB/s, is that of `rates`, of a read twice as much."""
@@ -178,8 +194,7 @@ def turn_into_targets(result, names, rates=None, is_lustre=True):
 def _on_target(one, name, rate, is_lustre):
     one["target"] = {"name": name, "error": None}
     observed = laid_out(osts=[int(name)]) if is_lustre else laid_out(pool=name)
-    requested = {"stripe_count": 1, "stripe_size": 2**20, "pool": None, "setstripe": None}
-    one["layout"] = {"requested": requested, "echoed": None, "observed": observed}
+    one["layout"] = {"requested": asked(1, 2**20), "echoed": None, "observed": observed}
     for number, rep in enumerate(one["repetitions"]) if rate else ():
         factor = (1, 1, 2, 3)[number % 4]  # the best is the first that counts
         kind, most = ("stable", rate) if "stable" in rep["rates"] else ("total", 2 * rate)
