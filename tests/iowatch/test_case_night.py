@@ -24,7 +24,6 @@ from nights import (
 )
 
 from iowatch.judge import by_past
-from iowatch.metrics import Ost, osts_of
 from iowatch.night.nightly import _again
 from iowatch.run import nights_of
 
@@ -234,37 +233,6 @@ def test_conditions_that_changed_since_the_last_good_night():
     many = {"hosts": " ".join(f"n{number:02}" for number in range(20))}
     (change,) = row_of(ran(ago=1, conditions=many), ran(conditions={"hosts": "x"})).changes
     assert change.before == "n00 n01 n02 n03 n04 n05 n06 n07 and 12 more"
-
-
-def test_slow_filesystem_is_one_alarm_after_two_nights_of_reruns():
-    cases = [changed(HDF5, writers=2**n) for n in range(4)]
-    runs = [ran(of, ago) for of in cases for ago in range(40, 3, -1)]
-    runs += [
-        red(of, ago, hour, rate=1500.0)
-        for of in cases
-        for ago in range(3, -1, -1)
-        for hour in (1, 5.1, 9.2, 13.3, 17.4)
-    ]
-    baseline = replace(BLESSED, ratio=None, ratio_spread=None)
-    night = tonight(*runs, blessed=dict.fromkeys(cases, baseline))
-    (alarm,) = night.alarms
-    assert alarm.sentence == (
-        "fs3: every one of its 4 cases is below 50% of its baseline tonight; together they are "
-        "81% below their baselines (alarm of 2026-11-19, slow since 2026-11-17): the filesystem, "
-        "not one of its I/O paths"
-    )
-    assert (night.why, {*night.merged}) == (alarm.sentence, {*cases})
-
-
-def test_slowest_osts_come_first():
-    osts = changed(MPIIO, "SlowOst")
-    metrics = {"total_max": 700, "ost_ratio": 0.5, "ost_0": 600, "ost_1": 300, "ost_2": 700}
-    metrics |= {"ost_read_ratio": 0.1, "ost_read_0": 10, "ost_read_1": 100}
-    found = row_of(ran(osts, metrics=metrics)).metrics
-    assert osts_of(found, "write") == [
-        Ost("1", 300, 300 / 650), Ost("0", 600, 1.2), Ost("2", 700, 700 / 450),
-    ]  # fmt: skip
-    assert osts_of(found, "read") == [Ost("0", 10, 0.1), Ost("1", 100, 10.0)]
 
 
 def test_level_changes_are_where_they_are():
