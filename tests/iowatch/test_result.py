@@ -327,21 +327,19 @@ def test_compressed_files_have_no_control_and_are_smaller(spoil):
     def attempt(stored):
         def compress(result):
             result["run"]["pattern"] = "deflate=4"
-            del result["cases"][0]
             for rep in result["cases"][0]["repetitions"]:
                 rep["file_bytes"] = int(stored * rep["file_bytes"])
 
-        result = spoil(compress)
+        result = spoil(compress, backends=["hdf5"])
         require(result, compressed, 10, PLACE)
         return metrics_of(result, compressed)
 
     values = attempt(0.25)
-    assert {*values} == {*compressed.metrics}
+    assert [*values] == compressed.metrics
     assert values["stored_fraction"] == 0.25
     assert physical_rate(values) == values["stable_max"] / 4
-    ceiling = values["stable_max"] / 2
-    assert by_contract(compressed, values, ceiling).kind is Kind.OK
-    assert by_contract(compressed, values, ceiling / 4).kind is Kind.TOO_FAST
+    for ceiling, kind in ((2, Kind.OK), (8, Kind.TOO_FAST)):
+        assert by_contract(compressed, values, values["stable_max"] / ceiling).kind is kind
     with pytest.raises(InvalidResult, match="there are 10 repetitions of hdf5 whose files are not"):
         attempt(1)
 
@@ -349,10 +347,10 @@ def test_compressed_files_have_no_control_and_are_smaller(spoil):
 def test_subfiles_are_as_many_as_were_asked_for(spoil):
     """Of HDF5's file, and not of its control's."""
 
-    def attempt(of_control, of_hdf5):
+    def attempt(*counts):
         def cut(result):
             result["run"]["pattern"] = "subfiling=4"
-            for one, count in zip(result["cases"], (of_control, of_hdf5), strict=True):
+            for one, count in zip(result["cases"], counts, strict=True):
                 observed = {"count": count, "stripe_size": 2**25, "writers": 1}
                 one["subfiles"] = count and {"requested": 4, "observed": observed}
 
@@ -361,15 +359,6 @@ def test_subfiles_are_as_many_as_were_asked_for(spoil):
     attempt(None, 4)
     wanted = [((None, 3), "3, where 4"), ((None, None), "0, where 4"), ((4, 4), "4 subf.* of mpii")]
     assert_refused(InvalidResult, attempt, wanted)
-
-
-def test_law_is_that_of_the_check(spoil):
-    """What its parameters are not about is what it fixes."""
-    for check, run in (("FilePerProcess", {"files": "process"}), ("SystemLoad", {"instances": 2})):
-        of = changed(CASE, check, **run)
-        require(spoil(set_run(**run)), of, 10, PLACE)
-        with pytest.raises(InvalidResult, match=f"^{next(iter(run))}: "):
-            require(spoil(), of, 10, PLACE)
 
 
 def test_read_that_may_come_from_a_cache_is_invalid(spoil):
@@ -609,17 +598,11 @@ def test_a_file_that_was_cut_off_is_no_result(tmp_path_factory, end, packed):
 
 def test_what_is_no_result_file_is_refused(tmp_path):
     path = tmp_path / "result.json.gz"
-    for garbage in (b"[]", b'"ok"', b"\xff", WHOLE):  # compressed, or not
-        (tmp_path / "result.json").write_bytes(garbage[:5])
-        path.write_bytes(garbage)
-        for file in (tmp_path / "result.json", path):
-            with pytest.raises(InvalidResult, match=f"^{file.name} is not "):
-                read_result(file)
-    packed = bytearray(gzip.compress(WHOLE))
-    packed[100:200] = bytes(100)
-    path.write_bytes(packed)
-    with pytest.raises(InvalidResult, match=r"^result\.json\.gz is not readable JSON: "):
-        read_result(path)
+    packed = gzip.compress(WHOLE)
+    for content in (b"[]", WHOLE, packed[:100] + bytes(100) + packed[200:]):
+        path.write_bytes(content)
+        with pytest.raises(InvalidResult, match=r"^result\.json\.gz is not readable JSON: "):
+            read_result(path)
     with pytest.raises(InvalidResult, match="No such file"):
         read_result(tmp_path / "missing.json")
 
@@ -631,21 +614,17 @@ def test_result_is_that_of_the_job(spoil):
     """By the id that the job gave; the clock of another machine may be a little late."""
     began = datetime.fromisoformat("2026-01-31T01:02:03.004Z")
 
-    def attempt(name, run_id, late_s):
-        result = spoil(set_run(id=run_id))
-        require_of_job(result, name, "beef", began + timedelta(seconds=late_s))
+    def attempt(name, run_id, late_s=0):
+        made = began + timedelta(seconds=late_s)
+        require_of_job(spoil(run_id=run_id), name, "beef", made)
 
-    for lawful in (
-        ("result.json", "beef", -3600),
-        ("result.json", "beef", 299),
-        ("result.2.json", "beef-2", 0),
-        ("result.2.7.json", "beef-2-7", 0),
-    ):
-        attempt(*lawful)
+    attempt("result.json", "beef", -3600)
+    attempt("result.json", "beef", 299)
+    attempt("result.2.7.json", "beef-2-7")
     wanted = [
-        (("result.json", "0123", 0), "^result.json is another job's: its run has the id 0123,"),
-        (("result.2.json", "beef", 0), "has the id beef, where this one gave beef-2$"),
-        (("result.2.7.json", "beef-7-2", 0), "where this one gave beef-2-7$"),
+        (("result.json", "0123"), "^result.json is another job's: its run has the id 0123, where"),
+        (("result.2.json", "beef"), "has the id beef, where this one gave beef-2$"),
+        (("result.2.7.json", "beef-7-2"), "where this one gave beef-2-7$"),
         (
             ("result.json", "beef", 301),
             "^result.json began at 2026-01-31 01:02:03 UTC, before its job was made at "
@@ -667,34 +646,29 @@ def test_a_run_has_a_host_for_each_node_that_it_was_to_have():
     assert_refused(InvalidResult, require_hosts, wanted)
 
 
-BUILT = {
-    "mpi": "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022",
-    "hdf5": "1.10.8",
-    "netcdf": "4.9.0",
-    "pnetcdf": None,
-}
+BUILT = {"mpi": "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4"}
+BUILT |= {"hdf5": "1.10.8", "netcdf": "4.9.0", "pnetcdf": None}
+MPICH = {"mpi": "MPICH Version:\t4.0.2 MPICH Release date: x MPICH ABI: 14:2:2"}
 
 
 def test_what_spack_was_asked_for_is_what_answered():
-    def attempt(spec, **versions):
-        require_built(BUILT | versions, f"benchio@0.1.0+hdf5 {spec} /abcdefg")
+    def attempt(spec, built=BUILT):
+        require_built(built, f"benchio@0.1.0+hdf5 {spec} /abcdefg")
 
-    for spec in (
-        "^hdf5@1.10.8 ^netcdf-c@4.9.0 ^netcdf-fortran@4.5.4 ^openmpi@4.1.4",
-        "^hdf5@1.10 ^openmpi@4.1.4-2 ^cray-mpich@8.1.23 ^netcdf-c@main",
-        "",
-    ):
-        attempt(spec)
-    attempt("^mpich@4.0.2", mpi="MPICH Version:\t4.0.2 MPICH Release date: x MPICH ABI: 14:2:2")
-    refused = [
+    attempt("^hdf5@1.10.8 ^netcdf-c@4.9.0 ^netcdf-fortran@4.5.4 ^openmpi@4.1.4")
+    attempt("^hdf5@1.10 ^openmpi@4.1.4-2 ^cray-mpich@8.1.23 ^netcdf-c@main")
+    attempt("^mpich@4.0.2", BUILT | MPICH)
+    wanted = [
         ("^hdf5@1.14.5", "^hdf5: the library says 1.10.8, where Spack was asked for hdf5@1.14.5: "),
         ("^hdf5@1.10.80", "hdf5@1.10.80"),
         ("^netcdf-c@4.9.2", "^netcdf: the library says 4.9.0"),
         ("^parallel-netcdf@1.12.3", "^pnetcdf: the library says not built in"),
-        ("^openmpi@5.0.3", "^mpi: the library says Open MPI v4.1.4"),
         ("^mpich@4.1.4", "^mpi: the library says Open MPI v4.1.4"),
     ]
-    assert_refused(InvalidResult, attempt, refused)
+    assert_refused(InvalidResult, attempt, wanted)
+
+
+# What it says besides
 
 
 def test_conditions_are_what_a_reader_compares_between_nights(spoil):
@@ -735,30 +709,19 @@ def test_a_layout_in_words_is_the_same_for_all_files_that_have_it(spoil):
     on_mdt = {**laid_out(0, 65536)["components"][0], "pattern": "mdt", "end_byte": 65536}
     rest = {**laid_out(-1)["components"][0], "first_byte": 65536}
     twice = {**laid_out(8)["components"][0], "pattern": "overstriped"}
-    beegfs = """\
-EntryID: 3-5E2F-1
-Metadata node: meta01 [ID: 1]
-Stripe pattern details:
-+ Type: RAID0
-+ Chunksize: 512K
-+ Number of storage targets: desired: 4; actual: 4
-  + 1 @ storage01
-"""
+    beegfs = "EntryID: 3-5E2F-1\n+ Type: RAID0\n+ Chunksize: 512K\n  + 1 @ storage01\n"
     gpfs = "file name: /gpfs/f\nstorage pool name:    x\ncreation time: Sun Nov 22 2026\n"
-    for observed, said in [
+    for observed, words in [
         (None, None),
         (laid_out(4, osts=[3, 1, 0, 2]), "stripes 4 x 1MiB"),
         (laid_out(2, 3 * 2**16, "flash"), "stripes 2 x 192KiB, pool flash"),
-        (laid_out(0, 65536, components=[on_mdt, rest]),
-         "on the MDT to 64KiB; stripes all x 1MiB to the end"),
+        (laid_out(components=[on_mdt, rest]), "on the MDT to 64KiB; stripes all x 1MiB to the end"),
         (laid_out(8, components=[twice]), "stripes 8 x 1MiB overstriped"),
-        (laid_out(None, None, components=[], said=beegfs),
-         "+ Type: RAID0; + Chunksize: 512K; + Number of storage targets: desired: 4; actual: 4"),
+        (laid_out(None, None, components=[], said=beegfs), "+ Type: RAID0; + Chunksize: 512K"),
         (laid_out(None, 2**22, components=[], said=gpfs), "blocks of 4MiB; storage pool name: x"),
-        (laid_out(None, 2**22, components=[]), "blocks of 4MiB"),
         (laid_out(None, None, components=[]), None),
-    ]:  # fmt: skip
-        assert conditions(spoil(lay_out(None, observed))).get("layout") == said
+    ]:
+        assert conditions(spoil(lay_out(None, observed))).get("layout") == words
 
 
 def test_what_stood_between_the_witness_and_the_disk_is_said(spoil):
@@ -780,17 +743,6 @@ def test_what_stood_between_the_witness_and_the_disk_is_said(spoil):
         (library | {"page_cache_fraction": 0.1}, "through the library, through a page cache"),
     ):
         assert said(**witness) == words, witness
-
-
-def test_every_repetition_has_its_time_of_the_day(spoil):
-    (measured,) = spoil(backends=["mpiio"], repeats=2).measurements
-    assert [rep.started.isoformat(timespec="milliseconds") for rep in measured.repetitions] == [
-        "2026-01-31T01:00:02.500+00:00",
-        "2026-01-31T01:00:03.500+00:00",
-    ]
-
-
-# Versions
 
 
 def test_versions_are_read_from_what_benchio_prints():
