@@ -30,6 +30,7 @@ from result_file import (
 )
 
 from iowatch.case import Case
+from iowatch.checks import is_of_ost
 from iowatch.judge import by_contract
 from iowatch.metrics import measured, metrics_of, ost_metrics, physical_rate
 from iowatch.result import (
@@ -222,6 +223,7 @@ def lawful(tmp_path):
 def test_a_value_that_changes_is_refused_or_changes_no_rate(lawful, name):
     data, read = lawful(name)
     metrics = read(data)
+    assert {one for one in metrics if not is_of_ost(one)} == {*LAWFUL[name].case.metrics}
     wrong = []
     for path, where in places_that_differ(data):
         before = (within := holder(data, path))[path[-1]]
