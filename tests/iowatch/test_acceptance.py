@@ -1,6 +1,5 @@
 """Acceptance: the contract, and the verdict on each of its criteria from runs made up."""
 
-import json
 import math
 import random
 import re
@@ -36,7 +35,7 @@ from iowatch.acceptance.contract import (
     read,
     read_exclusions,
 )
-from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack, collect
+from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack
 from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan, power
 from iowatch.checks import CHECKS
@@ -623,67 +622,6 @@ def test_what_is_invalid_or_missing_is_said_and_not_certified():
     assert (missing.verdict, missing.reason) == ("not certified", said)
     elsewhere = found({**BANDWIDTH, "filesystem": "fs9"}, always())
     assert elsewhere.reason == "no filesystem 'fs9': there are lustre"
-
-
-# Which sessions count
-
-
-def test_the_clock_and_the_rules_say_which_sessions_count(tmp_path):
-    """Runs of made-up sessions are all invalid: here it is about the sessions alone."""
-    both = [MPIIO, HDF5]
-
-    def stored(uuid, hours, cases=both, **changes):
-        changes |= {"system": "archer", "sweep": "acceptance", "nodes": 2}
-        tests = [reported(one, hashcode=str(one), **changes) for one in cases]
-        return reported_session(*tests, uuid=uuid, began=RULES.begins + timedelta(hours=hours))
-
-    sessions = [
-        stored("before", -1),
-        stored("first", 0),
-        stored("soon", 11.9),
-        stored("part", 12, both[:1]),
-        stored("one filesystem", 12.1, promised=0),
-        stored("second", 12.5, verdict="", result="abort", fail_reason="stopped"),
-        stored("bad", 25),
-        stored("third", 26),
-        stored("late", 60),
-        stored("not yet", 99),
-    ]
-    now = RULES.begins + timedelta(hours=98)
-    (tmp_path / "sessions").mkdir()
-    for one in sessions[::-1]:
-        name = one["session_info"]["uuid"]
-        (tmp_path / f"sessions/{name}.json").write_text(json.dumps(one))
-    facts = {"filesystems": [], "cases": {str(one): 2 for one in both}, "lost": [], "cut": []}
-    facts["gathered"] = now.isoformat()
-    (tmp_path / "site.json").write_text(json.dumps(facts))
-    rules = replace(RULES, sessions=3)
-    contract = Contract("archer", "Phase 2", 0.5, rules, [Criterion("A", "ratio", "fs3", 1)])
-    excluded = [Exclusion("bad", ["centre", "supplier"], "power failed")]
-    evidence = collect(tmp_path, contract, excluded, now)
-    why = {one.uuid: one.why_not for one in evidence.sessions}
-    assert list(why) == [one["session_info"]["uuid"] for one in sessions], "in the order of time"
-    assert why == {
-        "before": "it began before the test, on 2026-11-01 00:00 UTC",
-        "first": "",
-        "soon": "it began 11.9 h after the one before that counts, and 12 h were agreed",
-        "part": "it was asked for 1 of the 2 cases, and only the whole sweep counts",
-        "one filesystem": "it was asked for 2 cases, and only the whole sweep counts",
-        "second": "",  # it was stopped, perhaps by whoever saw that it was slow
-        "bad": "excluded by centre and supplier: power failed",
-        "third": "",
-        "late": "it came after the 3 that count",
-        "not yet": "it began on 2026-11-05 03:00 UTC, and its evidence was gathered or judged on "
-        "2026-11-05 02:00 UTC: a clock is wrong",
-    }
-    assert ("second", MPIIO) in evidence.invalid
-    with pytest.raises(UserError, match="no acceptance session worse is on record"):
-        collect(tmp_path, contract, [Exclusion("worse", [], "")], now)
-    (tmp_path / "site.json").write_text("{}")
-    with pytest.raises(
-        UserError, match=r"is no evidence that this iowatch, .*, can read: KeyError"
-    ):
-        collect(tmp_path, contract, [], now)
 
 
 # The plan

@@ -13,10 +13,11 @@ from reported import reported, store
 from reported import session as reported_session
 from result_file import make_result
 
-from iowatch.acceptance.contract import Contract, Criterion
+from iowatch.acceptance.contract import Contract, Criterion, Exclusion
 from iowatch.acceptance.evidence import collect
 from iowatch.acceptance.gather import gather
 from iowatch.checks import CHECKS
+from iowatch.files import UserError
 from iowatch.metrics import metrics_of
 from iowatch.raw_results import names_before, new_folder
 from iowatch.result import read_result
@@ -74,7 +75,7 @@ class Record:
         one["session_info"] |= {"time_elapsed": 600.0, "cmdline": command}
         store(self.site.database, one)
 
-    def evidence(self, now=NOW, **rules):
+    def evidence(self, now=NOW, excluded=(), **rules):
         """What is gathered, and read again."""
         contract = Contract(
             "local", "Memory", 0.5, replace(RULES, sessions=3, **rules),
@@ -86,7 +87,7 @@ class Record:
         gather(
             folder, self.folder / "contract.yaml", contract, None, self.site, [self.site.database]
         )
-        return collect(folder, contract, [], now)
+        return collect(folder, contract, excluded, now)
 
 
 @pytest.fixture
@@ -96,6 +97,37 @@ def record(tmp_path):
 
 def why_not(evidence):
     return {one.uuid: one.why_not for one in evidence.sessions}
+
+
+def test_the_clock_and_the_rules_say_which_sessions_count(record):
+    power = Exclusion("bad", ["centre", "supplier"], "power failed")
+    for uuid, hours, test in (
+        ("before", -1, {}), ("first", 0, {}), ("soon", 11.9, {}),
+        ("part", 12, {"promised": 2}), ("one filesystem", 12.1, {"promised": 0}),
+        ("second", 12.5, {"verdict": "", "result": "abort", "fail_reason": "stopped"}),
+        ("bad", 25, {}), ("third", 26, {}), ("late", 60, {}),
+    ):  # fmt: skip
+        record.session(uuid, hours, record.end(record.run(hours), hours) | test)
+    found = record.evidence(excluded=[power])
+    assert [one.uuid for one in found.sessions] == [*why_not(found)], "in the order of time"
+    assert why_not(found) == {
+        "before": "it began before the test, on 2026-11-01 00:00 UTC",
+        "first": "",
+        "soon": "it began 11.9 h after the one before that counts, and 12 h were agreed",
+        "part": "it was asked for 1 of the 2 cases, and only the whole sweep counts",
+        "one filesystem": "it was asked for 1 cases, and only the whole sweep counts",
+        "second": "",  # it was stopped, perhaps by whoever saw that it was slow
+        "bad": "excluded by centre and supplier: power failed",
+        "third": "",
+        "late": "it came after the 3 that count",
+    }
+    assert list(found.invalid) == [("second", CASE)]
+    with pytest.raises(UserError, match="no acceptance session worse is on record"):
+        record.evidence(excluded=[replace(power, session="worse")])
+    folder = record.folder / "evidence"
+    (folder / "site.json").write_text("{}")
+    with pytest.raises(UserError, match=r"is no evidence that this iowatch, .*, can read: KeyErr"):
+        collect(folder, None, [], NOW)
 
 
 def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):

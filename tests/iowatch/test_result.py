@@ -166,11 +166,11 @@ def places(data, *path):
 
 def places_that_differ(data):
     """Those places, as paths and as texts, without what a law finds alike in another place: in the
-    phases of a control, and of a library most of them."""
+    phases of a control, of a library most of them, and of OSTs all but the last."""
     last = len(data["cases"]) - 1
-    alike = rf"cases/(?!0|{last})\d/|cases/(?!{last})\d/.*/phases/|.*/phases/{ALIKE}/"
+    alike = r"cases/0/.*/phases/" if last == 1 else rf"cases/(?!{last})\d/"
     for path in list(places(data)):
-        if not re.match(alike, where := "/".join(map(str, path))):
+        if not re.match(rf"{alike}|.*/phases/{ALIKE}/", where := "/".join(map(str, path))):
             yield path, where
 
 
