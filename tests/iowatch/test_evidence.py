@@ -11,7 +11,7 @@ from agreed import RULES
 from cases import case
 from reported import reported, store
 from reported import session as reported_session
-from result_file import make_result
+from result_file import PLACE, make_result
 
 from iowatch.acceptance.contract import Contract, Criterion, Exclusion
 from iowatch.acceptance.evidence import collect
@@ -22,18 +22,14 @@ from iowatch.metrics import metrics_of
 from iowatch.raw_results import names_before, new_folder
 from iowatch.result import read_result
 from iowatch.run import night_id
-from iowatch.site import Filesystem, Setting, Site
+from iowatch.site import Setting, Site
 
 CASE = case(backend="mpiio")
 SETTING = Setting.of(
     CHECKS["SharedFileWrite"],
     {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "writers_per_node": 4},
 )
-PLACE = Filesystem(
-    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
-    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
-    sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}},
-)  # fmt: skip
+SITE_PLACE = replace(PLACE, sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}})
 NOW = RULES.begins + timedelta(days=20)
 
 
@@ -42,7 +38,7 @@ class Record:
 
     def __init__(self, folder):
         self.folder = folder
-        self.site = Site("local", (PLACE,), True, folder, folder, folder / "results.db", {})
+        self.site = Site("local", (SITE_PLACE,), True, folder, folder, folder / "results.db", {})
         (folder / "contract.yaml").write_text("")
 
     def run(self, hours, **given):

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 from result_file import (
     CASE,
+    PLACE,
     asked,
     laid_out,
     lay_out,
@@ -49,11 +50,6 @@ from iowatch.site import Filesystem
 from iowatch.verdict import Kind
 
 MPIIO = changed(CASE, backend="mpiio")
-PLACE = Filesystem(
-    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
-    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
-    sweeps={},
-)  # fmt: skip
 LUSTRE = replace(
     PLACE, types=("lustre",), osts=(0, 1, 2, 3, 4), pools={"flash": (1, 2), "one": (3,)},
     layouts={"progressive": "-E 64M -c 1 -E -1 -c 4"},
