@@ -191,86 +191,72 @@ def test_a_case_says_what_its_check_fixes_and_what_its_job_runs():
     assert case("IorPeer", files="shared").backends == ["hdf5"]
 
 
+BLOCKS = "--files shared --local-size 64x64x64"
+
+
 def test_command_lines():
-    def options(check, **values):
-        one = case(check, **values)
-        return " ".join(one.check.command_line(one))
-
-    stripes = {"stripe_count": -1, "stripe_size": 4}
-    assert options("SharedFileWrite", **stripes) == (
-        "--backend mpiio,hdf5 --operation write --files shared --local-size 64x64x64"
-    ), "its layout is the site's"
-    assert options("SharedFileRead") == (
-        "--backend mpiio,hdf5 --operation read --files shared --local-size 64x64x64"
-    )
-    assert " --files 2 " in options("FilePerProcess", files="2")
-    assert options("SystemLoad", instances=2).endswith(" --instances 2")
-    assert options("SlowOst", stripe_size=4) == (
-        "--backend mpiio --operation write,read --files shared --local-size 64x64x64 "
-        "--targets $TARGETS"
-    )
-    # Contiguous blocks, as IOR has them.
-    assert options("IorPeer", files="shared").startswith("--backend hdf5 --operation write ")
-    assert options("IorPeer", files="shared").endswith(" --halo 0 --grid 1x1x4")
-    assert "--grid" not in options("IorPeerRead", files="process")
-    names = options("MdtestPeer", items=10, files="shared", io500="hard")
-    assert names == "--operation metadata --files shared --items 10"
-    assert options("IoProfile").endswith(" --warmup 0"), "every write counts"
-    assert " ".join(USERS.check.command_line(USERS)) == (
-        "--backend mpiio,hdf5 --operation write --files shared --local-size 64x64x64 "
-        "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "
-        "--hint cb_nodes=4 --hint romio_cb_write=enable"
-    )
-    # What is compressed has no control, which would write other bytes.
-    assert options("SharedFileWrite", backend="hdf5", pattern="subfiling=4").endswith(
-        " --pattern subfiling=4 --halo 0 --grid 1x1x4"
-    )
-    assert options("SharedFileWrite", backend="hdf5", pattern="random:subfiling=4").endswith(
-        " --pattern random,subfiling=4 --halo 0"
-    )
-    assert options("SharedFileWrite", backend="netcdf", pattern="steps=2:deflate=4") == (
-        "--backend netcdf --operation write --files shared --local-size 64x64x64 "
-        "--pattern steps=2,deflate=4"
-    )
+    shared = "IorPeer", {"files": "shared"}
+    for (check, values), line in [
+        # Its layout is the site's.
+        (("SharedFileWrite", STRIPES), f"--backend mpiio,hdf5 --operation write {BLOCKS}"),
+        (("SharedFileRead", {}), f"--backend mpiio,hdf5 --operation read {BLOCKS}"),
+        (("FilePerProcess", {"files": "2"}), "--files 2 --local-size 64x64x64"),
+        (("SystemLoad", {"instances": 2}), f"{BLOCKS} --instances 2"),
+        (("SlowOst", {"stripe_size": 4}),
+         f"--backend mpiio --operation write,read {BLOCKS} --targets $TARGETS"),
+        # Contiguous blocks, as IOR has them.
+        (shared, f"--backend hdf5 --operation write {BLOCKS} --halo 0 --grid 1x1x4"),
+        (("IorPeerRead", {"files": "process"}), "--local-size 64x64x64 --halo 0"),
+        (("Metadata", {"items": 10, "files": "shared"}),
+         "--operation metadata --files shared --items 10"),
+        (("IoProfile", {}), " --warmup 0"),  # every write counts
+        (("SharedFileWrite", dict(USERS.parameters)),
+         "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "
+         "--hint cb_nodes=4 --hint romio_cb_write=enable"),
+        (("SharedFileWrite", {"pattern": "subfiling=4"}),
+         " --pattern subfiling=4 --halo 0 --grid 1x1x4"),
+        (("SharedFileWrite", {"pattern": "random:subfiling=4"}),
+         " --pattern random,subfiling=4 --halo 0"),
+        # What is compressed has no control, which would write other bytes.
+        (("SharedFileWrite", {"backend": "netcdf", "pattern": "steps=2:deflate=4"}),
+         f"--backend netcdf --operation write {BLOCKS} --pattern steps=2,deflate=4"),
+    ]:  # fmt: skip
+        of = case(check, **values)
+        assert " ".join(of.check.command_line(of)).endswith(line), line
 
 
-def test_names_and_their_order():
-    cases = [
-        case("SharedFileWrite", "s:fs3/e", backend=backend, stripe_count=count, stripe_size=1)
-        for backend in ("mpiio", "hdf5")
-        for count in (4, -1)
-    ]
-    assert list(short_names(cases).values()) == [
-        "mpiio on fs3, stripes 4 x 1 MiB", "mpiio on fs3, stripes -1 x 1 MiB",
-        "hdf5 on fs3, stripes 4 x 1 MiB", "hdf5 on fs3, stripes -1 x 1 MiB",
-    ]  # fmt: skip
-    shapes = {of: of.shape for of in (cases[0], USERS, NAMES)}
-    assert [*shapes.values()] == ["write shared", "write shared", "names shared, mdtest"]
-    assert (cases[0].way, USERS.way) == (
+def test_names_say_what_differs_and_no_more():
+    mpiio = case("SharedFileWrite", "s:fs3/e", backend="mpiio", **STRIPES)
+    hdf5, four = changed(mpiio, backend="hdf5"), changed(mpiio, stripe_count=4)
+    for cases, names in [
+        ([hdf5], ["hdf5 on fs3"]),
+        ([mpiio, hdf5, four], ["mpiio on fs3, stripes -1 x 1 MiB", "hdf5 on fs3, stripes -1 x 1 "
+                               "MiB", "mpiio on fs3, stripes 4 x 1 MiB"]),
+        ([hdf5, changed(hdf5, place="s:fs3/cray")], ["hdf5 on fs3, e", "hdf5 on fs3, cray"]),
+        # One that is as benchio has it is told from one that is not.
+        ([WRITE, changed(WRITE, flush=True)],
+         ["hdf5 on tmpfs", "hdf5 on tmpfs, a flush before close"]),
+    ]:  # fmt: skip
+        assert [*short_names(cases).values()] == names
+    assert (WRITE.shape, NAMES.shape) == ("write shared", "names shared, mdtest")
+    assert (WRITE.way, USERS.way) == (
         "",
         "independent transfers, independent metadata, a flush before close, pieces of 64KiB, "
         "chunks of 8x8x4, hints cb_nodes=4, romio_cb_write=enable",
     )
-    # One that is as benchio has it is told from one that is not.
-    assert [*short_names([WRITE, changed(WRITE, flush=True)]).values()] == [
-        "hdf5 on tmpfs", "hdf5 on tmpfs, a flush before close",
-    ]  # fmt: skip
-    laid = [changed(WRITE, layout="default"), changed(WRITE, layout="progressive")]
-    laid += [changed(cases[1], pool="flash")]
-    assert [(one.stripes, one.striping) for one in (cases[0], cases[1], WRITE, *laid)] == [
-        ("stripes 4 x 1 MiB", "4 x 1 MiB"),
-        ("stripes -1 x 1 MiB", "all x 1 MiB"),
-        ("", "-"),
-        ("default layout", "default"),
-        ("layout progressive", "progressive"),
-        ("stripes -1 x 1 MiB, pool flash", "all x 1 MiB, flash"),
-    ]
+    for of, stripes, striping in [
+        (four, "stripes 4 x 1 MiB", "4 x 1 MiB"),
+        (mpiio, "stripes -1 x 1 MiB", "all x 1 MiB"),
+        (changed(mpiio, pool="flash"), "stripes -1 x 1 MiB, pool flash", "all x 1 MiB, flash"),
+        (WRITE, "", "-"),
+        (changed(WRITE, layout="default"), "default layout", "default"),
+        (changed(WRITE, layout="progressive"), "layout progressive", "progressive"),
+    ]:
+        assert (of.stripes, of.striping) == (stripes, striping)
     # A backend is next to its control, and small before large.
-    large = changed(cases[0], writers=96)
-    read = changed(cases[0], "SharedFileRead")
-    assert sorted([read, large, *cases[::2]], key=lambda one: one.order) == [
-        cases[2], cases[0], large, read,
-    ]  # fmt: skip
+    large, read = changed(mpiio, writers=96), changed(mpiio, "SharedFileRead")
+    ordered = sorted([read, large, mpiio, hdf5], key=lambda one: one.order)
+    assert ordered == [hdf5, mpiio, large, read]
 
 
 @given(st.lists(any_case(), min_size=2, max_size=4, unique=True))
@@ -278,15 +264,6 @@ def test_cases_that_differ_have_other_names(cases):
     here = [changed(of, place="local:tmpfs/gnu") for of in cases]
     assume(len(set(here)) == len(cases))
     assert len(set(short_names(here).values())) == len(cases)
-
-
-def test_names_say_no_more_than_what_differs():
-    hdf5 = changed(WRITE, **STRIPES)
-    assert short_names([hdf5])[hdf5] == "hdf5 on tmpfs"
-    four = changed(hdf5, stripe_count=4)
-    assert short_names([hdf5, four])[hdf5] == "hdf5 on tmpfs, stripes -1 x 1 MiB"
-    cray = changed(hdf5, place="local:tmpfs/cray")
-    assert [*short_names([hdf5, cray]).values()] == ["hdf5 on tmpfs, gnu", "hdf5 on tmpfs, cray"]
 
 
 # What checks declare
