@@ -241,18 +241,15 @@ def test_unusual_is_what_is_clearly_above_most_good_nights():
 def test_it_stands_beside_what_was_slow_and_changes_nothing():
     before = [ran(ago=ago, circumstances={"jobs": 90 + ago}) for ago in range(30, 0, -1)]
     busy = {"jobs": 212.0, "ceph_down": 0.0, "unknown": "Slurm's <hidden>"}
+    said = "other jobs on the system: 212, usually 94 to 117"
     for make in (red, slow, invalid):
         night = tonight(*before, make(circumstances=busy), blessed={HDF5: BLESSED})
         without = tonight(*well(nights=30), make(), blessed={HDF5: BLESSED})
+        (row,), (alone,) = night.cases, without.cases
         assert (night.brief, night.colour) == (without.brief, without.colour)
-        (row,) = night.cases
-        assert row.sentence == without.cases[0].sentence
-        said = "other jobs on the system: 212, usually 94 to 117"
-        assert [*row.around.unusual] == [said]
+        assert (row.sentence, [*row.around.unusual]) == (alone.sentence, [said])
         assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
-        page = report.html(night)
-        assert f"<li>{said}</li>" in page
-        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in page
+        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in report.html(night)
         assert "What else went on" not in report.markdown(without)
     assert row_of(*before, ran(circumstances=busy)).around is None, "it was not slow"
     assert document(ran(circumstances=busy))["circumstances"] == busy
