@@ -218,6 +218,7 @@ def test_a_key_of_gnupg_signs_as_well(folder, tmp_path, monkeypatch):
     new = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "io@example.org"]
     try:
         subprocess.run([*new, "ed25519", "sign"], check=True, capture_output=True)
+        shutil.rmtree(folder / "signatures")
         sign(folder, "gpg:io@example.org")
         (said,) = signers(tmp_path, folder, None)
         assert said.startswith("io@example.org, with the GPG key ")
