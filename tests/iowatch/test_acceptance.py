@@ -88,6 +88,10 @@ WRONG_KINDS = {
     "kind: survival, nodes: 2": "nodes has no meaning for survival: leave it out",
     "kind: peak, nodes: many": "nodes is 'many', not a positive whole number",
     "kind: peak, nodes: 1": "by the rules fewer than 2 count for nothing",
+    "kind: metadata": "phase belongs to metadata, and metadata needs it",
+    "kind: peak, phase: items": "phase belongs to metadata",
+    "kind: metadata, phase: chmod": "phase is 'chmod': there are mkdir, create",
+    "kind: metadata, phase: create, backend: hdf5": "backend has no meaning for metadata",
     "kind: degraded": "away belongs to degraded, which needs it",
     "kind: peak, away: 1": "away belongs to degraded, which needs it",
     "kind: degraded, away: 0": "away is 0, not a positive whole number",
@@ -147,6 +151,9 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     one = CONTRACT.replace("sessions: 7", "sessions: 1").replace("kind: peak", "kind: slow_ost")
     path.write_text(one)
     assert read(path).rules.sessions == 1
+    path.write_text(CONTRACT.replace("kind: peak", "kind: metadata, phase: stat"))
+    assert (of := read(path).criteria[0]).operation == "metadata"
+    assert of.backend == "posix"
 
     def attempt(old, new):
         assert old in CONTRACT
@@ -373,7 +380,15 @@ def test_what_is_not_good_enough_seldom_passes_however_many_cases_there_are_to_c
 
 
 SLOW = {"kind": "slow_ost", "at_least": 0.5}
+NAMES = case("Metadata", "archer:fs3/cray", items=50, files="shared")
+PHASE = {"kind": "metadata", "backend": "posix", "operation": "metadata", "at_least": 10000}
 SCALING = {"kind": "scaling", "at_least": 0.6, "from_nodes": 1, "to_nodes": 4}
+
+
+def of_names():
+    """A run of names in each session, which creates fast and does the rest slowly."""
+    rates = {"create": [12000.0] * 5, "items": [900.0] * 5}
+    return [Exhibit(NAMES, 2, name, rates) for name in SESSIONS]
 
 
 def test_what_each_kind_of_criterion_compares_with():
@@ -403,6 +418,8 @@ def test_what_each_kind_of_criterion_compares_with():
          "pass", 3.5, hard),
         ({**BANDWIDTH, "instances": 4}, [always(load, 350), always(rate=900)], "pass", 350, load),
         (n_to_n, [always(many), always(rate=100)], "pass", 400, many),
+        ({**PHASE, "phase": "create"}, [of_names(), always()], "pass", 12000, NAMES),
+        ({**PHASE, "phase": "items"}, [of_names(), always()], "fail", 900, NAMES),
     ]:  # fmt: skip
         finding = found(criterion, *runs)
         assert (finding.verdict, finding.case) == (verdict, str(of)), criterion
@@ -588,7 +605,8 @@ def test_what_the_rules_call_too_small_counts_for_nothing():
     assert found(BANDWIDTH, always(), rules=memory, storage=Storage(servers_memory=0.3)).case
     large = changed(MPIIO, local_size=(256, 256, 256))
     assert found(BANDWIDTH, always(large), always(rate=900), rules=memory).case == str(large)
-    # What a scaling begins with is small on purpose, and so is what one OST gets.
+    # Names are small; what a scaling begins with is on purpose, and so is what one OST gets.
+    assert found({**PHASE, "phase": "create"}, of_names(), rules=memory).verdict == "pass"
     both = replace(RULES, least_nodes=4, times_memory=2)
     one, four = changed(MPIIO, writers=24), changed(large, writers=96)
     runs = [always(four, 700, nodes=4), always(one, 250, nodes=1)]

@@ -108,11 +108,6 @@ def test_when_a_rerun_is_due():
         assert rerun_at(*lows(0), *broken(4, 5, 6, 7, 8)[:count]) == hours, count
 
 
-def test_every_run_counts_once():
-    row = row_of(*MONTH, *lows(0, 4), *broken(8), blessed=KNOWN)
-    assert (row.past.verdict.kind, row.past.verdict.runs) == ("suspect", 2)
-
-
 def test_suspect_of_another_night_is_not_of_this_one():
     before = [*MONTH[:-1], slow(ago=1)]
     assert row_of(*before, ran(), blessed=KNOWN).rerun_at is None

@@ -5,19 +5,14 @@ import random
 from dataclasses import replace
 
 import pytest
-from agreed import contract, session
 from cases import case
 from nights import NIGHT, night_id, ran, tonight
 from result_file import PLACE, make_result, turn_into_names
 
-from iowatch.acceptance.certify import certify
-from iowatch.acceptance.contract import read
-from iowatch.acceptance.evidence import Evidence, Exhibit
 from iowatch.bless import Blessed, samples_of
 from iowatch.checks import NAME_PHASES, NAME_RATES, rate_name, rate_unit
 from iowatch.detector.baseline import estimate
 from iowatch.export import prometheus
-from iowatch.files import UserError
 from iowatch.judge import judge
 from iowatch.metrics import measured, metrics_of
 from iowatch.report import html, markdown
@@ -187,53 +182,7 @@ def test_page_report_and_export_have_operations_in_place_of_bytes():
     assert "items/s" in markdown(suspect)
 
 
-# Acceptance
-
-COMMITTED = (
-    "kind: metadata, phase: create, at_least: 10000",
-    "kind: metadata, phase: items, at_least: 10000",
-)
-
-
-def contract_of(*criteria):
-    return contract(
-        *criteria, system="archer", confidence=0.95, sessions=7, begins="2026-11-22",
-        filesystems={"fs3": "path: /fs3, type: tmpfs"},
-    )  # fmt: skip
-
-
-def test_a_contract_may_commit_the_rate_of_a_phase(tmp_path):
-    file = tmp_path / "contract.yaml"
-    file.write_text(contract_of(*COMMITTED))
-    agreed = read(file)
-    assert [one.operation for one in agreed.criteria] == ["metadata"] * 2
-    names = [f"s{number}" for number in range(7)]
-    write = case(place="archer:fs3/cray")
-    evidence = Evidence(
-        sessions=[session(name) for name in names],
-        exhibits=[
-            exhibit
-            for number, name in enumerate(names)
-            for exhibit in (
-                Exhibit(NAMES, 2, name, {"create": [12000.0 + number] * 5, "items": [900.0] * 5}),
-                Exhibit(write, 2, name, {"mpiio": [1.0], "hdf5": [1.0]}),
-            )
-        ],
-        cases={NAMES: 2, write: 2},
-        places=[FS3],
-    )
-    create, items = certify(agreed, evidence).values()
-    assert (create.verdict, create.measured, create.case) == ("pass", 12003.0, str(NAMES))
-    assert (items.verdict, items.measured) == ("fail", 900.0)
-    for criterion, said in (
-        ("kind: metadata", "phase belongs to metadata, and metadata needs it"),
-        ("kind: metadata, phase: chmod", "phase is 'chmod': there are mkdir, create"),
-        ("kind: metadata, phase: create, backend: hdf5", "backend has no meaning for metadata"),
-        ("kind: bandwidth, phase: items", "phase belongs to metadata"),
-    ):
-        file.write_text(contract_of(f"{criterion}, at_least: 10000"))
-        with pytest.raises(UserError, match=said):
-            read(file)
+# What a site asks for
 
 
 def test_a_site_names_the_mdts_that_its_sweeps_ask_for():
