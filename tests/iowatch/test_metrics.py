@@ -51,20 +51,6 @@ def test_metrics_tell_the_repetitions_apart(spoil):
     assert values["ratio"] == pytest.approx(10 * 1.25 / MIB), "the best against the best, synced"
 
 
-def test_contention_in_some_rounds_leaves_ratio_and_finish_fraction_alone(spoil):
-    def change(result):
-        for backend, factor in ((0, 1.0), (1, 0.9)):
-            for rep in timed(result, backend):
-                disturbed = rep["round"] % 3 == 0
-                rep["rates"]["stable"] = factor * (50.0 if disturbed else 100.0)
-                usual = 0.18 if backend else 0.08
-                rep["phases"]["close"]["file_window"] = 0.5 if disturbed else usual
-
-    values = metrics_of(spoil(change), CASE)
-    assert values["ratio"] == pytest.approx(0.9)
-    assert values["finish_fraction"] == pytest.approx(0.1 / 1.25)
-
-
 def test_finish_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
     def change(result):
         for rep in timed(result):
