@@ -71,6 +71,13 @@ class Record:
         one["session_info"] |= {"time_elapsed": 600.0, "cmdline": command}
         store(self.site.database, one)
 
+    def measure(self, uuid, hours, began=None, command="reframe -r", changes=(), **given):
+        """Put a session on record that has measured all there is; it may have taken up a night that
+        began earlier."""
+        began = hours if began is None else began
+        test = self.end(self.run(began, **given), began) | dict(changes)
+        self.session(uuid, hours, test, command=command)
+
     def evidence(self, now=NOW, excluded=(), **rules):
         """What is gathered, and read again."""
         contract = Contract(
@@ -103,7 +110,7 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
         ("second", 12.5, {"verdict": "", "result": "abort", "fail_reason": "stopped"}),
         ("bad", 25, {}), ("third", 26, {}), ("late", 60, {}),
     ):  # fmt: skip
-        record.session(uuid, hours, record.end(record.run(hours), hours) | test)
+        record.measure(uuid, hours, changes=test)
     found = record.evidence(excluded=[power])
     assert [one.uuid for one in found.sessions] == [*why_not(found)], "in the order of time"
     assert why_not(found) == {
@@ -165,9 +172,9 @@ def test_what_was_cut_off_twice_is_no_more_lost(record):
 
 def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
     """So nobody moves a session away from the one before by killing and resuming it."""
-    record.session("a", 0, record.end(record.run(0), 0))
-    record.session("b", 20, record.end(record.run(2), 2))
-    record.session("c", 40, record.end(record.run(15), 15))
+    record.measure("a", 0)
+    record.measure("b", 20, began=2)
+    record.measure("c", 40, began=15)
     found = record.evidence()
     assert why_not(found) == {
         "a": "",
@@ -178,9 +185,9 @@ def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
 
 
 def test_what_was_cut_off_and_never_resumed_is_lost(record):
-    record.session("a", 0, record.end(record.run(0), 0))
+    record.measure("a", 0)
     cut = record.run(20)
-    record.session("b", 40, record.end(record.run(40), 40))
+    record.measure("b", 40)
     found = record.evidence()
     assert found.lost == [f"{cut.parent.name}/{cut.name}"]
     assert found.lost_of([CASE]) == found.lost[0]
@@ -196,7 +203,7 @@ def test_a_folder_is_never_given_twice(record):
 
 def test_a_session_that_is_later_than_now_counts_for_nothing(record):
     for uuid, hours in (("a", 0), ("b", 13), ("c", 26)):
-        record.session(uuid, hours, record.end(record.run(hours), hours))
+        record.measure(uuid, hours)
     assert set(why_not(record.evidence()).values()) == {""}
     found = record.evidence(now=RULES.begins + timedelta(hours=1))
     assert why_not(found)["a"] == ""
@@ -206,7 +213,7 @@ def test_a_session_that_is_later_than_now_counts_for_nothing(record):
     )
     # Nor later than when it was gathered, however long afterwards it is judged.
     hours = (datetime.now(UTC) - RULES.begins) / timedelta(hours=1) + 1
-    record.session("d", hours, record.end(record.run(hours), hours))
+    record.measure("d", hours)
     assert "a clock is wrong" in why_not(record.evidence(now=NOW + timedelta(days=999)))["d"]
 
 
@@ -215,8 +222,7 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
     for uuid, hours, boot, up_s in (
         ("a", 0, "x", 1000), ("b", 13, "y", 50), ("c", 26, "x", 1060), ("d", 27, "x", 98200),
     ):  # fmt: skip
-        kept = record.run(hours, boot=boot, up_s=up_s)
-        record.session(uuid, hours, record.end(kept, hours))
+        record.measure(uuid, hours, boot=boot, up_s=up_s)
     assert why_not(record.evidence()) == {
         "a": "",
         "b": "",
@@ -232,10 +238,10 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
 @pytest.mark.parametrize("option", ["--disable-hook=x", "--skip-sanity-check", "--disa x"])
 def test_a_session_that_leaves_out_a_part_of_the_checks_counts_for_nothing(record, option):
     """And replaces nothing, or whoever likes what it has measured would have chosen it."""
-    record.session("a", 0, record.end(record.run(0), 0) | {"verdict": "invalid", "sentence": "x"})
-    record.session("b", 1, record.end(record.run(1), 1), command=f"reframe {option} --mode=x")
+    record.measure("a", 0, changes={"verdict": "invalid", "sentence": "x"})
+    record.measure("b", 1, command=f"reframe {option} --mode=x")
     found = record.evidence()
     said = f"{option.split()[0]} in its command leaves out a part of each check"
     assert (why_not(found), found.exhibits) == ({"a": "", "b": said}, [])
-    record.session("c", 2, record.end(record.run(2), 2))
+    record.measure("c", 2)
     assert [one.session for one in record.evidence().exhibits] == ["a"]
