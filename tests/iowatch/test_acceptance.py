@@ -49,25 +49,15 @@ from acceptance import NUMBERS, false_passes  # noqa: E402
 
 # The contract
 
-LINE = "  - {name: A1, kind: peak, filesystem: fs3, at_least: 0.5}\n"
-STORAGE = """\
-filesystems:
-  fs3: {path: /fs3, type: lustre, osts: 4, peak: 30000, peak_from: data sheet, servers_memory: 512}
-"""
-CONTRACT = f"""\
-system: archer
-title: Phase 2 storage
-rules:
-  begins: 2026-11-22
-  sessions: 7
-  hours_apart: 12
-  reruns: invalid
-  least_nodes: 2
-  times_memory: 2
-  machine: reserved
-  may_exclude: [centre, supplier]
-{STORAGE}criteria:
-{LINE}"""
+PEAK = "name: A1, kind: peak, filesystem: fs3, at_least: 0.5"
+FACTS = "path: /fs3, type: lustre, osts: 4, peak: 30000, peak_from: data sheet, servers_memory: 512"
+LINE = f"  - {{{PEAK}}}\n"
+STORAGE = f"filesystems:\n  fs3: {{{FACTS}}}\n"
+CONTRACT = agreed.contract(
+    PEAK, system="archer", title="Phase 2 storage", confidence=None, filesystems={"fs3": FACTS},
+    begins="2026-11-22", sessions=7, hours_apart=12, reruns="invalid", least_nodes=2,
+    times_memory=2, machine="reserved", may_exclude="[centre, supplier]",
+)  # fmt: skip
 #: What stands in the place of `kind: peak`, and what is said of it.
 WRONG_KINDS = {
     "kind: peek": "kind is 'peek': there are bandwidth, peak",
