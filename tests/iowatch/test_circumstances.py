@@ -202,8 +202,8 @@ def test_garbage_is_nothing_known(noted, tmp_path, source):
     for number, text in enumerate(["{", "[]", '{"run": {"nodes": [{"host": 1, "load": "x"}]}}']):
         (tmp_path / f"result.{number}.json").write_text(text)
     for garbage in (
-        random.Random(1).randbytes(10000), b"[" * 100000, b"{}", b"null", b"nodes x/y", b'{"pgmap": {"a": 1}}',
-        b"osc.x-OST0000-x.import=\n timeouts: x\n services: x",
+        random.Random(1).randbytes(10000), b"[" * 100000, b"{}", b"null", b"nodes x/y",
+        b'{"pgmap": {"a": 1}}', b"osc.x-OST0000-x.import=\n timeouts: x\n services: x",
     ):  # fmt: skip
         given = {f"{when}_{source}": garbage for when in ("before", "after")}
         other = "slurm" if source != "slurm" else "osds"

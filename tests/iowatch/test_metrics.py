@@ -211,7 +211,7 @@ def test_targets_that_benchio_hung_on(tmp_path):
     first, second = run.format(1, "12"), run.format(2, "osd.3")
     (tmp_path / "said.1").write_text(f"round 1\nbenchio: error: {first}\nmpirun: killed\n")
     (tmp_path / "said.2.gz").write_bytes(gzip.compress(f"benchio: error: {second}\n".encode()))
-    (tmp_path / "said.3").write_text("benchio: error: open: /x/benchio.0f-3/target.9/f: no\n")
+    (tmp_path / "said.3").write_text("benchio: error: rank 0: open: /x/benchio.0f-3/target.9/f\n")
     (tmp_path / "result.3.json").write_text("{}")
     assert hung_osts(tmp_path) == {"12": first, "osd.3": second}
     assert hung_osts(tmp_path / "none") == {}
