@@ -42,48 +42,25 @@ def make_result(
         "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
         "environment": {},
         "run": {
-            "id": run_id,
-            "writers": writers,
-            "hosts": ["node1"],
-            "directory": directory,
+            "id": run_id, "writers": writers, "hosts": ["node1"], "directory": directory,
             "filesystem": {
-                "type": filesystem,
-                "magic": "0x1021994",
-                "mount_type": filesystem,
-                "free_bytes": 10**12,
-                "mdt_index": None,
+                "type": filesystem, "magic": "0x1021994", "mount_type": filesystem,
+                "free_bytes": 10**12, "mdt_index": None,
             },
-            "operations": ["write"],
-            "files": "shared",
-            "file_count": 1,
-            "instances": 1,
+            "operations": ["write"], "files": "shared", "file_count": 1, "instances": 1,
             "file_size": [local_size[0], local_size[1], local_size[2] * writers],
-            "global_size": None,
-            "local_size": list(local_size),
-            "grid": [1, 1, writers],
-            "contiguous_bytes": 8 * prod(local_size),
-            "halo": 1,
-            "bytes": size,
-            "transfer": 2**30,
-            "flush": False,
-            "direct": False,
-            "repeats": repeats,
-            "warmup": 1,
-            "settle": 0,
-            "phase_barrier": False,
-            "phase_limit": 1800,
-            "time_limit": 0,
-            "alignment": 1,
-            "chunk": [0, 0, 0],
-            "file_format": "earliest",
-            "pattern": "blocks",
+            "global_size": None, "local_size": list(local_size), "grid": [1, 1, writers],
+            "contiguous_bytes": 8 * prod(local_size), "halo": 1, "bytes": size,
+            "transfer": 2**30, "flush": False, "direct": False, "repeats": repeats, "warmup": 1,
+            "settle": 0, "phase_barrier": False, "phase_limit": 1800, "time_limit": 0,
+            "alignment": 1, "chunk": [0, 0, 0], "file_format": "earliest", "pattern": "blocks",
         },
         "memory": {"field_mib": 2.0, "peak_rss_mib": 50.0, "peak_rank": 0},
         "cases": [
             make_case(backend, size, repeats, (slowdown or {}).get(backend, 1.0))
             for backend in backends
         ],
-    }
+    }  # fmt: skip
 
 
 def make_case(backend, size, repeats, factor):
@@ -113,13 +90,8 @@ def make_repetition(number, size, factor):
         "started": f"2026-01-31T01:{number // 60:02}:{number % 60:02}.500Z",
         "phases": {
             phase: {
-                "min": time / 2,
-                "mean": time / 2,
-                "max": time,
-                "slowest_rank": 0,
-                "slowest_host": "node1",
-                "window": time,
-                "file_window": time,
+                "min": time / 2, "mean": time / 2, "max": time, "slowest_rank": 0,
+                "slowest_host": "node1", "window": time, "file_window": time,
             }
             for phase, time in seconds.items()
         },
@@ -132,13 +104,10 @@ def make_repetition(number, size, factor):
         "instances": None,
         "file_bytes": size,
         "witness": {
-            "method": "pread",
-            "direct": True,
-            "bytes": size,
-            "page_cache_fraction": 0.0,
+            "method": "pread", "direct": True, "bytes": size, "page_cache_fraction": 0.0,
             "other_node_fraction": 0.0,
         },
-    }
+    }  # fmt: skip
 
 
 def turn_into_read(result, suspect):
