@@ -137,6 +137,7 @@ NO_CASES = {
     LOAD.replace("SystemLoad", "IorPeer"): ": it has no files$",
     # A way of writing has one name, and none where it is benchio's own.
     f"{WRITE}/collective=yes": f": its form is {WRITE}$",
+    f"{WRITE}/hints=none": f": its form is {WRITE}$",
     f"{WRITE}/hints=b=1:a=2": f": its form is {WRITE}/hints=a=2:b=1$",
     f"{WRITE}/hints=a": ": a value of it has a hint that is no text of letters, digits,",
     f"{WRITE}/flush=True": ": a value of it is neither yes nor no: 'True'$",

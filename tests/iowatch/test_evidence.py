@@ -80,17 +80,16 @@ class Record:
 
     def evidence(self, now=NOW, excluded=(), **rules):
         """What is gathered, and read again."""
-        contract = Contract(
+        self.contract = Contract(
             "local", "Memory", 0.5, replace(RULES, sessions=3, **rules),
             [Criterion("A", "bandwidth", "memory", 1)],
         )  # fmt: skip
         folder = self.folder / "evidence"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        gather(
-            folder, self.folder / "contract.yaml", contract, None, self.site, [self.site.database]
-        )
-        return collect(folder, contract, excluded, now)
+        given = self.folder / "contract.yaml", self.contract, None, self.site
+        gather(folder, *given, [self.site.database])
+        return collect(folder, self.contract, excluded, now)
 
 
 @pytest.fixture
@@ -127,10 +126,20 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
     assert list(found.invalid) == [("second", CASE)]
     with pytest.raises(UserError, match="no acceptance session worse is on record"):
         record.evidence(excluded=[replace(power, session="worse")])
+
+
+def test_what_is_gathered_of_the_site_is_read(record):
+    record.measure("a", 0)
+    record.measure("b", 1)
+    assert record.evidence().invalid == {}
     folder = record.folder / "evidence"
+    facts = json.loads((folder / "site.json").read_text())
+    (folder / "site.json").write_text(json.dumps(facts | {"filesystems": []}))
+    found = collect(folder, record.contract, [], NOW)
+    assert found.invalid == {("a", CASE): "the site's configuration no longer has its partition"}
     (folder / "site.json").write_text("{}")
     with pytest.raises(UserError, match=r"is no evidence that this iowatch, .*, can read: KeyErr"):
-        collect(folder, None, [], NOW)
+        collect(folder, record.contract, [], NOW)
 
 
 def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
