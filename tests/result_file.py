@@ -5,7 +5,15 @@ from math import prod
 
 from cases import case
 
+from iowatch.site import Filesystem
+
 CASE = case()
+#: Where its files are.
+PLACE = Filesystem(
+    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
+    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
+    sweeps={},
+)  # fmt: skip
 
 SECONDS = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "total": 1.0}
 SECONDS |= {"sync": 0.25, "unlink": 0.01}
@@ -34,48 +42,25 @@ def make_result(
         "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
         "environment": {},
         "run": {
-            "id": run_id,
-            "writers": writers,
-            "hosts": ["node1"],
-            "directory": directory,
+            "id": run_id, "writers": writers, "hosts": ["node1"], "directory": directory,
             "filesystem": {
-                "type": filesystem,
-                "magic": "0x1021994",
-                "mount_type": filesystem,
-                "free_bytes": 10**12,
-                "mdt_index": None,
+                "type": filesystem, "magic": "0x1021994", "mount_type": filesystem,
+                "free_bytes": 10**12, "mdt_index": None,
             },
-            "operations": ["write"],
-            "files": "shared",
-            "file_count": 1,
-            "instances": 1,
+            "operations": ["write"], "files": "shared", "file_count": 1, "instances": 1,
             "file_size": [local_size[0], local_size[1], local_size[2] * writers],
-            "global_size": None,
-            "local_size": list(local_size),
-            "grid": [1, 1, writers],
-            "contiguous_bytes": 8 * prod(local_size),
-            "halo": 1,
-            "bytes": size,
-            "transfer": 2**30,
-            "flush": False,
-            "direct": False,
-            "repeats": repeats,
-            "warmup": 1,
-            "settle": 0,
-            "phase_barrier": False,
-            "phase_limit": 1800,
-            "time_limit": 0,
-            "alignment": 1,
-            "chunk": [0, 0, 0],
-            "file_format": "earliest",
-            "pattern": "blocks",
+            "global_size": None, "local_size": list(local_size), "grid": [1, 1, writers],
+            "contiguous_bytes": 8 * prod(local_size), "halo": 1, "bytes": size,
+            "transfer": 2**30, "flush": False, "direct": False, "repeats": repeats, "warmup": 1,
+            "settle": 0, "phase_barrier": False, "phase_limit": 1800, "time_limit": 0,
+            "alignment": 1, "chunk": [0, 0, 0], "file_format": "earliest", "pattern": "blocks",
         },
         "memory": {"field_mib": 2.0, "peak_rss_mib": 50.0, "peak_rank": 0},
         "cases": [
             make_case(backend, size, repeats, (slowdown or {}).get(backend, 1.0))
             for backend in backends
         ],
-    }
+    }  # fmt: skip
 
 
 def make_case(backend, size, repeats, factor):
@@ -105,13 +90,8 @@ def make_repetition(number, size, factor):
         "started": f"2026-01-31T01:{number // 60:02}:{number % 60:02}.500Z",
         "phases": {
             phase: {
-                "min": time / 2,
-                "mean": time / 2,
-                "max": time,
-                "slowest_rank": 0,
-                "slowest_host": "node1",
-                "window": time,
-                "file_window": time,
+                "min": time / 2, "mean": time / 2, "max": time, "slowest_rank": 0,
+                "slowest_host": "node1", "window": time, "file_window": time,
             }
             for phase, time in seconds.items()
         },
@@ -124,13 +104,10 @@ def make_repetition(number, size, factor):
         "instances": None,
         "file_bytes": size,
         "witness": {
-            "method": "pread",
-            "direct": True,
-            "bytes": size,
-            "page_cache_fraction": 0.0,
+            "method": "pread", "direct": True, "bytes": size, "page_cache_fraction": 0.0,
             "other_node_fraction": 0.0,
         },
-    }
+    }  # fmt: skip
 
 
 def turn_into_read(result, suspect):
@@ -161,6 +138,22 @@ def laid_out(stripe_count=1, stripe_size=2**20, pool=None, osts=(), **more):
     return {**stripes, "components": [{**whole, **stripes}], "said": None, **more}
 
 
+def asked(stripe_count=None, stripe_size=None, pool=None, setstripe=None):
+    """The layout that benchio was told, as its result repeats it."""
+    numbers = {"stripe_count": stripe_count, "stripe_size": stripe_size, "pool": pool}
+    return {**numbers, "setstripe": setstripe}
+
+
+def lay_out(requested, observed):
+    """A change of a result: all of its files were asked for one layout and have another."""
+
+    def change(result):
+        for one in result["cases"]:
+            one["layout"] = {"requested": requested, "echoed": None, "observed": observed}
+
+    return change
+
+
 def turn_into_targets(result, names, rates=None, is_lustre=True):
     """A result of one backend that wrote to each target by itself and read from it; its best rate,
     MiB/s, is that of `rates`, of a read twice as much."""
@@ -178,8 +171,7 @@ def turn_into_targets(result, names, rates=None, is_lustre=True):
 def _on_target(one, name, rate, is_lustre):
     one["target"] = {"name": name, "error": None}
     observed = laid_out(osts=[int(name)]) if is_lustre else laid_out(pool=name)
-    requested = {"stripe_count": 1, "stripe_size": 2**20, "pool": None, "setstripe": None}
-    one["layout"] = {"requested": requested, "echoed": None, "observed": observed}
+    one["layout"] = {"requested": asked(1, 2**20), "echoed": None, "observed": observed}
     for number, rep in enumerate(one["repetitions"]) if rate else ():
         factor = (1, 1, 2, 3)[number % 4]  # the best is the first that counts
         kind, most = ("stable", rate) if "stable" in rep["rates"] else ("total", 2 * rate)

@@ -633,7 +633,7 @@ def _layout(
     observed = measurement.layout["observed"]
     laws += layout_laws(backend, observed, case, filesystem, target)
     if target and LUSTRE in filesystem.types and observed:
-        laws += [(f"OSTs of {backend}", observed["osts"], [[filesystem.targets[target]]])]
+        laws += [(f"OSTs of {backend}", observed["osts"], [[filesystem.targets.get(target)]])]
     return laws
 
 

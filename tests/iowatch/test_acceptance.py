@@ -1,18 +1,19 @@
 """Acceptance: the contract, and the verdict on each of its criteria from runs made up."""
 
-import json
 import math
-import random
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import fmean, stdev
 
+import agreed
 import pytest
 from acceptance import NUMBERS, false_passes
 from agreed import RULES, session
 from cases import case, changed
+from hypothesis import given
+from hypothesis import strategies as st
+from refusals import assert_refused
 from reported import reported
 from reported import session as reported_session
 
@@ -21,7 +22,6 @@ from iowatch.acceptance.certify import (
     interval_rank,
     judge_sessions,
     judge_slowest,
-    variation,
 )
 from iowatch.acceptance.contract import (
     Contract,
@@ -32,9 +32,9 @@ from iowatch.acceptance.contract import (
     read,
     read_exclusions,
 )
-from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack, collect
+from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack
 from iowatch.acceptance.gather import raw_results_of
-from iowatch.acceptance.plan import plan, power
+from iowatch.acceptance.plan import plan
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.raw_results import Moved
@@ -47,125 +47,81 @@ ROOT = Path(__file__).parents[2]
 
 # The contract
 
-LINE = "  - {name: A1, kind: peak, filesystem: fs3, at_least: 0.5}\n"
-STORAGE = """\
-filesystems:
-  fs3: {path: /fs3, type: lustre, osts: 4, peak: 30000, peak_from: data sheet, servers_memory: 512}
-"""
-CONTRACT = f"""\
-system: archer
-title: Phase 2 storage
-rules:
-  begins: 2026-11-22
-  sessions: 7
-  hours_apart: 12
-  reruns: invalid
-  least_nodes: 2
-  times_memory: 2
-  machine: reserved
-  may_exclude: [centre, supplier]
-{STORAGE}criteria:
-{LINE}"""
+PEAK = "name: A1, kind: peak, filesystem: fs3, at_least: 0.5"
+FACTS = "path: /fs3, type: lustre, osts: 4, peak: 30000, peak_from: data sheet, servers_memory: 512"
+LINE = f"  - {{{PEAK}}}\n"
+STORAGE = f"filesystems:\n  fs3: {{{FACTS}}}\n"
+CONTRACT = agreed.contract(
+    PEAK, system="archer", title="Phase 2 storage", confidence=None, filesystems={"fs3": FACTS},
+    begins="2026-11-22", sessions=7, hours_apart=12, reruns="invalid", least_nodes=2,
+    times_memory=2, machine="reserved", may_exclude="[centre, supplier]",
+)  # fmt: skip
+#: What stands in the place of `kind: peak`, and what is said of it.
+WRONG_KINDS = {
+    "kind: peek": "kind is 'peek': there are bandwidth, peak",
+    "kind: [peak]": "kind is ['peak']: there are",
+    "kind: scaling, from_nodes: 4, to_nodes: 1": "to_nodes is 1, and from_nodes 4: it must be more",
+    "kind: scaling, from_nodes: 2, to_nodes: 2": "to_nodes is 2, and from_nodes 2",
+    "kind: scaling": "from_nodes and to_nodes belong to scaling, both",
+    # Else what is on one node would escape least_nodes.
+    "kind: peak, from_nodes: 1": "from_nodes and to_nodes belong to scaling, both",
+    "kind: repeatability": "repeatability needs at_most",
+    "kind: ratio": "ratio needs a backend other than mpiio",
+    "kind: peak, backend: hdf": "backend is 'hdf': there are mpiio, hdf5",
+    "kind: peak, io500: hard": "io500 belongs to the kind ior, and is easy or hard",
+    "kind: ior, io500: best": "io500 belongs to the kind ior, and is easy or hard",
+    "kind: ior, files: shared, io500: easy": "io500 easy has files process and posi",
+    "kind: peak, operation: wirte": "operation is 'wirte': there are write and rea",
+    "kind: peak, files: one": "files is not process, node, gather or a number of",
+    "kind: survival, nodes: 2": "nodes has no meaning for survival: leave it out",
+    "kind: peak, nodes: many": "nodes is 'many', not a positive whole number",
+    "kind: peak, nodes: 1": "by the rules fewer than 2 count for nothing",
+    "kind: metadata": "phase belongs to metadata, and metadata needs it",
+    "kind: peak, phase: items": "phase belongs to metadata",
+    "kind: metadata, phase: chmod": "phase is 'chmod': there are mkdir, create",
+    "kind: metadata, phase: create, backend: hdf5": "backend has no meaning for metadata",
+    "kind: degraded": "away belongs to degraded, which needs it",
+    "kind: peak, away: 1": "away belongs to degraded, which needs it",
+    "kind: degraded, away: 0": "away is 0, not a positive whole number",
+}
 WRONG = [  # what stands in the contract, what stands there instead, and what is said of it
+    *(("kind: peak", kind, said) for kind, said in WRONG_KINDS.items()),
     ("system: archer\n", "", "contract.yaml: has no system"),
     ("system: archer", "system: archer:fs3", "system is 'archer:fs3': give the whole system, and"),
-    ("title:", "titel:", "contract.yaml: has no title"),
     ("title:", "cost: 1\ntitle:", "contract.yaml: there is no key cost"),
+    ("title: Phase 2 storage", "title:", "contract.yaml: title is None, not a text"),
     (CONTRACT, "[", "contract.yaml: line 1: while parsing a flow node, expected the node content"),
     (CONTRACT, "[]", "contract.yaml: is no mapping with criteria, filesystems, rules, "),
     ("0.5", "0.5, at_least: 0.7", "contract.yaml: line 15: key 'at_least' stands"),
     ("system: archer", "system: archer\nconfidence: 95", "confidence is 95, not between"),
     (LINE, "  []", "is empty"),
-    ("name: A1, ", "", "criterion 1: has no name"),
-    ("kind: peak", "kind: peek", "kind is 'peek': there are bandwidth, peak"),
-    ("kind: peak", "kind: [peak]", "kind is ['peak']: there are"),
-    ("name: A1", "name: ", "criterion 1: name is None, not a name: write one in quotes"),
-    ("name: A1", "name: no", "criterion 1: name is False, not a name"),
-    ("name: A1", 'name: "A1\\npass: A2"', r"criterion 1: name is 'A1\npass: A2', not a name"),
-    ("filesystem: fs3", "filesystem: [fs3]", "criterion 1: filesystem is ['fs3'], not a name"),
-    ("system: archer", "system: ", "contract.yaml: system is None, not a name"),
-    ("[centre, supplier]", "[centre, [supplier]]", "may_exclude is ['supplier'], not a name"),
-    ("[centre, supplier]", "[1, '1']", "may_exclude is [1, '1'], not a list"),
-    (
-        "  fs3:",
-        "  1: {path: /a, type: b}\n  '1': {path: /b, type: b}\n  fs3:",
-        "contract.yaml: two filesystems are named '1'",
-    ),
-    (
-        "kind: peak",
-        "kind: scaling, from_nodes: 4, to_nodes: 1",
-        "criterion 1: to_nodes is 1, and from_nodes 4: it must be more",
-    ),
-    ("kind: peak", "kind: scaling, from_nodes: 2, to_nodes: 2", "to_nodes is 2, and from_nodes 2"),
-    # Else what is on one node would escape least_nodes.
-    ("kind: peak", "kind: peak, from_nodes: 1", "from_nodes and to_nodes belong to scaling, both"),
-    ("0.5", "1.0e-320", "at_least is 1e-320, not a positive number from 1e-12 to 1e12"),
-    ("begins: 2026-11-22", "begins: 2026-11-31", "line 4: 2026-11-31 is no day or time: day is"),
-    (
-        "begins: 2026-11-22",
-        "begins: 0001-01-01 00:00:00 +14:00",
-        "rules: begins is 0001-01-01 00:00:00+14:00, which is no day in UTC",
-    ),
-    ("sessions: 7", "sessions: 1000000000", "sessions is 1000000000, not a number of sessions, 10"),
-    ("hours_apart: 12", "hours_apart: 1.0e+300", "hours_apart is 1e+300, not a number of hours"),
-    ("path: /fs3", "path: /fs3/../fs2", "path is '/fs3/../fs2', not an absolute path without .."),
     (LINE, LINE + LINE.replace("0.5", "0.7"), "two criteria are named 'A1'"),
-    ("0.5", "9" * 400, "not a positive number"),
-    ("0.5", ".nan", "not a positive number"),
-    ("at_least", "atleast", "there is no key atleast"),
-    (", at_least: 0.5", "", "peak needs at_least"),
+    ("name: A1, ", "", "criterion 1: has no name"),
+    ("name: A1", "name: no", "criterion 1: name is False, not a name: write one in quotes"),
+    ("name: A1", 'name: "A1\\npass: A2"', r"criterion 1: name is 'A1\npass: A2', not a name"),
+    ("[centre, supplier]", "[1, '1']", "may_exclude is [1, '1'], not a list"),
+    ("  fs3:", "  1: {path: /a, type: b}\n  '1': {path: /b, type: b}\n  fs3:",
+     "contract.yaml: two filesystems are named '1'"),
+    ("0.5", "1.0e-320", "at_least is 1e-320, not a positive number from 1e-12 to 1e12"),
     ("at_least: 0.5", "at_least: 0.5, at_most: 2", "peak needs at_least, and no other"),
-    ("at_least: 0.5", "at_least: -1", "at_least is -1, not a positive number"),
-    ("kind: peak", "kind: repeatability", "repeatability needs at_most"),
-    ("kind: peak", "kind: scaling", "from_nodes and to_nodes belong to scaling"),
-    ("kind: peak", "kind: peak, from_nodes: 1, to_nodes: 2", "belong to scaling"),
-    ("kind: peak", "kind: ratio", "ratio needs a backend other than mpiio"),
-    ("kind: peak", "kind: peak, backend: hdf", "backend is 'hdf': there are mpiio, hdf5"),
-    ("kind: peak", "kind: peak, io500: hard", "io500 belongs to the kind ior, and is easy or hard"),
-    ("kind: peak", "kind: ior, io500: best", "io500 belongs to the kind ior, and is easy or hard"),
-    ("kind: peak", "kind: peak, operation: wirte", "operation is 'wirte': there are write and rea"),
-    ("kind: peak", "kind: peak, files: one", "files is not process, node, gather or a number of"),
-    ("kind: peak", "kind: survival, nodes: 2", "nodes has no meaning for survival: leave it out"),
-    (
-        "kind: peak",
-        "kind: scaling, from_nodes: 2, to_nodes: 4, nodes: 4",
-        "nodes has no meaning for scaling: leave it out",
-    ),
-    (
-        "kind: peak",
-        "kind: metadata, phase: stat, operation: read",
-        "operation has no meaning for metadata",
-    ),
-    ("title: Phase 2 storage", "title:", "contract.yaml: title is None, not a text"),
-    (
-        "kind: peak",
-        "kind: ior, files: shared, io500: easy",
-        "io500 easy has files process and posi",
-    ),
-    ("kind: peak", "kind: peak, nodes: many", "nodes is 'many', not a positive whole number"),
-    ("kind: peak", "kind: peak, nodes: 1", "by the rules fewer than 2 count for nothing"),
+    ("begins: 2026-11-22", "begins: 2026-11-31", "line 4: 2026-11-31 is no day or time: day is"),
+    ("begins: 2026-11-22", "begins: 0001-01-01 00:00:00 +14:00", ", which is no day in UTC"),
+    ("begins: 2026-11-22", "begins: soon", "begins is 'soon', not a day such as 2026-11-22"),
+    ("sessions: 7", "sessions: 1000000000", "sessions is 1000000000, not a number of sessions, 10"),
+    ("sessions: 7", "sessions: 7.5", "rules: sessions is 7.5, not a number of sessions"),
+    ("sessions: 7", "sessions: 5", "sessions is 5: with confidence 0.95, fewer than 6 can decide"),
+    ("hours_apart: 12", "hours_apart: -1", "hours_apart is -1, not a number of hours"),
+    ("reruns: invalid", "reruns: slow", "reruns is 'slow': there are invalid and none"),
     ("fs3: {path", "fs2: {path", "criterion 1: filesystems has no fs3: add it with path and type"),
     (", peak: 30000", "", "criterion 1: the contract has no peak of fs3"),
-    ("type: lustre, ", "", "filesystem fs3: has no type"),
     ("type: lustre", "type: ", "type is None, not a name such as lustre"),
-    ("path: /fs3", "path: fs3", "path is 'fs3', not an absolute path"),
+    ("path: /fs3", "path: /fs3/../fs2", "path is '/fs3/../fs2', not an absolute path without .."),
     ("osts: 4", "osts: 1", "osts is 1, not a number of OSTs"),
-    ("kind: peak", "kind: degraded", "away belongs to degraded, which needs it"),
-    ("kind: peak", "kind: peak, away: 1", "away belongs to degraded, which needs it"),
-    ("kind: peak", "kind: degraded, away: 0", "away is 0, not a positive whole number"),
     (STORAGE, "filesystems: [fs3]\n", "filesystems is no mapping"),
     (", servers_memory: 512", "", "filesystems has no servers_memory of fs3"),
     ("servers_memory: 512", "servers_memory: 0", "servers_memory is 0, not a positive number"),
     ("peak_from: data sheet", "peak_from: ", "has a peak without peak_from: say where"),
-    ("  sessions: 7\n", "", "contract.yaml, rules: has no sessions"),
-    ("sessions: 7", "sessions: 7.5", "rules: sessions is 7.5, not a number of sessions"),
-    ("sessions: 7", "sessions: 5", "sessions is 5: with confidence 0.95, fewer than 6 can decide"),
-    ("begins: 2026-11-22", "begins: soon", "begins is 'soon', not a day such as 2026-11-22"),
-    ("hours_apart: 12", "hours_apart: -1", "hours_apart is -1, not a number of hours"),
-    ("reruns: invalid", "reruns: slow", "reruns is 'slow': there are invalid and none"),
-    ("machine: reserved", "machine: big", "machine is 'big': there are reserved and shared"),
-    ("may_exclude: [centre, supplier]", "may_exclude: centre", "may_exclude is 'centre', not a"),
-]
+]  # fmt: skip
 
 
 def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
@@ -174,7 +130,6 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     contract = read(path)
     assert (contract.system, contract.confidence) == ("archer", 0.95)
     assert contract.criteria == [Criterion("A1", "peak", "fs3", at_least=0.5)]
-    assert contract.criteria[0].committed == 0.5
     assert contract.rules.begins == datetime(2026, 11, 22, tzinfo=UTC)
     assert contract.filesystems["fs3"].peak == 30000
     # What it says is printed and signed: one line that can be written.
@@ -184,21 +139,33 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     one = CONTRACT.replace("sessions: 7", "sessions: 1").replace("kind: peak", "kind: slow_ost")
     path.write_text(one)
     assert read(path).rules.sessions == 1
-    path.write_text(one.replace("osts: 4, ", ""))
-    with pytest.raises(UserError, match="criterion 1: filesystems has no osts of fs3: how many"):
-        read(path)
+    path.write_text(CONTRACT.replace("kind: peak", "kind: metadata, phase: stat"))
+    assert (of := read(path).criteria[0]).operation == "metadata"
+    assert of.backend == "posix"
 
-    unsaid = []
-    for old, new, wanted in WRONG:
+    def attempt(old, new):
         assert old in CONTRACT
         path.write_text(CONTRACT.replace(old, new))
-        try:
-            said = f"accepted: {read(path)}"
-        except UserError as err:
-            said = str(err)
-        if wanted not in said:
-            unsaid.append((old, new, said))
-    assert unsaid == []
+        read(path)
+
+    wanted = [((old, new), re.escape(said)) for old, new, said in WRONG]
+    wanted.append(((CONTRACT, one.replace("osts: 4, ", "")), "criterion 1: filesystems has no ost"))
+    assert_refused(UserError, attempt, wanted)
+
+
+@given(st.floats(1e-12, 1e12), st.sampled_from(["bandwidth", "repeatability"]))
+def test_a_bound_that_is_accepted_can_be_kept_and_broken(tmp_path_factory, bound, kind):
+    path = tmp_path_factory.getbasetemp() / "contract.yaml"
+    side = "at_most" if kind == "repeatability" else "at_least"
+    path.write_text(agreed.contract(f"kind: {kind}, {side}: {bound:.17e}"))
+    (criterion,) = read(path).criteria
+    assert criterion.committed == bound
+    assert criterion.is_kept(bound)
+    beyond = math.nextafter(bound, math.inf if side == "at_most" else 0)
+    assert not criterion.is_kept(beyond)
+    values = {str(number): bound for number in range(6)}
+    assert judge_sessions(criterion, values, 0.5).verdict == "pass"
+    assert judge_sessions(criterion, dict.fromkeys(values, beyond), 0.5).verdict == "fail"
 
 
 def test_the_page_on_contracts_has_one_that_is_read(tmp_path):
@@ -219,13 +186,14 @@ def test_a_session_is_excluded_by_all_whom_the_contract_names_or_not_at_all(tmp_
     nobody = replace(RULES, may_exclude=())
     with pytest.raises(UserError, match="exclusion 1: the contract says that nobody may"):
         read_exclusions(path, nobody)
-    for text, said in {
-        "- {session: a1, by: centre, why: slow}": "is by centre, and by the contract's may_exclude "
-        "it takes centre and supplier",
-        "- {session: a1, by: [centre, supplier], why: }": "why is empty",
-        "- {session: a1, by: [centre, supplier]}": "exclusion 1: has no why",
-        "session: a1": "is no list of sessions",
-    }.items():
+    both = "by: [centre, supplier]"
+    for text, said in (
+        ("- {session: a1, by: centre, why: slow}",
+         "is by centre, and by the contract's may_exclude it takes centre and supplier"),
+        (f"- {{session: a1, {both}, why: }}", "why is empty"),
+        (f"- {{session: a1, {both}}}", "exclusion 1: has no why"),
+        ("session: a1", "is no list of sessions"),
+    ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(UserError, match=said):
             read_exclusions(path, RULES)
@@ -289,24 +257,16 @@ def test_how_many_sessions_would_settle_it():
     assert judged(100.5, RATES).reason.startswith("too near to the committed value")
 
 
-def test_repeatability_is_standard_deviation_over_mean():
-    assert variation(RATES) == pytest.approx(stdev(RATES) / fmean(RATES), rel=0.01)
-    assert variation(RATES[:1]) == 0
-
-
-def test_the_slowest_ost_is_named():
-    slow = Criterion("O", "slow_ost", "fs3", at_least=0.5)
-    rates = {0: [100.0, 90.0], 1: [40.0, 30.0], 2: [110.0, 100.0], 3: [90.0, 100.0]}
-
-    def found(rates):
-        return judge_slowest(slow, [Exhibit(EACH, 2, "1", {}, {"write": rates})])
-
-    assert (found(rates).verdict, found(rates).reason) == ("fail", "the slowest is OST 1")
-    assert found(rates).measured == pytest.approx(0.4)
-    assert (found(rates).low, found(rates).high) == (None, None)
-    assert found({**rates, 1: [60.0]}).verdict == "pass"
-    alone = found({0: [100.0]})
-    assert (alone.verdict, alone.reason) == ("not certified", "fewer than two OSTs can be compared")
+def test_the_slowest_ost_is_that_of_its_best_rate():
+    criterion = Criterion("O", "slow_ost", "fs3", at_least=0.5)
+    for rates, verdict, measured in (
+        ({0: [100.0, 90.0], 1: [40.0, 30.0], 2: [110.0, 100.0]}, "fail", 40 / 105),
+        ({0: [100.0], 1: [30.0, 60.0], 2: [110.0]}, "pass", 60 / 105),
+        ({0: [100.0]}, "not certified", None),
+    ):
+        finding = judge_slowest(criterion, [Exhibit(EACH, 2, "1", {}, {"write": rates})])
+        assert (finding.verdict, finding.measured) == (verdict, pytest.approx(measured)), rates
+    assert finding.reason == "fewer than two OSTs can be compared"
 
 
 # From exhibits to findings
@@ -407,53 +367,53 @@ def test_what_is_not_good_enough_seldom_passes_however_many_cases_there_are_to_c
         assert found["repetitions"] > 0.1, "what the rule is there for"
 
 
+SLOW = {"kind": "slow_ost", "at_least": 0.5}
+NAMES = case("Metadata", "archer:fs3/cray", items=50, files="shared")
+PHASE = {"kind": "metadata", "backend": "posix", "operation": "metadata", "at_least": 10000}
+SCALING = {"kind": "scaling", "at_least": 0.6, "from_nodes": 1, "to_nodes": 4}
+
+
+def of_names():
+    """A run of names in each session, which creates fast and does the rest slowly."""
+    rates = {"create": [12000.0] * 5, "items": [900.0] * 5}
+    return [Exhibit(NAMES, 2, name, rates) for name in SESSIONS]
+
+
 def test_what_each_kind_of_criterion_compares_with():
-    peak = found({"kind": "peak", "at_least": 0.5}, always(rate=600))
-    assert (peak.verdict, peak.measured) == ("pass", pytest.approx(0.6)), "the contract's peak"
-
-    # Of MPI-IO in the same rounds, not of the case of MPI-IO.
-    ratio = {"kind": "ratio", "at_least": 0.9, "backend": "hdf5"}
-    finding = found(ratio, always(HDF5, 200, control=400), always(rate=100))
-    assert (finding.verdict, finding.measured) == ("fail", pytest.approx(0.5))
-
-    scaling = {"kind": "scaling", "at_least": 0.6, "from_nodes": 1, "to_nodes": 4}
     one, four = changed(MPIIO, writers=24), changed(MPIIO, writers=96)
-    finding = found(scaling, always(four, 700, nodes=4), always(one, 250, nodes=1))
-    assert (finding.verdict, finding.measured) == ("pass", pytest.approx(0.7))
-    assert finding.case == f"{one} and {four}"
-    alone = found(scaling, always(one, 250, nodes=1))
-    assert alone.reason == "no case has these numbers of nodes"
-
-    steady = found({"kind": "repeatability", "at_most": 0.01}, always())
-    assert (steady.verdict, steady.measured) == ("pass", pytest.approx(0.003, rel=0.02))
-
+    at_scale = always(four, 700, nodes=4), always(one, 250, nodes=1)
     osts = {0: [100.0], 1: [40.0], 2: [105.0], 3: [95.0]}
-    osts = {"write": osts, "read": {ost: [100.0] for ost in osts}}
-    slow = {"kind": "slow_ost", "at_least": 0.5}
-    finding = found(slow, always(EACH, osts=osts), always(rate=900))
-    assert (finding.verdict, finding.reason, finding.case) == (
-        "fail", "the slowest is OST 1", str(EACH),
-    )  # fmt: skip
-    assert found({**slow, "operation": "read"}, always(EACH, osts=osts)).verdict == "pass"
-
+    each = always(EACH, osts={"write": osts, "read": {ost: [100.0] for ost in osts}})
     peer = changed(MPIIO, check="IorPeer", files="shared")
-    finding = found({"kind": "ior", "at_least": 300}, always(peer, 400, ior=rates_around(350)))
-    assert (finding.verdict, finding.measured) == ("pass", pytest.approx(350))
-
     hard = changed(peer, backend="posix", local_size=(5876, 64, 64), io500="hard")
-    finding = found(
-        {"kind": "ior", "backend": "posix", "io500": "hard", "at_least": 3},
-        always(hard, 4, ior=rates_around(3.5)),
-        always(changed(peer, backend="posix"), 900, ior=rates_around(800)),
-    )
-    assert (finding.verdict, finding.case) == ("pass", str(hard))
-
+    ior_hard = {"kind": "ior", "backend": "posix", "io500": "hard", "at_least": 3}
     load = changed(MPIIO, check="SystemLoad", instances=4)
-    finding = found({**BANDWIDTH, "instances": 4}, always(load, 350), always(rate=900))
-    assert (finding.verdict, finding.case) == ("pass", str(load))
     many = changed(MPIIO, check="FilePerProcess", files="process", backend="posix")
     n_to_n = {**BANDWIDTH, "files": "process", "backend": "posix"}
-    assert found(n_to_n, always(many), always(rate=100)).verdict == "pass"
+    for criterion, runs, verdict, measured, of in [
+        ({"kind": "peak", "at_least": 0.5}, [always(rate=600)], "pass", 0.6, MPIIO),
+        # Of MPI-IO in the same rounds, not of the case of MPI-IO.
+        ({"kind": "ratio", "at_least": 0.9, "backend": "hdf5"},
+         [always(HDF5, 200, control=400), always(rate=100)], "fail", 0.5, HDF5),
+        (SCALING, at_scale, "pass", 0.7, f"{one} and {four}"),
+        ({"kind": "repeatability", "at_most": 0.01}, [always()], "pass", 0.003, MPIIO),
+        (SLOW, [each, always(rate=900)], "fail", 0.4, EACH),
+        ({**SLOW, "operation": "read"}, [each], "pass", 1, EACH),
+        ({"kind": "ior", "at_least": 300}, [always(peer, 400, ior=rates_around(350))],
+         "pass", 350, peer),
+        (ior_hard, [always(hard, 4, ior=rates_around(3.5)),
+                    always(changed(peer, backend="posix"), 900, ior=rates_around(800))],
+         "pass", 3.5, hard),
+        ({**BANDWIDTH, "instances": 4}, [always(load, 350), always(rate=900)], "pass", 350, load),
+        (n_to_n, [always(many), always(rate=100)], "pass", 400, many),
+        ({**PHASE, "phase": "create"}, [of_names(), always()], "pass", 12000, NAMES),
+        ({**PHASE, "phase": "items"}, [of_names(), always()], "fail", 900, NAMES),
+    ]:  # fmt: skip
+        finding = found(criterion, *runs)
+        assert (finding.verdict, finding.case) == (verdict, str(of)), criterion
+        assert finding.measured == pytest.approx(measured, rel=0.02), criterion
+    assert found(SLOW, each).reason == "the slowest is OST 1"
+    assert found(SCALING, at_scale[1]).reason == "no case has these numbers of nodes"
 
 
 WITHOUT = [f"w{name}" for name in SESSIONS]  # sessions without an OST, each after another
@@ -516,47 +476,44 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
         return found(survival, always(), cases=[reads], read_back=list(runs))
 
     client = {"death": "lustre:client", "failed": ["lustre"]}
-    first, torn = run(1), run(2, False, "1", **client)
-    well = judged(first, torn, run(3, read="1"))
-    assert (well.verdict, well.measured) == ("pass", 1)
-    # Files that it came to keep all the same are those that must be there.
-    assert judged(first, run(2, True, "1", **client), run(3, read="2")).verdict == "pass"
-    gone = judged(first, run(2, True, "1", **client), run(3, read="1"))
-    assert (gone.verdict, gone.reason) == ("fail", f"{reads} of session 3: what 2 kept is gone")
-    assert judged(first, torn, run(3, read="")).reason.endswith("what 1 kept is gone")
-    other = judged(replace(first, id="a1"), torn, replace(run(3, read="1"), read_id="b2"))
-    assert (other.verdict, other.reason) == (
-        "fail",
-        f"{reads} of session 3: in the place of what 1 kept are the files of another run, b2",
-    )
-    rotten = judged(first, torn, run(3, read="1", why="1 element differs", lost=True))
-    assert (rotten.verdict, rotten.measured) == ("fail", 0)
-    assert rotten.reason.endswith("of session 3: 1 element differs")
-    # A session that kept files anew is the last to read those before: its own reading counts too.
     server = {"death": "lustre:server"}
-    assert judged(first, run(2, True, "1", **server), run(3, read="2")).verdict == "pass"
-    spoilt = judged(first, run(2, True, "1", "1 element differs", True, **server), run(3, read="2"))
-    assert (spoilt.verdict, spoilt.reason) == (
-        "fail", f"{reads} of session 2: 1 element differs"
-    )  # fmt: skip
-    emptied = judged(first, run(2, True, "", **server), run(3, read="2"))
-    assert (emptied.verdict, emptied.reason) == (
-        "fail", f"{reads} of session 2: what 1 kept is gone"
-    )  # fmt: skip
-    # What says nothing of the files decides nothing, nor what did not look at them.
-    busy = judged(first, torn, run(3, read="1", why="the clock"))
-    assert (busy.verdict, busy.reason) == (
-        "not certified", f"invalid: {reads} of session 3: the clock"
-    )  # fmt: skip
-    assert judged(first, torn, run(3, read=None), run(4, read="1")).verdict == "pass"
-    assert judged(first, torn).verdict == "not conclusive"
-    assert judged(first).reason == "0 of 1 death were seen and survived"
-    unkept = judged(run(1, False), torn, run(3))
-    assert "nothing was kept before session 2: measure one without --death" in unkept.reason
-    alive = judged(first, run(2, True, "1", death="lustre:client"), run(3, read="2"))
-    assert alive.reason == "no run has failed in session 2: nothing died in it"
-    elsewhere = judged(first, run(2, True, "1", death="fs2:client"), run(3, read="2"))
-    assert elsewhere.verdict == "not conclusive"
+    first, torn, well = run(1), run(2, False, "1", **client), run(3, read="1")
+    gone, differs = "what {} kept is gone", "1 element differs"
+    of = f"{reads} of session"
+    for runs, verdict, reason in [
+        ([first, torn, well], "pass", ""),
+        # Files that it came to keep all the same are those that must be there.
+        ([first, run(2, True, "1", **client), run(3, read="2")], "pass", ""),
+        ([first, run(2, True, "1", **client), well], "fail", f"{of} 3: {gone.format(2)}"),
+        ([first, torn, run(3, read="")], "fail", f"{of} 3: {gone.format(1)}"),
+        ([replace(first, id="a1"), torn, replace(well, read_id="b2")], "fail",
+         f"{of} 3: in the place of what 1 kept are the files of another run, b2"),
+        ([first, torn, run(3, read="1", why=differs, lost=True)], "fail",
+         f"{of} 3: {differs}"),
+        # A session that kept files anew is the last to read those before: it counts too.
+        ([first, run(2, True, "1", **server), run(3, read="2")], "pass", ""),
+        ([first, run(2, True, "1", differs, True, **server), run(3, read="2")], "fail",
+         f"{of} 2: {differs}"),
+        ([first, run(2, True, "", **server), run(3, read="2")], "fail",
+         f"{of} 2: {gone.format(1)}"),
+        # What says nothing of the files decides nothing, nor what did not look at them.
+        ([first, torn, run(3, read="1", why="the clock")], "not certified",
+         f"invalid: {of} 3: the clock"),
+        ([first, torn, run(3, read=None), run(4, read="1")], "pass", ""),
+        ([first, torn], "not conclusive", "0 of 1 death were seen and survived"),
+        ([first], "not conclusive", "0 of 1 death were seen and survived"),
+        ([run(1, False), torn, run(3)], "not certified",
+         "nothing was kept before session 2: measure one without --death"),
+        ([first, run(2, True, "1", death="lustre:client"), run(3, read="2")], "not certified",
+         "no run has failed in session 2: nothing died in it"),
+        ([first, run(2, True, "1", death="fs2:client"), run(3, read="2")], "not conclusive",
+         "0 of 1 death were seen and survived"),
+    ]:  # fmt: skip
+        finding = judged(*runs)
+        assert finding.verdict == verdict, reason
+        assert reason in finding.reason
+    assert judged(first, torn, well).measured == 1
+    assert judged(first, torn, run(3, read="")).measured == 0
     none = found(survival, always())
     assert none.reason == "the sweep has no ReadBack, which would read what was kept"
 
@@ -564,39 +521,32 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
 def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
     """Whoever runs the test writes the site's file."""
     fs3 = Storage(peak=1000.0, servers_memory=0.1, path="/fs3", type="lustre", osts=4)
-    assert found(BANDWIDTH, always(), storage=fs3).verdict == "pass"
-    slow = {"kind": "slow_ost", "at_least": 0.5}
     each = always(EACH, osts={"write": {ost: [100.0] for ost in (0, 1, 3)}})
-    said = {}
-    for name, change in {
-        "type": {"types": ("tmpfs",)},
-        "types": {"types": ("lustre", "tmpfs")},
-        "path": {"path": "/fs30/iowatch"},
-        "up": {"path": "/fs3/../nvme/iowatch"},
-        "osts": {"osts": (0, 1, 3)},
-        "below": {"path": "/fs3/iowatch"},
-    }.items():
-        place = replace(PLACE, **change)
-        criterion, run = (slow, each) if name == "osts" else (BANDWIDTH, always())
-        said[name] = found(criterion, run, storage=fs3, places=[place]).reason
-    assert said == {
-        "type": "lustre is tmpfs by the site's file, and lustre by the contract",
-        "types": "lustre is lustre or tmpfs by the site's file, and lustre by the contract",
-        "path": "lustre is at /fs30/iowatch by the site's file, and not below /fs3",
-        "up": "lustre is at /fs3/../nvme/iowatch by the site's file, and not below /fs3",
-        "osts": "lustre has 3 OSTs by the site's file, and 4 by the contract",
-        "below": "",
-    }
-    reads = {**BANDWIDTH, "operation": "read"}
-    cached = replace(PLACE, cached_reads=True)
+    reads = {**BANDWIDTH, "operation": "read"}, always(changed(MPIIO, check="SharedFileRead"))
     memory = replace(RULES, times_memory=2)
-    run = always(changed(MPIIO, check="SharedFileRead"))
-    assert found(reads, run, storage=fs3, rules=memory).verdict == "pass"
-    why = found(reads, run, storage=fs3, rules=memory, places=[cached]).reason
-    assert why == (
-        "what is read of lustre may come from a client's cache, by 'cached_reads' of the site's "
-        "file"
-    )
+    of_site = "lustre is {} by the site's file, and {}"
+    for (criterion, run), site, reason in [
+        ((BANDWIDTH, always()), {}, ""),
+        ((BANDWIDTH, always()), {"path": "/fs3/iowatch"}, ""),
+        ((BANDWIDTH, always()), {"types": ("tmpfs",)},
+         of_site.format("tmpfs", "lustre by the contract")),
+        ((BANDWIDTH, always()), {"types": ("lustre", "tmpfs")},
+         of_site.format("lustre or tmpfs", "lustre by the contract")),
+        ((BANDWIDTH, always()), {"path": "/fs30/iowatch"},
+         of_site.format("at /fs30/iowatch", "not below /fs3")),
+        ((BANDWIDTH, always()), {"path": "/fs3/../nvme/iowatch"},
+         of_site.format("at /fs3/../nvme/iowatch", "not below /fs3")),
+        ((SLOW, each), {"osts": (0, 1, 3)},
+         "lustre has 3 OSTs by the site's file, and 4 by the contract"),
+        (reads, {}, ""),
+        (reads, {"cached_reads": True},
+         "what is read of lustre may come from a client's cache, by 'cached_reads' of the site's "
+         "file"),
+    ]:  # fmt: skip
+        rules = memory if criterion is reads[0] else RULES
+        finding = found(criterion, run, storage=fs3, rules=rules, places=[replace(PLACE, **site)])
+        assert finding.reason == reason
+        assert reason or finding.verdict == "pass"
 
 
 def test_a_run_of_which_no_session_is_on_record_certifies_nothing_unless_both_excuse_it():
@@ -643,12 +593,12 @@ def test_what_the_rules_call_too_small_counts_for_nothing():
     assert found(BANDWIDTH, always(), rules=memory, storage=Storage(servers_memory=0.3)).case
     large = changed(MPIIO, local_size=(256, 256, 256))
     assert found(BANDWIDTH, always(large), always(rate=900), rules=memory).case == str(large)
-    # What a scaling begins with is small on purpose, and so is what one OST gets.
-    scaling = {"kind": "scaling", "at_least": 0.6, "from_nodes": 1, "to_nodes": 4}
+    # Names are small; what a scaling begins with is on purpose, and so is what one OST gets.
+    assert found({**PHASE, "phase": "create"}, of_names(), rules=memory).verdict == "pass"
     both = replace(RULES, least_nodes=4, times_memory=2)
     one, four = changed(MPIIO, writers=24), changed(large, writers=96)
     runs = [always(four, 700, nodes=4), always(one, 250, nodes=1)]
-    assert found(scaling, *runs, rules=both).verdict == "pass"
+    assert found(SCALING, *runs, rules=both).verdict == "pass"
     slow = {"kind": "slow_ost", "at_least": 0.1}
     runs = always(EACH, osts={"write": {0: [100.0], 1: [40.0]}}, nodes=1)
     assert found(slow, runs, rules=both).verdict == "pass"
@@ -664,67 +614,6 @@ def test_what_is_invalid_or_missing_is_said_and_not_certified():
     assert (missing.verdict, missing.reason) == ("not certified", said)
     elsewhere = found({**BANDWIDTH, "filesystem": "fs9"}, always())
     assert elsewhere.reason == "no filesystem 'fs9': there are lustre"
-
-
-# Which sessions count
-
-
-def test_the_clock_and_the_rules_say_which_sessions_count(tmp_path):
-    """Runs of made-up sessions are all invalid: here it is about the sessions alone."""
-    both = [MPIIO, HDF5]
-
-    def stored(uuid, hours, cases=both, **changes):
-        changes |= {"system": "archer", "sweep": "acceptance", "nodes": 2}
-        tests = [reported(one, hashcode=str(one), **changes) for one in cases]
-        return reported_session(*tests, uuid=uuid, began=RULES.begins + timedelta(hours=hours))
-
-    sessions = [
-        stored("before", -1),
-        stored("first", 0),
-        stored("soon", 11.9),
-        stored("part", 12, both[:1]),
-        stored("one filesystem", 12.1, promised=0),
-        stored("second", 12.5, verdict="", result="abort", fail_reason="stopped"),
-        stored("bad", 25),
-        stored("third", 26),
-        stored("late", 60),
-        stored("not yet", 99),
-    ]
-    now = RULES.begins + timedelta(hours=98)
-    (tmp_path / "sessions").mkdir()
-    for one in sessions[::-1]:
-        name = one["session_info"]["uuid"]
-        (tmp_path / f"sessions/{name}.json").write_text(json.dumps(one))
-    facts = {"filesystems": [], "cases": {str(one): 2 for one in both}, "lost": [], "cut": []}
-    facts["gathered"] = now.isoformat()
-    (tmp_path / "site.json").write_text(json.dumps(facts))
-    rules = replace(RULES, sessions=3)
-    contract = Contract("archer", "Phase 2", 0.5, rules, [Criterion("A", "ratio", "fs3", 1)])
-    excluded = [Exclusion("bad", ["centre", "supplier"], "power failed")]
-    evidence = collect(tmp_path, contract, excluded, now)
-    why = {one.uuid: one.why_not for one in evidence.sessions}
-    assert list(why) == [one["session_info"]["uuid"] for one in sessions], "in the order of time"
-    assert why == {
-        "before": "it began before the test, on 2026-11-01 00:00 UTC",
-        "first": "",
-        "soon": "it began 11.9 h after the one before that counts, and 12 h were agreed",
-        "part": "it was asked for 1 of the 2 cases, and only the whole sweep counts",
-        "one filesystem": "it was asked for 2 cases, and only the whole sweep counts",
-        "second": "",  # it was stopped, perhaps by whoever saw that it was slow
-        "bad": "excluded by centre and supplier: power failed",
-        "third": "",
-        "late": "it came after the 3 that count",
-        "not yet": "it began on 2026-11-05 03:00 UTC, and its evidence was gathered or judged on "
-        "2026-11-05 02:00 UTC: a clock is wrong",
-    }
-    assert ("second", MPIIO) in evidence.invalid
-    with pytest.raises(UserError, match="no acceptance session worse is on record"):
-        collect(tmp_path, contract, [Exclusion("worse", [], "")], now)
-    (tmp_path / "site.json").write_text("{}")
-    with pytest.raises(
-        UserError, match=r"is no evidence that this iowatch, .*, can read: KeyError"
-    ):
-        collect(tmp_path, contract, [], now)
 
 
 # The plan
@@ -761,18 +650,21 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
     said = planned(contract)
     assert said.is_decidable
     text = "\n".join(said.lines)
-    assert "jobs: 7 sessions of 5, that is 35" in text
     # 48 writers of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.
     size = 7 * (2 * 768 * (11 + 22) + 768 * 16) / 2**20
-    assert f"written: {size:.3g} TiB" in text
-    assert "the last begins 3 days after the first or later" in text
-    assert "of 5 cases no rate is on record" in text
-    assert "A1: 2 cases; the first session chooses one and 6 sessions judge it. If it" in text
-    # Six of six are above the committed value: (0.83)^6.
-    assert "a probability of 33 %, where sessions vary by 10.0 % (assumed" in text
-    assert "for 90 % it takes 24 sessions" in text
-    assert "A3: 1 case; the best rate of each OST over all sessions counts" in text
-    assert "A4: 2 cases; the first session chooses one and 6 sessions judge it" in said.lines
+    for part in (
+        "jobs: 7 sessions of 5, that is 35",
+        f"written: {size:.3g} TiB",
+        "the last begins 3 days after the first or later",
+        "of 5 cases no rate is on record",
+        "A1: 2 cases; the first session chooses one and 6 sessions judge it. If it",
+        # Six of six are above the committed value: (0.83)^6.
+        "a probability of 33 %, where sessions vary by 10.0 % (assumed",
+        "for 90 % it takes 24 sessions",
+        "A3: 1 case; the best rate of each OST over all sessions counts",
+        "A4: 2 cases; the first session chooses one and 6 sessions judge it",
+    ):
+        assert part in text
 
     # Of a case that hardly varied on record, the same shows much more.
     nights = [night(MPIIO, day, 400 * (1 + 0.02 * (-1) ** day)) for day in range(1, 9)]
@@ -794,17 +686,6 @@ def night(of, day, rate):
     began = datetime(2026, 11, day, 1, tzinfo=UTC)
     metrics = {"stable_max": rate, "stable_median": rate, "ratio": 1.0}
     return Run(of, began, Kind.OK, "", metrics, night_id(began), str(day))
-
-
-def test_the_power_is_that_of_simulated_sessions():
-    rng = random.Random(1)
-    criterion = Criterion("A1", "bandwidth", "fs3", at_least=100)
-    for sessions, spread in ((6, 0.05), (9, 0.1), (20, 0.1)):
-        passed = 0
-        for _ in range(500):
-            values = {str(n): 110 * math.exp(rng.gauss(0, spread)) for n in range(sessions)}
-            passed += judge_sessions(criterion, values, 0.95).verdict == "pass"
-        assert passed / 500 == pytest.approx(power(sessions, 0.95, spread), abs=0.06)
 
 
 def test_evidence_is_gathered_from_where_results_were_moved_to(tmp_path):

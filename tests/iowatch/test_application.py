@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from cases import case as make_case
 from refusals import assert_refused
-from result_file import make_result
+from result_file import asked, laid_out, lay_out, make_result
 
 from iowatch.application import Job, conditions_of, control, metrics_of, of_rounds
 from iowatch.explain import why_slow
@@ -16,16 +16,10 @@ from iowatch.site import read_filesystem
 ID = "0123456789abcdef"
 MIB = 2**20
 SITE = {
-    "filesystem": "scratch",
-    "path": "/scratch",
-    "type": "tmpfs",
-    "peak": 1e4,
-    "osts": None,
-    "cached_reads": False,
-    "writers_per_node": 4,
-    "keep_days": 1,
+    "filesystem": "scratch", "path": "/scratch", "type": "tmpfs", "peak": 1e4, "osts": None,
+    "cached_reads": False, "writers_per_node": 4, "keep_days": 1,
     "sweeps": {"nightly": {}, "acceptance": {}},
-}
+}  # fmt: skip
 LUSTRE = {**SITE, "type": "lustre", "osts": [0, 1, 2, 3]}
 CASE = make_case("GromacsTrajectory")
 STRIPED = make_case("GromacsTrajectory", stripe_count=2, stripe_size=1)
@@ -55,29 +49,23 @@ def left(number):
 def rounds(tmp_path):
     """rounds(case, edit=..., ...): what two rounds of a case came to; `edit` changes the second."""
 
-    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing=""):
+    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing="", lost=""):
         place = read_filesystem(case.system, case.partition, ["gnu"], extras, [])
         for number in (1, 2):
             result = make_result(repeats=1, run_id=f"{ID}-{number}", filesystem=place.types[0])
             if case is STRIPED:
-                layout = {"stripe_count": 2, "stripe_size": MIB, "pool": None}
-                _set_layout(result, layout)
+                lay_out(asked(2, MIB), laid_out(2, MIB, osts=[0, 1]))(result)
             (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
             data = left(number)
             text = json.dumps(data if number == 1 else edit(data))
             (tmp_path / f"application.{number}.json").write_text(text)
             (tmp_path / f"application.{number}.layout").write_text(listing)
+        if lost:
+            (tmp_path / lost).unlink()
         made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
         return of_rounds(Job(tmp_path, case, place, ID, made, 1), 2)
 
     return rounds
-
-
-def _set_layout(result, layout):
-    (entry,) = result["cases"]
-    asked = {**dict.fromkeys(entry["layout"]["requested"] or (), None), **layout}
-    entry["layout"]["requested"] = {**asked, "setstripe": None}
-    entry["layout"]["observed"] = {**layout, "osts": [0, 1], "components": [], "said": None}
 
 
 def test_rates_are_of_the_applications_own_time_and_of_its_sync(rounds):
@@ -118,46 +106,36 @@ def changed(**values):
     return lambda data: {**data, **values}
 
 
+WRONG_FORM = "is no iowatch.application/1"
+UNREAD = "GROMACS cannot read what it has written"
 SPOILT = [
     (changed(id="f-2"), r"application.2.json is another job's: .* id f-2, where"),
     (changed(format="x/2"), "is 'x/2', where iowatch.application/1 is known"),
-    (
-        changed(exit_code=1, why="Fatal error: no space left"),
-        "GROMACS ended with 1: Fatal error: no space left; see application.2.out",
-    ),
+    (changed(exit_code=1, why="Fatal error: no space left"),
+     "GROMACS ended with 1: Fatal error: no space left; see application.2.out"),
     (changed(exit_code=139), "GROMACS ended with 139: it does not say why; see"),
     (changed(missing="x.trr"), "GROMACS ended well and has not written x.trr; see"),
     (changed(files=[], written=0), "GROMACS ended well and has written nothing"),
-    (
-        lambda data: {**data, "files": data["files"][:1]},
-        "of the 2 files that GROMACS has written, 1 could be read again; see application.2.out",
-    ),
+    (lambda data: {**data, "files": data["files"][:1]},
+     "of the 2 files that GROMACS has written, 1 could be read again; see application.2.out"),
     # Two tasks that both take themselves for the last read other bytes of one file.
     (first_file(name="v.trr"), "v.trr of GROMACS was read twice, and not alike"),
     (first_file(bytes=0), "GROMACS ended well, and its x.trr is empty"),
     (first_file(digest=""), "x.trr of GROMACS could not be read again"),
     (changed(sync_s=None), "what GROMACS has written could not be synced; see"),
-    (
-        changed(reader={"exit_code": 1, "said": "50 frames of 51"}),
-        "GROMACS cannot read what it has written: 50 frames of 51; see reader.2.out",
-    ),
-    (
-        changed(reader={"exit_code": 0, "said": ""}),
-        "GROMACS cannot read what it has written: it does not say why",
-    ),
-    (changed(reader={"exit_code": None, "said": "x"}), "cannot read what it has"),
-    (changed(output_s=None), "its output took None s of a run of 9.5 s"),
-    (changed(output_s=float("nan")), "its output took nan s of a run of 9.5 s"),
-    (changed(output_s=9.6), "its output took 9.6 s of a run of 9.5 s"),
+    (changed(reader={"exit_code": 1, "said": "50 frames of 51"}),
+     f"{UNREAD}: 50 frames of 51; see reader.2.out"),
+    (changed(reader={"exit_code": 0, "said": ""}), f"{UNREAD}: it does not say why"),
+    (changed(reader={"exit_code": None, "said": "x"}), UNREAD),
+    *((changed(output_s=s), f"its output took {s} s of a run of 9.5 s")
+      for s in (None, float("nan"), 9.6)),
     (changed(sync_s=-1.0), "application.2.json: sync_s is -1.0"),
-    (
-        first_file(digest="b" * 64),
-        "GROMACS computes the same in each round, and x.trr of round 2 has other bytes than",
-    ),
+    (first_file(digest="b" * 64),
+     "GROMACS computes the same in each round, and x.trr of round 2 has other bytes than"),
     (first_file(name="y.trr"), "x.trr of round 2 has other bytes than"),
-    (lambda data: {"format": data["format"]}, "is no iowatch.application/1: KeyError"),
-    (lambda data: [], "is no iowatch.application/1: TypeError"),
-]
+    (lambda data: {"format": data["format"]}, f"{WRONG_FORM}: KeyError"),
+    (lambda data: [], f"{WRONG_FORM}: TypeError"),
+]  # fmt: skip
 
 
 def test_what_breaks_the_law_has_no_rate(rounds):
@@ -177,10 +155,6 @@ def test_files_have_the_layout_of_the_case(rounds):
     assert_refused(InvalidResult, lambda text: rounds(STRIPED, extras=LUSTRE, listing=text), wanted)
 
 
-def test_a_round_that_has_left_nothing_is_named(rounds, tmp_path):
-    rounds()
-    (tmp_path / "application.2.json").unlink()
-    place = read_filesystem("local", "tmpfs", ["gnu"], SITE, [])
-    job = Job(tmp_path, CASE, place, ID, datetime(2026, 1, 31, 1, 2, tzinfo=UTC), 1)
+def test_a_round_that_has_left_nothing_is_named(rounds):
     with pytest.raises(InvalidResult, match=r"round 2 of GROMACS has left no application\.2\.json"):
-        of_rounds(job, 2)
+        rounds(lost="application.2.json")

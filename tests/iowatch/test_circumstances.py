@@ -1,7 +1,7 @@
 """What else went on around a run: what is read of it, and what is said of a run that was slow."""
 
 import json
-import os
+import random
 from pathlib import Path
 
 import pytest
@@ -41,19 +41,17 @@ def noted(tmp_path):
 
 
 def test_jobs_of_slurm(noted):
-    found = noted(before_slurm=BEFORE, after_slurm=AFTER)
-    assert found == {"jobs": 2, "jobs_on_nodes": 1, "nodes_in_use": 7}, "the most at either time"
-    assert noted(after_slurm=AFTER) == {"jobs": 1, "jobs_on_nodes": 0, "nodes_in_use": 3}
-    hidden = noted(
-        before_slurm=BEFORE.replace("(null)", "accounts,jobs"),
-        after_slurm=AFTER.replace("(null)", "accounts,jobs"),
-    )
-    assert hidden == {
-        "nodes_in_use": 7,
-        "unknown": "Slurm shows nobody the jobs of others (PrivateData)",
-    }
-    outside = noted(before_slurm=BEFORE.replace("own 13\nhere 12\nhere 13\n", ""))
-    assert outside == {"jobs": 3, "nodes_in_use": 7}
+    hidden, away = ("(null)", "accounts,jobs"), ("own 13\nhere 12\nhere 13\n", "")
+    for texts, known in [
+        # The most at either time.
+        ((BEFORE, AFTER), {"jobs": 2, "jobs_on_nodes": 1, "nodes_in_use": 7}),
+        (("", AFTER), {"jobs": 1, "jobs_on_nodes": 0, "nodes_in_use": 3}),
+        ((BEFORE.replace(*hidden), AFTER.replace(*hidden)),
+         {"nodes_in_use": 7, "unknown": "Slurm shows nobody the jobs of others (PrivateData)"}),
+        ((BEFORE.replace(*away), ""), {"jobs": 3, "nodes_in_use": 7}),
+    ]:  # fmt: skip
+        when = zip(("before_slurm", "after_slurm"), texts, strict=True)
+        assert noted(**{name: text for name, text in when if text}) == known
 
 
 def test_ceph(noted):
@@ -117,10 +115,11 @@ def test_an_ost_of_lustre_that_this_client_has_deactivated(noted):
     for state in ("DISCONN", "FULL"):
         text = whole.replace("state: DISCONN", f"state: {state}")
         assert noted(before_lustre=text).items() >= away.items(), state
-    invalid = whole.replace("IMPF_DEACTIVE, ", "").replace("DISCONN", "FULL")
-    assert noted(before_lustre=invalid)["lustre_away_of"] == "OST0001"
-    well = (DATA / "lustre/context/full.import").read_text()
-    assert noted(before_lustre=well)["lustre_away"] == 0
+    for text, of in (
+        (whole.replace("IMPF_DEACTIVE, ", "").replace("DISCONN", "FULL"), "OST0001"),
+        ((DATA / "lustre/context/full.import").read_text(), None),
+    ):
+        assert noted(before_lustre=text).get("lustre_away_of") == of
     assert noted(**lustre("ordinary-user", f"{OST1}.active=0")).items() >= away.items()
 
 
@@ -174,23 +173,27 @@ def test_ranks_waited_if_others_took_the_processors_while_processes_waited(tmp_p
         return found
 
     busy = {"host": "n1", "load": 8, "stolen": 0, "cpu_waiting": 0.9, "others": 0.6}
-    others = "node_busy: its ranks waited for the processors of n1, of whose time others took "
-    assert said([busy]) == f"{others}60%"
-    assert said([busy | {"host": "n2", "others": 0.1}, busy]) == f"{others}60%"
-    # Its own ranks share processors, which is how this machine is.
-    assert said([busy | {"cpu_waiting": 1, "others": 0.2}]) == ""
-    # A neighbour on a large node, which has processors for all; a slow disk is no processor's work.
-    assert said([busy | {"cpu_waiting": 0.1}]) == ""
-    assert said([busy | {"others": 0, "cpu_waiting": 0.05, "io_waiting": 1}]) == ""
-    # The host's other machines are others; a kernel without PSI says nothing of who waited.
-    assert said([busy | {"others": 0.1, "stolen": 0.3, "cpu_waiting": None}]) == f"{others}40%"
-    # Of several starts of benchio the median; of an older one, or a mute kernel, nothing.
     quiet = busy | {"others": 0.05}
-    assert said([busy], [quiet], [quiet]) == ""
-    assert said([busy], [busy], [quiet]) == f"{others}60%"
-    assert said([{**busy, "others": None}]) == ""
-    assert said([{name: busy[name] for name in ("host", "stolen", "cpu_waiting")}]) == ""
-    assert said() == ""
+    silent = {name: busy[name] for name in ("host", "stolen", "cpu_waiting")}
+    others = "node_busy: its ranks waited for the processors of n1, of whose time others took "
+    for runs, sentence in [
+        ([[busy]], f"{others}60%"),
+        ([[busy | {"host": "n2", "others": 0.1}, busy]], f"{others}60%"),
+        # Its own ranks share processors, which is how this machine is.
+        ([[busy | {"cpu_waiting": 1, "others": 0.2}]], ""),
+        # A neighbour on a large node, which has processors for all; a slow disk.
+        ([[busy | {"cpu_waiting": 0.1}]], ""),
+        ([[busy | {"others": 0, "cpu_waiting": 0.05, "io_waiting": 1}]], ""),
+        # The host's other machines are others; a kernel without PSI says nothing of who waited.
+        ([[busy | {"others": 0.1, "stolen": 0.3, "cpu_waiting": None}]], f"{others}40%"),
+        # Of several starts of benchio the median; of an older one, or a mute kernel, nothing.
+        ([[busy], [quiet], [quiet]], ""),
+        ([[busy], [busy], [quiet]], f"{others}60%"),
+        ([[busy | {"others": None}]], ""),
+        ([[silent]], ""),
+        ([], ""),
+    ]:
+        assert said(*runs) == sentence, runs
 
 
 @pytest.mark.parametrize("source", ["slurm", "lustre", "ceph", "osds"])
@@ -199,8 +202,8 @@ def test_garbage_is_nothing_known(noted, tmp_path, source):
     for number, text in enumerate(["{", "[]", '{"run": {"nodes": [{"host": 1, "load": "x"}]}}']):
         (tmp_path / f"result.{number}.json").write_text(text)
     for garbage in (
-        os.urandom(10000), b"[" * 100000, b"{}", b"null", b"nodes x/y", b'{"pgmap": {"a": 1}}',
-        b"osc.x-OST0000-x.import=\n timeouts: x\n services: x",
+        random.Random(1).randbytes(10000), b"[" * 100000, b"{}", b"null", b"nodes x/y",
+        b'{"pgmap": {"a": 1}}', b"osc.x-OST0000-x.import=\n timeouts: x\n services: x",
     ):  # fmt: skip
         given = {f"{when}_{source}": garbage for when in ("before", "after")}
         other = "slurm" if source != "slurm" else "osds"
@@ -238,18 +241,15 @@ def test_unusual_is_what_is_clearly_above_most_good_nights():
 def test_it_stands_beside_what_was_slow_and_changes_nothing():
     before = [ran(ago=ago, circumstances={"jobs": 90 + ago}) for ago in range(30, 0, -1)]
     busy = {"jobs": 212.0, "ceph_down": 0.0, "unknown": "Slurm's <hidden>"}
+    said = "other jobs on the system: 212, usually 94 to 117"
     for make in (red, slow, invalid):
         night = tonight(*before, make(circumstances=busy), blessed={HDF5: BLESSED})
         without = tonight(*well(nights=30), make(), blessed={HDF5: BLESSED})
+        (row,), (alone,) = night.cases, without.cases
         assert (night.brief, night.colour) == (without.brief, without.colour)
-        (row,) = night.cases
-        assert row.sentence == without.cases[0].sentence
-        said = "other jobs on the system: 212, usually 94 to 117"
-        assert [*row.around.unusual] == [said]
+        assert (row.sentence, [*row.around.unusual]) == (alone.sentence, [said])
         assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
-        page = report.html(night)
-        assert f"<li>{said}</li>" in page
-        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in page
+        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in report.html(night)
         assert "What else went on" not in report.markdown(without)
     assert row_of(*before, ran(circumstances=busy)).around is None, "it was not slow"
     assert document(ran(circumstances=busy))["circumstances"] == busy

@@ -11,28 +11,25 @@ from agreed import RULES
 from cases import case
 from reported import reported, store
 from reported import session as reported_session
-from result_file import make_result
+from result_file import PLACE, make_result
 
-from iowatch.acceptance.contract import Contract, Criterion
+from iowatch.acceptance.contract import Contract, Criterion, Exclusion
 from iowatch.acceptance.evidence import collect
 from iowatch.acceptance.gather import gather
 from iowatch.checks import CHECKS
+from iowatch.files import UserError
 from iowatch.metrics import metrics_of
 from iowatch.raw_results import names_before, new_folder
 from iowatch.result import read_result
 from iowatch.run import night_id
-from iowatch.site import Filesystem, Setting, Site
+from iowatch.site import Setting, Site
 
 CASE = case(backend="mpiio")
 SETTING = Setting.of(
     CHECKS["SharedFileWrite"],
     {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "writers_per_node": 4},
 )
-PLACE = Filesystem(
-    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
-    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
-    sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}},
-)  # fmt: skip
+SITE_PLACE = replace(PLACE, sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}})
 NOW = RULES.begins + timedelta(days=20)
 
 
@@ -41,7 +38,7 @@ class Record:
 
     def __init__(self, folder):
         self.folder = folder
-        self.site = Site("local", (PLACE,), True, folder, folder, folder / "results.db", {})
+        self.site = Site("local", (SITE_PLACE,), True, folder, folder, folder / "results.db", {})
         (folder / "contract.yaml").write_text("")
 
     def run(self, hours, **given):
@@ -74,19 +71,25 @@ class Record:
         one["session_info"] |= {"time_elapsed": 600.0, "cmdline": command}
         store(self.site.database, one)
 
-    def evidence(self, now=NOW, **rules):
+    def measure(self, uuid, hours, began=None, command="reframe -r", changes=(), **given):
+        """Put a session on record that has measured all there is; it may have taken up a night that
+        began earlier."""
+        began = hours if began is None else began
+        test = self.end(self.run(began, **given), began) | dict(changes)
+        self.session(uuid, hours, test, command=command)
+
+    def evidence(self, now=NOW, excluded=(), **rules):
         """What is gathered, and read again."""
-        contract = Contract(
+        self.contract = Contract(
             "local", "Memory", 0.5, replace(RULES, sessions=3, **rules),
             [Criterion("A", "bandwidth", "memory", 1)],
         )  # fmt: skip
         folder = self.folder / "evidence"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        gather(
-            folder, self.folder / "contract.yaml", contract, None, self.site, [self.site.database]
-        )
-        return collect(folder, contract, [], now)
+        given = self.folder / "contract.yaml", self.contract, None, self.site
+        gather(folder, *given, [self.site.database])
+        return collect(folder, self.contract, excluded, now)
 
 
 @pytest.fixture
@@ -96,6 +99,47 @@ def record(tmp_path):
 
 def why_not(evidence):
     return {one.uuid: one.why_not for one in evidence.sessions}
+
+
+def test_the_clock_and_the_rules_say_which_sessions_count(record):
+    power = Exclusion("bad", ["centre", "supplier"], "power failed")
+    for uuid, hours, test in (
+        ("before", -1, {}), ("first", 0, {}), ("soon", 11.9, {}),
+        ("part", 12, {"promised": 2}), ("one filesystem", 12.1, {"promised": 0}),
+        ("second", 12.5, {"verdict": "", "result": "abort", "fail_reason": "stopped"}),
+        ("bad", 25, {}), ("third", 26, {}), ("late", 60, {}),
+    ):  # fmt: skip
+        record.measure(uuid, hours, changes=test)
+    found = record.evidence(excluded=[power])
+    assert [one.uuid for one in found.sessions] == [*why_not(found)], "in the order of time"
+    assert why_not(found) == {
+        "before": "it began before the test, on 2026-11-01 00:00 UTC",
+        "first": "",
+        "soon": "it began 11.9 h after the one before that counts, and 12 h were agreed",
+        "part": "it was asked for 1 of the 2 cases, and only the whole sweep counts",
+        "one filesystem": "it was asked for 1 cases, and only the whole sweep counts",
+        "second": "",  # it was stopped, perhaps by whoever saw that it was slow
+        "bad": "excluded by centre and supplier: power failed",
+        "third": "",
+        "late": "it came after the 3 that count",
+    }
+    assert list(found.invalid) == [("second", CASE)]
+    with pytest.raises(UserError, match="no acceptance session worse is on record"):
+        record.evidence(excluded=[replace(power, session="worse")])
+
+
+def test_what_is_gathered_of_the_site_is_read(record):
+    record.measure("a", 0)
+    record.measure("b", 1)
+    assert record.evidence().invalid == {}
+    folder = record.folder / "evidence"
+    facts = json.loads((folder / "site.json").read_text())
+    (folder / "site.json").write_text(json.dumps(facts | {"filesystems": []}))
+    found = collect(folder, record.contract, [], NOW)
+    assert found.invalid == {("a", CASE): "the site's configuration no longer has its partition"}
+    (folder / "site.json").write_text("{}")
+    with pytest.raises(UserError, match=r"is no evidence that this iowatch, .*, can read: KeyErr"):
+        collect(folder, record.contract, [], NOW)
 
 
 def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
@@ -137,9 +181,9 @@ def test_what_was_cut_off_twice_is_no_more_lost(record):
 
 def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
     """So nobody moves a session away from the one before by killing and resuming it."""
-    record.session("a", 0, record.end(record.run(0), 0))
-    record.session("b", 20, record.end(record.run(2), 2))
-    record.session("c", 40, record.end(record.run(15), 15))
+    record.measure("a", 0)
+    record.measure("b", 20, began=2)
+    record.measure("c", 40, began=15)
     found = record.evidence()
     assert why_not(found) == {
         "a": "",
@@ -150,9 +194,9 @@ def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
 
 
 def test_what_was_cut_off_and_never_resumed_is_lost(record):
-    record.session("a", 0, record.end(record.run(0), 0))
+    record.measure("a", 0)
     cut = record.run(20)
-    record.session("b", 40, record.end(record.run(40), 40))
+    record.measure("b", 40)
     found = record.evidence()
     assert found.lost == [f"{cut.parent.name}/{cut.name}"]
     assert found.lost_of([CASE]) == found.lost[0]
@@ -168,7 +212,7 @@ def test_a_folder_is_never_given_twice(record):
 
 def test_a_session_that_is_later_than_now_counts_for_nothing(record):
     for uuid, hours in (("a", 0), ("b", 13), ("c", 26)):
-        record.session(uuid, hours, record.end(record.run(hours), hours))
+        record.measure(uuid, hours)
     assert set(why_not(record.evidence()).values()) == {""}
     found = record.evidence(now=RULES.begins + timedelta(hours=1))
     assert why_not(found)["a"] == ""
@@ -178,7 +222,7 @@ def test_a_session_that_is_later_than_now_counts_for_nothing(record):
     )
     # Nor later than when it was gathered, however long afterwards it is judged.
     hours = (datetime.now(UTC) - RULES.begins) / timedelta(hours=1) + 1
-    record.session("d", hours, record.end(record.run(hours), hours))
+    record.measure("d", hours)
     assert "a clock is wrong" in why_not(record.evidence(now=NOW + timedelta(days=999)))["d"]
 
 
@@ -187,8 +231,7 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
     for uuid, hours, boot, up_s in (
         ("a", 0, "x", 1000), ("b", 13, "y", 50), ("c", 26, "x", 1060), ("d", 27, "x", 98200),
     ):  # fmt: skip
-        kept = record.run(hours, boot=boot, up_s=up_s)
-        record.session(uuid, hours, record.end(kept, hours))
+        record.measure(uuid, hours, boot=boot, up_s=up_s)
     assert why_not(record.evidence()) == {
         "a": "",
         "b": "",
@@ -201,17 +244,13 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "option", ["--disable-hook=set_verdict", "--skip-sanity-check", "--disa x"]
-)
+@pytest.mark.parametrize("option", ["--disable-hook=x", "--skip-sanity-check", "--disa x"])
 def test_a_session_that_leaves_out_a_part_of_the_checks_counts_for_nothing(record, option):
     """And replaces nothing, or whoever likes what it has measured would have chosen it."""
-    record.session("a", 0, record.end(record.run(0), 0) | {"verdict": "invalid", "sentence": "x"})
-    command = f"reframe -c checks {option} --mode=acceptance"
-    record.session("b", 1, record.end(record.run(1), 1), command=command)
+    record.measure("a", 0, changes={"verdict": "invalid", "sentence": "x"})
+    record.measure("b", 1, command=f"reframe {option} --mode=x")
     found = record.evidence()
     said = f"{option.split()[0]} in its command leaves out a part of each check"
-    assert why_not(found) == {"a": "", "b": said}
-    assert found.exhibits == []
-    record.session("c", 2, record.end(record.run(2), 2))
+    assert (why_not(found), found.exhibits) == ({"a": "", "b": said}, [])
+    record.measure("c", 2)
     assert [one.session for one in record.evidence().exhibits] == ["a"]

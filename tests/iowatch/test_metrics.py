@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 from cases import changed
-from result_file import CASE, timed, turn_into_read, turn_into_targets
+from result_file import CASE, SECONDS, timed, turn_into_read, turn_into_targets
 
-from iowatch.checks import METRICS, metric
+from iowatch.checks import CHECKS, METRICS, metric
 from iowatch.metrics import (
     hung_osts,
     ior_metrics,
@@ -27,26 +27,16 @@ MPIIO = changed(CASE, backend="mpiio")
 
 
 def test_metrics_of_the_stand_in(spoil):
-    result = spoil(slowdown={"hdf5": 2.0})
-    assert metrics_of(result, CASE) == pytest.approx(
-        {
-            "total_max": MIB / 2,
-            "total_median": MIB / 2,
-            "total_mean": MIB / 2,
-            "total_min": MIB / 2,
-            "stable_max": MIB / 2.5,
-            "stable_median": MIB / 2.5,
-            "data_median": MIB / 1.8,
-            "open_s": 0.02,
-            "define_s": 0.02,
-            "write_s": 1.8,
-            "close_s": 0.16,
-            "sync_s": 0.5,
-            "unlink_s": 0.02,
-            "finish_fraction": 0.1 / 2.5,  # of 0.2 s, MPI-IO takes as long for 0.1 s
-            "ratio": 0.5,
-        }
-    )
+    """Seconds are those of each phase, twice as long; rates are the bytes over them."""
+    values = metrics_of(spoil(slowdown={"hdf5": 2.0}), CASE)
+    rates = {"total": 2.0, "stable": 2.5, "data": 1.8}
+    expected = {
+        name: MIB / rates[kind] for name in CASE.metrics if (kind := name.split("_")[0]) in rates
+    }
+    expected |= {f"{phase}_s": 2 * s for phase, s in SECONDS.items() if phase != "total"}
+    # Of 0.2 s that HDF5 takes for it, MPI-IO takes 0.1 s.
+    expected |= {"finish_fraction": 0.1 / 2.5, "ratio": 0.5}
+    assert values == pytest.approx(expected)
 
 
 def test_metrics_tell_the_repetitions_apart(spoil):
@@ -59,20 +49,6 @@ def test_metrics_tell_the_repetitions_apart(spoil):
     assert (values["total_median"], values["total_mean"]) == (11, 11)
     assert (values["stable_median"], values["stable_max"]) == (5.5, 10.0)
     assert values["ratio"] == pytest.approx(10 * 1.25 / MIB), "the best against the best, synced"
-
-
-def test_contention_in_some_rounds_leaves_ratio_and_finish_fraction_alone(spoil):
-    def change(result):
-        for backend, factor in ((0, 1.0), (1, 0.9)):
-            for rep in timed(result, backend):
-                disturbed = rep["round"] % 3 == 0
-                rep["rates"]["stable"] = factor * (50.0 if disturbed else 100.0)
-                usual = 0.18 if backend else 0.08
-                rep["phases"]["close"]["file_window"] = 0.5 if disturbed else usual
-
-    values = metrics_of(spoil(change), CASE)
-    assert values["ratio"] == pytest.approx(0.9)
-    assert values["finish_fraction"] == pytest.approx(0.1 / 1.25)
 
 
 def test_finish_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
@@ -123,22 +99,18 @@ def test_library_is_charged_for_what_its_files_take_beyond_mpiios(spoil):
 
 def test_data_that_are_synced_within_the_close_are_no_cost_of_the_library(spoil):
     """As NetCDF does: the disk has to take them once in any case."""
-    flushed = {"close": 0.6, "sync": 0.0}
-    assert finish(spoil, flushed, {"sync": 0.5}, "netcdf") == 0.0
-    slow = {"close": 1.6, "sync": 0.0}
-    assert finish(spoil, slow, {"sync": 0.5}, "netcdf") == pytest.approx(1.0 / 2)
-    late = {"close": 1.6, "sync": 0.9}
-    assert finish(spoil, late, {"sync": 0.5}) == pytest.approx(1.5 / 2.9), "none was saved"
+    for own, part in (
+        ({"close": 0.6, "sync": 0.0}, 0.0),
+        ({"close": 1.6, "sync": 0.0}, 1.0 / 2),
+        ({"close": 1.6, "sync": 0.9}, 1.5 / 2.9),  # none was saved
+    ):
+        assert finish(spoil, own, {"sync": 0.5}, "netcdf") == pytest.approx(part), own
 
 
 def test_files_that_are_nothing_but_the_array_take_only_their_close(spoil):
     assert finish(spoil, {"open": 0.9, "close": 0.5}, {}, "posix") == pytest.approx(0.5 / 2.5)
     control = spoil(lambda result: [times(rep, close=0.5) for rep in timed(result, 0)])
     assert metrics_of(control, MPIIO)["finish_fraction"] == pytest.approx(0.5 / 1.25)
-
-
-def test_part_of_the_time_is_a_part_though_the_slowest_of_many_files_are_added_up(spoil):
-    assert finish(spoil, {"open": 1.9, "define": 1.9, "close": 1.9}, {}) == 1.0
 
 
 def test_many_files_that_are_closed_one_after_the_other_are_not_closed_slowly(spoil):
@@ -148,60 +120,25 @@ def test_many_files_that_are_closed_one_after_the_other_are_not_closed_slowly(sp
 
     values = metrics_of(spoil(change), CASE)
     assert (values["finish_fraction"], values["close_s"]) == (0.0, 0.05)
+    # A part stays one though the slowest of many files are added up.
+    assert finish(spoil, {"open": 1.9, "define": 1.9, "close": 1.9}, {}) == 1.0
 
 
-TOTALS = ["total_max", "total_median", "total_mean", "total_min"]
-STABLE = ["stable_max", "stable_median"]
-IOR = ["ior_max", "ior_median", "ior_ratio"]
-WRITTEN = [
-    *(*TOTALS, *STABLE),
-    *("data_median", "open_s", "define_s", "write_s", "close_s", "sync_s", "unlink_s"),
-]
-FINISH = ["finish_fraction", "ratio"]
-
-
-ON_NAMES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
-NAMES = [
-    *("items_max", "items_median"),
-    *(f"{name}_rate" for name in ON_NAMES),
-    *(f"{name}_s" for name in ("sync", *ON_NAMES)),
-]
-MDTEST = [*(f"mdtest_{name}_rate" for name in ("create", "stat", "read", "unlink")), "mdtest_ratio"]
-
-
-def test_every_case_has_its_metrics(spoil):
-    expected = {
-        CASE: [*WRITTEN, *FINISH],
-        MPIIO: [*WRITTEN, *FINISH[:-1]],
-        READ: [*TOTALS, "data_median", "open_s", "read_s", "close_s", *FINISH],
-        changed(CASE, "FilePerProcess", files="process"): [*WRITTEN, *FINISH],
-        changed(READ, "FilePerProcessRead", files="2"): list(READ.metrics),
-        changed(CASE, "SystemLoad", instances=2): [*WRITTEN, *FINISH, "instance_min"],
-        changed(CASE, pattern="deflate=1"): [*WRITTEN, "stored_fraction"],
-        changed(CASE, "SlowOst", stripe_size=1): [
-            *(*TOTALS, *STABLE, "ost_ratio", "ost_read_ratio"),
-        ],
-        changed(CASE, "IorPeer", files="shared"): [*TOTALS, *STABLE, *IOR],
-        changed(CASE, "IorPeerRead", files="shared"): [*TOTALS, *IOR],
-        changed(CASE, "Metadata", items=10, files="shared"): NAMES,
-        (peer := changed(CASE, "MdtestPeer", items=10, files="shared")): [*NAMES, *MDTEST],
-        changed(peer, files="process", io500="easy"): [
-            name for name in [*NAMES, *MDTEST] if name != "mdtest_read_rate"
-        ],
-        changed(CASE, "IoProfile"): [],
-        changed(CASE, "LibraryVersions"): [],
-        changed(CASE, "GromacsTrajectory"): [*TOTALS, *STABLE, "output_s", "sync_s", "ratio"],
-    }
-    assert {case: case.metrics for case in expected} == expected
-    assert {name for names in expected.values() for name in names} == set(METRICS) - {
-        *("drift", "flush_s")  # of a case that asks for the flush
-    }
-    for case in (CASE, MPIIO):
-        assert list(metrics_of(spoil(), case)) == case.metrics
-    read = spoil(lambda result: turn_into_read(result, suspect=False))
-    values = metrics_of(read, READ)
-    assert list(values) == READ.metrics
-    assert (values["read_s"], values["total_max"], values["ratio"]) == (0.9, MIB, 1.0)
+def test_a_case_has_the_metrics_of_its_check_that_it_can_have():
+    """That a result of it has them all, and no others, stands with the law."""
+    peer = changed(CASE, "MdtestPeer", items=10, files="shared")
+    compressed = changed(CASE, pattern="deflate=1")
+    for case, absent in {
+        CASE: {"flush_s", "stored_fraction"},
+        changed(CASE, flush=True): {"stored_fraction"},
+        MPIIO: {"ratio", "flush_s", "stored_fraction"},
+        compressed: {"ratio", "finish_fraction", "flush_s"},
+        READ: {"stored_fraction"},
+        peer: set(),
+        changed(peer, files="process", io500="easy"): {"mdtest_read_rate"},
+    }.items():
+        assert {*case.check.metrics} - {*case.metrics} == absent, case
+    assert set(METRICS) == {name for one in CHECKS.values() for name in one.metrics} | {"drift"}
 
 
 def test_slowest_instance_is_told_apart(spoil):
@@ -246,12 +183,10 @@ def test_slow_ost_is_found_and_named(spoil):
     assert not {"ost_13", "ost_read_13"} & set(values)
     said = "OST 13 was not measured: rank 0: open: /f: no space"
     assert void_osts(result.void, osts) == [said]
-    rates = {name: [round(rate) for rate in found] for name, found in each_rate(result, osts)}
-    assert rates == {"write": [100, 50, 33], "read": [200, 100, 67]}
-
-
-def each_rate(result, osts):
-    return [(name, of[2]) for name, of in ost_rates(result, osts).items()]
+    by_operation = {
+        name: [round(rate) for rate in of[2]] for name, of in ost_rates(result, osts).items()
+    }
+    assert by_operation == {"write": [100, 50, 33], "read": [200, 100, 67]}
 
 
 def test_osts_alike_are_not_slow_and_an_ost_alone_cannot_be_judged(spoil):
@@ -272,19 +207,13 @@ def test_osts_alike_are_not_slow_and_an_ost_alone_cannot_be_judged(spoil):
 
 def test_targets_that_benchio_hung_on(tmp_path):
     """A start without result that names a target; the next goes on without it."""
-    run = "/scratch/target.x/iowatch.a/benchio.0f-{}/"
-    hung = (
-        "benchio: error: rank 0: write: {}target.{}/mpiio.dat: no end after 180 s (--phase-limit)"
-    )
-    said = [hung.format(run.format(n), name) for n, name in ((1, "12"), (2, "osd.3"))]
-    (tmp_path / "said.1").write_text(f"round 1\n{said[0]}\nmpirun: killed\n")
-    (tmp_path / "said.2.gz").write_bytes(gzip.compress(f"{said[1]}\n".encode()))
-    (tmp_path / "said.3").write_text(
-        "benchio: error: rank 0: open: /x/benchio.0f-3/target.9/f: no\n"
-    )
+    run = "rank 0: write: /scratch/target.x/iowatch.a/benchio.0f-{}/target.{}/mpiio.dat: no end"
+    first, second = run.format(1, "12"), run.format(2, "osd.3")
+    (tmp_path / "said.1").write_text(f"round 1\nbenchio: error: {first}\nmpirun: killed\n")
+    (tmp_path / "said.2.gz").write_bytes(gzip.compress(f"benchio: error: {second}\n".encode()))
+    (tmp_path / "said.3").write_text("benchio: error: rank 0: open: /x/benchio.0f-3/target.9/f\n")
     (tmp_path / "result.3.json").write_text("{}")
-    short = [text.removeprefix("benchio: error: ") for text in said]
-    assert hung_osts(tmp_path) == {"12": short[0], "osd.3": short[1]}
+    assert hung_osts(tmp_path) == {"12": first, "osd.3": second}
     assert hung_osts(tmp_path / "none") == {}
     (tmp_path / "said.1").write_text("benchio: error: rank 0: open: /target.7/benchio.a/f: no\n")
     assert list(hung_osts(tmp_path)) == ["osd.3"]
@@ -333,10 +262,10 @@ def test_rank_that_is_always_the_slowest_is_named(run):
         "rank 2 on node1 is the slowest in write in all 10 repetitions, by 3.0 times the mean or "
         "more"
     )
-    assert slow_rank(run(3.0, ranks=(2, 3)).repetitions) == "", "it changes"
-    assert slow_rank(run(1.4).repetitions) == "", "all take as long"
-    assert slow_rank(run(3.0, phase="open").repetitions) == "", "that phase hardly counts"
-    assert slow_rank(run(3.0).repetitions[:1]) == "", "one repetition says nothing"
+    # It changes; all take as long; that phase hardly counts; one repetition says nothing.
+    for how in ({"ranks": (2, 3)}, {"to_mean": 1.4}, {"phase": "open"}):
+        assert slow_rank(run(**{"to_mean": 3.0, **how}).repetitions) == "", how
+    assert slow_rank(run(3.0).repetitions[:1]) == ""
 
 
 def test_every_phase_has_its_slowest_rank(run):

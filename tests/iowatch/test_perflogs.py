@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from cases import case
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from refusals import assert_refused
 
 from iowatch.case import Case
@@ -81,16 +83,15 @@ def test_metrics_of_our_checks_are_exact_under_any_header(tmp_path, first):
     assert judged.time == datetime(2026, 12, 2, 3, tzinfo=UTC)
 
 
-def test_metrics_of_osts_are_those_of_the_header(tmp_path):
-    names = [*case("SlowOst", stripe_size=1).metrics, "ost_0", "ost_read_7"]
-    row = own("SlowOst/stripe_size=1", range(1, 11))
-    (run,) = runs(tmp_path, header(*names), row)
-    assert run.metrics == dict(zip(names, range(1, 11), strict=True))
-
-
-def test_metric_of_ours_that_is_none_is_left_out(tmp_path):
-    (run,) = runs(tmp_path, header(*NAMES), own(HDF5, [*VALUES[:-1], None]))
-    assert run.metrics == dict(zip(NAMES[:-1], VALUES[:-1], strict=True))
+@given(st.lists(st.floats(0, 1e12) | st.none(), min_size=10, max_size=10), st.integers(0, 999))
+def test_what_a_log_of_ours_says_comes_back(tmp_path_factory, values, ost):
+    """Metrics of OSTs are those of the header, and one that is none is left out."""
+    names = [*case("SlowOst", stripe_size=1).metrics, f"ost_{ost}", f"ost_read_{ost}"]
+    assume(values[names.index("total_max")] is not None)
+    folder = tmp_path_factory.getbasetemp()
+    (run,) = runs(folder, header(*names), own("SlowOst/stripe_size=1", values))
+    known = dict(zip(names, values, strict=True))
+    assert run.metrics == {name: value for name, value in known.items() if value is not None}
 
 
 def test_check_without_a_case_is_no_run(tmp_path):
@@ -101,19 +102,10 @@ WHOLE = own(HDF5, VALUES)
 IN_ALL = 3 * len(NAMES)  # columns: a metric and its two thresholds
 
 
+OF_ANOTHER = "truncated, or of another iowatch: {} columns of metrics, and not"
 GARBLED = [
-    (
-        WHOLE.rpartition("|")[0],
-        f"truncated, or of another iowatch: {IN_ALL - 1} columns of met",
-    ),
-    (
-        WHOLE + "|1",
-        f"truncated, or of another iowatch: {IN_ALL + 1} columns of metrics, and not",
-    ),
-    (
-        own(HDF5, VALUES[3:]),
-        f"truncated, or of another iowatch: {IN_ALL - 9} columns",
-    ),
+    (WHOLE.rpartition("|")[0], OF_ANOTHER.format(IN_ALL - 1)),
+    (f"{WHOLE}|1", OF_ANOTHER.format(IN_ALL + 1)),
     ("2026-07-01T03:00:00|pa", "truncated: it ends in front of the metrics"),
     (own(HDF5, []), "truncated: the test has passed, but has no metrics"),
     (WHOLE.replace("100.", "1o0."), "'1o0.1234567890123' is no number"),
@@ -131,12 +123,9 @@ def test_garbled_line_of_ours_is_named(tmp_path):
     assert_refused(UserError, attempt, wanted)
 
 
-def test_log_of_a_metric_that_is_unknown_here(tmp_path):
+def test_our_logs_need_no_options_and_no_metric_that_is_unknown_here(tmp_path):
     said = refused(tmp_path, header(*NAMES[:-1], "speed"), WHOLE)
     assert said == "old.log:2: speed is no metric of this iowatch"
-
-
-def test_our_logs_need_no_options(tmp_path):
     for option in ({"case": "a:b/c/write"}, {"metric": "ratio"}):
         said = refused(tmp_path, header(*NAMES), WHOLE, **option)
         assert said == "old.log: has the case of each line: leave out --case and --metric"
@@ -161,7 +150,15 @@ LINES = (
 WRITE = {"case": CASE, "metric": "write"}
 
 
-@pytest.mark.parametrize(("log", "month"), [((COLUMNS, ROW), 2), (LINES, 6)])
+TABLE = (COLUMNS, ROW)
+
+
+def row(old, new):
+    """The table with another text in its row."""
+    return COLUMNS, ROW.replace(old, new)
+
+
+@pytest.mark.parametrize(("log", "month"), [(TABLE, 2), (LINES, 6)])
 def test_bandwidth_of_another_test(tmp_path, log, month):
     (run,) = runs(tmp_path, *log, **WRITE)
     assert str(run.case) == CASE.format(partition="fs3", environ="gnu", num_tasks=24)
@@ -188,14 +185,11 @@ def test_other_forms_of_a_line(tmp_path):
         assert run.time == datetime(2020, 6, 23, 21, 27, 6, tzinfo=UTC), line
 
 
-def test_log_of_lines_may_have_a_header_too(tmp_path):
+def test_header_may_stand_before_lines_and_comes_again_where_logs_were_joined(tmp_path):
     head = "job_completion_time|version|info|perf_var=perf_value|ref=perf_ref|perf_unit"
     assert len(runs(tmp_path, head, *LINES, **WRITE)) == 1
-
-
-def test_header_comes_again_where_logs_were_joined(tmp_path):
     longer = f"{COLUMNS}|tags", f"{ROW}|io".replace("-02-", "-03-")
-    first, second = runs(tmp_path, COLUMNS, ROW, *longer, **WRITE)
+    first, second = runs(tmp_path, *TABLE, *longer, **WRITE)
     assert (first.time.month, second.time.month) == (2, 3)
 
 
@@ -209,67 +203,39 @@ def test_parameters_of_a_test_tell_its_cases_apart(tmp_path):
     assert "in line 2: tell them apart in --case with {...} of api, environ," in said
 
 
-def test_metric_none_is_a_failed_run(tmp_path):
-    (run,) = runs(tmp_path, COLUMNS, ROW.replace("14813.0", "None"), **WRITE)
-    assert run.metrics == {}
-
-
 def test_units(tmp_path):
     for unit in UNITS:
-        (run,) = runs(tmp_path, COLUMNS, ROW.replace("MB/s", unit), **WRITE)
+        (run,) = runs(tmp_path, *row("MB/s", unit), **WRITE)
         power = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}.get(unit[0], 0)
         bytes_per_s = 14813.0 * (1024 if "i" in unit else 1000) ** power
         assert run.metrics == {"total_max": pytest.approx(bytes_per_s / 2**20)}, unit
+    (failed,) = runs(tmp_path, *row("14813.0", "None"), **WRITE)
+    assert failed.metrics == {}
 
 
 REFUSED = [
-    (
-        (COLUMNS, ROW),
-        {},
-        "old.log: of a test that is not iowatch's: say with --case",
-    ),
-    ((COLUMNS, ROW), {"metric": "write"}, "old.log: of a test that is not iowatch's"),
-    (
-        (COLUMNS, ROW),
-        {**WRITE, "metric": "bw"},
-        "old.log: has no metric bw: it has read, wr",
-    ),
+    (TABLE, {}, "old.log: of a test that is not iowatch's: say with --case"),
+    (TABLE, {"metric": "write"}, "old.log: of a test that is not iowatch's"),
+    (TABLE, {**WRITE, "metric": "bw"}, "old.log: has no metric bw: it has read, wr"),
     (LINES, {**WRITE, "metric": "bw"}, "old.log: has no metric bw: it has read, wr"),
-    (
-        (COLUMNS, ROW),
-        {**WRITE, "case": "{host}"},
-        "old.log:2: has no {host} for --case: it",
-    ),
-    ((COLUMNS, ROW), {**WRITE, "case": "{name}"}, "old.log:2: 'Ior' is not a case id: SYSTEM"),
-    ((COLUMNS, ROW.replace("MB/s", "Mb/s")), WRITE, "old.log:2: Mb/s is no unit of bandwidth"),
-    ((COLUMNS, ROW), {**WRITE, "unit": "mph"}, "old.log:2: mph is no unit of bandwidth: give"),
+    (TABLE, {**WRITE, "case": "{host}"}, "old.log:2: has no {host} for --case: it"),
+    (TABLE, {**WRITE, "case": "{name}"}, "old.log:2: 'Ior' is not a case id: SYSTEM"),
+    (TABLE, {**WRITE, "unit": "mph"}, "old.log:2: mph is no unit of bandwidth: give"),
+    (row("MB/s", "Mb/s"), WRITE, "old.log:2: Mb/s is no unit of bandwidth"),
     ((LINES[0], LINES[1][:-5]), WRITE, "old.log:2: truncated or garbled: not of the form TIME"),
-    (
-        (LINES[1].replace("MB/s", "M"),),
-        WRITE,
-        "old.log:1: the metric has no unit: give it",
-    ),
+    ((LINES[1].replace("MB/s", "M"),), WRITE, "old.log:1: the metric has no unit: give it"),
     ((LINES[1].replace("on big", "on"), *LINES), WRITE, "old.log:1: truncated or garbled"),
     ((*LINES, "x" + LINES[1]), WRITE, "old.log:3: truncated or garbled"),
-    ((COLUMNS, ROW, ROW[:-4]), WRITE, "old.log:3: truncated or garbled: 12 columns, and 13 in"),
-    ((COLUMNS, ROW.replace("14813", "-14813")), WRITE, "old.log:2: -14813.0 is no bandwidth"),
-    ((COLUMNS, ROW.replace("14813.0", "0")), WRITE, "old.log:2: 0 is no bandwidth"),
-    ((COLUMNS, ROW.replace("14813", "14.8.13")), WRITE, "old.log:2: '14.8.13.0' is no number"),
-    ((COLUMNS, ROW.replace("14813.0", "inf")), WRITE, "old.log:2: 'inf' is no number"),
-    (
-        (COLUMNS, ROW.replace("2024-", "24-")),
-        WRITE,
-        "old.log:2: '24-02-21T22:51:16' is no t",
-    ),
-    (
-        (COLUMNS, ROW.replace("2024-02-21T22:51:16", "None")),
-        WRITE,
-        "old.log:2: 'None' is no t",
-    ),
+    ((*TABLE, ROW[:-4]), WRITE, "old.log:3: truncated or garbled: 12 columns, and 13 in"),
+    (row("14813", "-14813"), WRITE, "old.log:2: -14813.0 is no bandwidth"),
+    (row("14813.0", "0"), WRITE, "old.log:2: 0 is no bandwidth"),
+    (row("14813", "14.8.13"), WRITE, "old.log:2: '14.8.13.0' is no number"),
+    (row("14813.0", "inf"), WRITE, "old.log:2: 'inf' is no number"),
+    (row("2024-", "24-"), WRITE, "old.log:2: '24-02-21T22:51:16' is no t"),
+    (row("2024-02-21T22:51:16", "None"), WRITE, "old.log:2: 'None' is no t"),
     ((COLUMNS,), WRITE, "old.log: has no results"),
-    ((COLUMNS, ROW, header(), WHOLE), {}, "old.log: has lines of iowatch's checks and of oth"),
-    ((EXACT, ROW + "|1e999"), WRITE, "old.log:2: '1e999' is no time"),
-    ((EXACT, ROW + "|None"), WRITE, "old.log:2: 'None' is no time"),
+    ((*TABLE, header(), WHOLE), {}, "old.log: has lines of iowatch's checks and of oth"),
+    ((EXACT, f"{ROW}|1e999"), WRITE, "old.log:2: '1e999' is no time"),
 ]
 
 
@@ -282,7 +248,7 @@ def test_what_is_refused(tmp_path):
 
 
 def test_last_line_without_end_is_truncated(tmp_path):
-    for log, options in (((COLUMNS, ROW), WRITE), (LINES, WRITE), ((header(*NAMES), WHOLE), {})):
+    for log, options in ((TABLE, WRITE), (LINES, WRITE), ((header(*NAMES), WHOLE), {})):
         said = refused(tmp_path, *log, end="", **options)
         assert said == "old.log:2: truncated: the line has no end"
 
