@@ -79,66 +79,54 @@ def test_facts_and_cases_of_a_partition():
     assert read(sweeps=NOTHING).cases("nightly") == set(), "not even the versions of libraries"
 
 
+BAD_EXTRAS = {
+    "filesystem": ["", 5],
+    "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", "/fs3/io:watch", 7],
+    "type": [[], 5, ["ext4", "ext4"]],
+    "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
+    "osts": [48, "48", [], [0, 0], [-1], [True], ["0"]],
+    "pools": [None, ["flash"], {"flash": []}, {"flash": [1, 1]}, {"a/b": [1]}, {1: [1]}],
+    "layouts": [None, {"default": "-c 1"}, {"x": ""}, {"x": "c 1"}, {"x": "-c\n1"}, {"": "-c"}],
+    "cached_reads": ["no", 1],
+    "writers_per_node": [-1],
+    "keep_days": [0, "60", 1.5, True],
+    "settle": [0, "30", 1.5, None],
+    "amber_nights": [0, "3", None],
+    "allocation": ["6h", 360, "", "6:0:0"],
+    "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
+    "sweeps": [{}, {"nightly": {}}],
+}
+MISSPELT = {"archive": "archived", "Settle": "settle", "settel": "settle", "pool": "pools",
+            "layout": "layouts"}  # fmt: skip
+NOTHING = {"nightly": {}, "acceptance": {}}
+EACH = {**NOTHING, "nightly": {"SlowOst": {"stripe_size": [1], "local_size": [8]}}}
+#: Changes that do not fit together, and what is said of them.
+BAD_TOGETHER = [
+    ({"osts": 4}, r"'osts' in .* is 4: list the numbers of those in use, such as \[0, 1, 3\], or"),
+    ({"pools": {"flash": [1, 48]}}, "'pools' in .* has OST 48 in 'flash', and 'osts' has not: m"),
+    ({"pools": {"flash": [1]}, "osts": None}, "'pools' in .* is striped, and 'osts' is None: m"),
+    ({"layouts": {"x": "-c 1"}, "type": "ceph"}, "'layouts' in .* and 'type' is not lustre: m"),
+    ({"sweeps": EACH, "osts": [7]}, "compare each OST .* there are no two OSTs in 'osts': add"),
+    ({"sweeps": EACH, "type": "ceph"}, "are no two 'pools' of one OST each: add them in archer.py"),
+    ({"sweeps": EACH, "type": "ceph", "pools": {"a": [1], "b": [0, 1]}}, "no two 'pools' of one O"),
+]
+
+
 def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
-    missing = [
+    wrong = [
         ({key: "missing"}, rf"^archer:fs3: the .* extras have no '{key}': add it in archer.py$")
         for key in set(EXTRAS) - {"scheduler"}
     ]
-    wrong = [
+    wrong += [
         ({key: value}, rf"^archer:fs3: '{key}' .* mend it in archer.py$")
-        for key, values in {
-            "filesystem": ["", 5],
-            "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", "/fs3/io:watch", 7],
-            "type": [[], 5, ["ext4", "ext4"]],
-            "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
-            "osts": [48, "48", [], [0, 0], [-1], [True], ["0"]],
-            "pools": [None, ["flash"], {"flash": []}, {"flash": [1, 1]}, {"a/b": [1]}, {1: [1]}],
-            "layouts": [
-                None,
-                {"default": "-c 1"},
-                {"x": ""},
-                {"x": "c 1"},
-                {"x": "-c\n1"},
-                {"": "-c"},
-            ],
-            "cached_reads": ["no", 1],
-            "writers_per_node": [-1],
-            "keep_days": [0, "60", 1.5, True],
-            "settle": [0, "30", 1.5, None],
-            "amber_nights": [0, "3", None],
-            "allocation": ["6h", 360, "", "6:0:0"],
-            "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
-            "sweeps": [{}, {"nightly": {}}],
-        }.items()
+        for key, values in BAD_EXTRAS.items()
         for value in values
     ]
-    misspelt = [
-        ({key: 5}, f"^archer:fs3: the .* extras have '{key}': if '{meant}' is meant, mend it in")
-        for key, meant in (("archive", "archived"), ("Settle", "settle"), ("settel", "settle"),
-                           ("pool", "pools"), ("layout", "layouts"))
-    ]  # fmt: skip
-    each = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
-    each = {"nightly": each, "acceptance": {}}
-    ceph = {"type": "ceph", "sweeps": each}
     wrong += [
-        (
-            {"osts": 4},
-            r"'osts' in .* is 4: list the numbers of those in use, such as \[0, 1, 3\], or",
-        ),
-        (
-            {"pools": {"flash": [1, 48]}},
-            "'pools' in .* has OST 48 in 'flash', and 'osts' has not: m",
-        ),
-        (
-            {"pools": {"flash": [1]}, "osts": None},
-            "'pools' in .* is striped, and 'osts' is None: m",
-        ),
-        ({"layouts": {"x": "-c 1"}, "type": "ceph"}, "'layouts' in .* and 'type' is not lustre: m"),
-        ({"sweeps": each, "osts": [7]}, "compare each OST .* there are no two OSTs in 'osts': add"),
-        (ceph, "are no two 'pools' of one OST each: add them in archer.py, or take the check out"),
-        ({**ceph, "pools": {"a": [1], "b": [0, 1]}}, "are no two 'pools' of one OST each"),
+        ({key: 5}, f"^archer:fs3: the .* extras have '{key}': if '{meant}' is meant, mend it in")
+        for key, meant in MISSPELT.items()
     ]
-    assert_refused(UserError, lambda changes: read(**changes), missing + wrong + misspelt)
+    assert_refused(UserError, lambda changes: read(**changes), wrong + BAD_TOGETHER)
     assert read(scheduler_queue="standard"), "the centre's own"
     # A site may have one file with a name of its own.
     with pytest.raises(UserError, match=r"add it in settings.py, site.py$"):
@@ -150,7 +138,6 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
 
 # Layouts
 
-NOTHING = {"nightly": {}, "acceptance": {}}
 LAYOUTS = {"progressive": "-E 64M -c 1 -E -1 -c 4"}
 POOLS = {"flash": [0, 7], "disk": [9, 3, 11], "one": [3], "two": [11]}
 STRIPES = {"stripe_count": -1, "stripe_size": 4}
@@ -405,135 +392,97 @@ def test_ways_in_a_word_and_back():
 
 
 W = "SharedFileWrite"
-WRONG_VALUES = [
-    ((W, {"stripe_count": [0]}), "nightly/SharedFileWrite/stripe_count is not"),
-    ((W, {"stripe_count": [None]}), "stripe_count is not a positive integer"),
-    ((W, {"stripe_size": [-1]}), "stripe_size is not a positive integer"),
-    ((W, {"stripe_size": ["1M"]}), "stripe_size is not a positive integer"),
-    ((W, {"backend": "mpiio"}), "is not a list with at least one entry"),
-    ((W, {"backend": []}), "is not a list with at least one entry"),
-    ((W, {"backend": ["mpiio", "mpiio"]}), "has an entry twice"),
-    ((W, {"backend": ["stream"]}), "is not mpiio, hdf5, netcdf, pnetcdf or posix"),
-    ((W, {"backend": ["posix"]}), f"asks at nightly/{W}/backend for posix: there are mpiio, hd"),
-    ((W, {"local_size": [0]}), "is not a size"),
-    ((W, {"nodes": [1.5]}), "is not a positive integer: 1.5"),
-    ((W, {"nodes": [True]}), "is not a positive integer: True"),
-    ((W, {"node": [1]}), f"has no place for nightly/{W}/node$"),
-    ((W, {"writers": [1]}), f"has no place for nightly/{W}/writers$"),
-    ((W, {"instances": [1]}), f"has no place for nightly/{W}/instances$"),
-    ((W, {"writers_per_node": [0]}), "writers_per_node is not a positive"),
-    ((W, {"nodes": [2, 1], "writers_per_node": [12, 24]}), f"the same at nightly/{W} twice"),
-    (("FilePerProcess", {"files": ["shared"]}), "is not process, node, gather or a number"),
-    (("FilePerProcess", {"files": [1]}), "is not process, node, gather or a number"),
-    (("SystemLoad", {"instances": [0]}), "instances is not a positive integer"),
-    (("SlowOst", {"nodes": [2]}), "has no place for nightly/SlowOst/nodes"),
-    (("IorPeer", {"files": ["process", "node"]}), "files is not shared or process, and IOR has no"),
-    (
-        ("IorPeer", {"backend": ["mpiio", "netcdf"]}),
-        "nightly/IorPeer/backend for netcdf: there are",
-    ),
-    (
-        ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
-        "asks at nightly/IorPeer for what cannot be: IOR has no pnetcdf with a file of each proc",
-    ),
-    (("IorPeer", {"io500": ["score"]}), "io500 is neither None nor 'easy' nor 'hard': 'score'"),
-    (("IorPeer", {"io500": ["easy"]}), "cannot be: io500 easy with mpiio: it has a meaning for po"),
-    (
-        ("IorPeer", {"io500": ["easy"], "backend": ["posix"]}),
-        "cannot be: io500 easy with files shared and local_size .*: it has a file of each process",
-    ),
-    (
-        ("IorPeer", {"io500": ["hard"], "backend": ["posix"]}),
-        "cannot be: io500 hard with files shared .* of 47008 bytes, such as 5876x64x64$",
-    ),
-    (
-        ("MdtestPeer", {"files": ["shared"], "io500": ["easy"]}),
-        "asks at nightly/MdtestPeer for what cannot be: io500 easy with files shared: it has files "
-        "process$",
-    ),
-    ((W, {"collective": ["no"]}), f"at nightly/{W}/collective is neither True nor False: 'no'"),
-    ((W, {"flush": [1]}), f"at nightly/{W}/flush is neither True nor False: 1"),
-    ((W, {"transfer": ["2GiB"]}), f"at nightly/{W}/transfer is not a multiple of 8 bytes up to 1G"),
-    ((W, {"transfer": ["4 MiB"]}), f"at nightly/{W}/transfer is not a number of bytes such as 64K"),
-    ((W, {"transfer": [1001]}), "transfer is not a multiple of 8 bytes"),
-    ((W, {"chunk": ["64x64"]}), f"at nightly/{W}/chunk is not a size such as 128"),
-    ((W, {"pattern": ["stridden"]}), f"at nightly/{W}/pattern is neither blocks nor a pattern of"),
-    ((W, {"pattern": ["deflate=4"]}), "deflate=4 with mpiio: deflate is of hdf5 and netcdf alone$"),
-    (
-        (W, {"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]}),
-        "pattern deflate=4:quantize=3 with hdf5: quantize is of netcdf alone$",
-    ),
-    (
-        (W, {"backend": ["netcdf"], "pattern": ["subfiling=2"]}),
-        "pattern subfiling=2 with netcdf: subfiling is of hdf5 alone$",
-    ),
-    (
-        (W, {"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]}),
-        "pattern subfiling=2 with chunks: HDF5 reads none from subfiles collectively$",
-    ),
-    (
-        ("FilePerProcess", {"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]}),
-        "pattern subfiling=2 with other than one shared file, of which it makes several$",
-    ),
-    (
-        (W, {"backend": ["hdf5"], "pattern": ["nonblocking"]}),
-        "pattern nonblocking with hdf5: nonblocking is of pnetcdf alone$",
-    ),
-    (
-        (W, {"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]}),
-        "pattern steps=2 with collective no: steps needs collective transfers$",
-    ),
-    (
-        (W, {"pattern": ["steps=3:variables=5"]}),
-        "steps=3:variables=5 with local size .*, which are to be a multiple of 15$",
-    ),
-    (
-        ("FilePerProcess", {"files": ["gather"], "pattern": ["strided"]}),
-        "pattern strided with files gather, whose first process moves whole planes$",
-    ),
-    ((W, {"hints": {"cb_nodes": 4}}), f"at nightly/{W}/hints is not a list with at least one"),
-    ((W, {"hints": [{}]}), "hints is neither None nor a mapping such as {'romio_cb_write': 'en"),
-    ((W, {"hints": ["cb_nodes=4"]}), "hints is neither None nor a mapping"),
-    (
-        (W, {"hints": [{"cb_config_list": "*:4"}]}),
-        "hint that is no text of letters, digits, .*'\\*:4'",
-    ),
-    ((W, {"hints": [{"romio_no_indep_rw": True}]}), "hints has a hint that is no text of letters"),
-    ((W, {"hints": [{"a": 1}, {"a": "1"}]}), "has an entry twice"),
-    (
-        (W, {"chunk": [64]}),
-        f"asks at nightly/{W} for what cannot be: chunk 64x64x64 with mpiio: it has a meaning for "
-        "hdf5 and netcdf alone$",
-    ),
-    (
-        (W, {"backend": ["hdf5", "netcdf"], "collective_metadata": [False]}),
-        "for what cannot be: collective_metadata no with netcdf: it has a meaning for hdf5 alone$",
-    ),
-    (("FilePerProcess", {"backend": ["posix"], "hints": [{"a": 1}]}), "hints a=1 with posix: it h"),
-    (("FilePerProcess", {"backend": ["posix"], "collective": [False]}), "collective no with posix"),
-    (("SharedFileRead", {"flush": [True]}), "has no place for nightly/SharedFileRead/flush$"),
-    (("SlowOst", {"hints": [{"a": 1}]}), "has no place for nightly/SlowOst/hints$"),
+#: By check: what a sweep names, and what is said of it.
+BAD_SWEEPS = {
+    W: [
+        ({"stripe_count": [0]}, f"nightly/{W}/stripe_count is not"),
+        ({"stripe_count": [None]}, "stripe_count is not a positive integer"),
+        ({"stripe_size": [-1]}, "stripe_size is not a positive integer"),
+        ({"stripe_size": ["1M"]}, "stripe_size is not a positive integer"),
+        ({"backend": "mpiio"}, "is not a list with at least one entry"),
+        ({"backend": []}, "is not a list with at least one entry"),
+        ({"backend": ["mpiio", "mpiio"]}, "has an entry twice"),
+        ({"backend": ["stream"]}, "is not mpiio, hdf5, netcdf, pnetcdf or posix"),
+        ({"backend": ["posix"]}, f"asks at nightly/{W}/backend for posix: there are mpiio, hd"),
+        ({"local_size": [0]}, "is not a size"),
+        ({"nodes": [1.5]}, "is not a positive integer: 1.5"),
+        ({"nodes": [True]}, "is not a positive integer: True"),
+        ({"node": [1]}, f"has no place for nightly/{W}/node$"),
+        ({"writers": [1]}, f"has no place for nightly/{W}/writers$"),
+        ({"instances": [1]}, f"has no place for nightly/{W}/instances$"),
+        ({"writers_per_node": [0]}, "writers_per_node is not a positive"),
+        ({"nodes": [2, 1], "writers_per_node": [12, 24]}, f"the same at nightly/{W} twice"),
+        ({"collective": ["no"]}, f"at nightly/{W}/collective is neither True nor False: 'no'"),
+        ({"flush": [1]}, f"at nightly/{W}/flush is neither True nor False: 1"),
+        ({"transfer": ["2GiB"]}, f"at nightly/{W}/transfer is not a multiple of 8 bytes up to 1G"),
+        ({"transfer": ["4 MiB"]}, f"at nightly/{W}/transfer is not a number of bytes such as 64K"),
+        ({"transfer": [1001]}, "transfer is not a multiple of 8 bytes"),
+        ({"chunk": ["64x64"]}, f"at nightly/{W}/chunk is not a size such as 128"),
+        ({"chunk": [64]}, "cannot be: chunk 64x64x64 with mpiio: .* for hdf5 and netcdf alone$"),
+        ({"backend": ["netcdf"], "collective_metadata": [False]},
+         "collective_metadata no with netcdf: it has a meaning for hdf5 alone$"),
+        ({"hints": {"cb_nodes": 4}}, f"at nightly/{W}/hints is not a list with at least one"),
+        ({"hints": [{}]}, "hints is neither None nor a mapping such as {'romio_cb_write': 'en"),
+        ({"hints": ["cb_nodes=4"]}, "hints is neither None nor a mapping"),
+        ({"hints": [{"cb_config_list": "*:4"}]}, "that is no text of letters, digits, .*'\\*:4'"),
+        ({"hints": [{"romio_no_indep_rw": True}]}, "hints has a hint that is no text of letters"),
+        ({"hints": [{"a": 1}, {"a": "1"}]}, "has an entry twice"),
+        ({"pattern": ["stridden"]}, f"at nightly/{W}/pattern is neither blocks nor a pattern of"),
+        ({"pattern": ["deflate=4"]}, "with mpiio: deflate is of hdf5 and netcdf alone$"),
+        ({"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]},
+         "pattern deflate=4:quantize=3 with hdf5: quantize is of netcdf alone$"),
+        ({"backend": ["netcdf"], "pattern": ["subfiling=2"]}, "netcdf: subfiling is of hdf5 alone"),
+        ({"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]},
+         "pattern subfiling=2 with chunks: HDF5 reads none from subfiles collectively$"),
+        ({"backend": ["hdf5"], "pattern": ["nonblocking"]}, "nonblocking is of pnetcdf alone$"),
+        ({"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]},
+         "pattern steps=2 with collective no: steps needs collective transfers$"),
+        ({"pattern": ["steps=3:variables=5"]}, "local size .*, which are to be a multiple of 15$"),
+    ],
+    "FilePerProcess": [
+        ({"files": ["shared"]}, "is not process, node, gather or a number"),
+        ({"files": [1]}, "is not process, node, gather or a number"),
+        ({"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]},
+         "pattern subfiling=2 with other than one shared file, of which it makes several$"),
+        ({"files": ["gather"], "pattern": ["strided"]},
+         "pattern strided with files gather, whose first process moves whole planes$"),
+        ({"backend": ["posix"], "hints": [{"a": 1}]}, "hints a=1 with posix: it h"),
+        ({"backend": ["posix"], "collective": [False]}, "collective no with posix"),
+    ],
+    "SystemLoad": [({"instances": [0]}, "instances is not a positive integer")],
+    "SharedFileRead": [({"flush": [True]}, "has no place for nightly/SharedFileRead/flush$")],
+    "SlowOst": [
+        ({"nodes": [2]}, "has no place for nightly/SlowOst/nodes"),
+        ({"hints": [{"a": 1}]}, "has no place for nightly/SlowOst/hints$"),
+        ({"stripe_count": [1]}, "has no place for nightly/SlowOst/stripe_count$"),
+    ],
+    "IorPeer": [
+        ({"files": ["node"]}, "files is not shared or process, and IOR has no"),
+        ({"backend": ["netcdf"]}, "nightly/IorPeer/backend for netcdf: there are"),
+        ({"backend": ["pnetcdf"], "files": ["process"]}, "IOR has no pnetcdf with a file of each"),
+        ({"io500": ["score"]}, "io500 is neither None nor 'easy' nor 'hard': 'score'"),
+        ({"io500": ["easy"]}, "cannot be: io500 easy with mpiio: it has a meaning for po"),
+        ({"io500": ["easy"], "backend": ["posix"]},
+         "io500 easy with files shared and local_size .*: it has a file of each process"),
+        ({"io500": ["hard"], "backend": ["posix"]},
+         "io500 hard with files shared .* of 47008 bytes, such as 5876x64x64$"),
+    ],
+    "MdtestPeer": [
+        ({"files": ["shared"], "io500": ["easy"]}, "with files shared: it has files process$"),
+    ],
+}  # fmt: skip
+UNSTRIPED = [
     ((W, {"stripe_size": [1]}, False), f"nightly/{W}/stripe_size, for it is not striped"),
     ((W, {"layout": ["default"]}, False), f"nightly/{W}/layout, for it is not striped"),
-    (("SlowOst", {"stripe_count": [1]}), "has no place for nightly/SlowOst/stripe_count$"),
     (("SlowOst", {}, False), "asks for nightly/SlowOst on a filesystem that is not striped"),
 ]
-WRONG_SWEEPS = [
+BAD_NIGHTS = [
     ([], "is not a mapping"),
-    ({"nightly": {}}, "must have the sweeps nightly and acceptance and no others"),
-    ({"nightly": {}, "acceptance": {}, "weekly": {}}, "must have the sweeps"),
-    ({"nightly": [], "acceptance": {}}, "is not a mapping"),
-    (
-        {"nightly": {"SharedFileWrit": {}}, "acceptance": {}},
-        "names at nightly/SharedFileWrit no check",
-    ),
-    (
-        {"nightly": {"LibraryVersions": {}}, "acceptance": {}},
-        "names at nightly/LibraryVersions no check",
-    ),
-    ({"nightly": {"SlowOst": []}, "acceptance": {}}, "is not a mapping"),
-    ({"nightly": {"SlowOst": {"local_size": [8]}}, "acceptance": {}}, "has no nightly/SlowOst/str"),
-    ({"nightly": {W: [SHARED, SHARED]}, "acceptance": {}}, f"the same at nightly/{W} twice"),
+    ({"SharedFileWrit": {}}, "names at nightly/SharedFileWrit no check"),
+    ({"LibraryVersions": {}}, "names at nightly/LibraryVersions no check"),
+    ({"SlowOst": []}, "is not a mapping"),
+    ({"SlowOst": {"local_size": [8]}}, "has no nightly/SlowOst/str"),
+    ({W: [SHARED, SHARED]}, f"the same at nightly/{W} twice"),
 ]
 
 
@@ -541,8 +490,12 @@ def test_what_is_wrong_in_a_sweep_is_named_with_its_place():
     def attempt(check, values, striped=True):
         settings(check, striped, **values)
 
-    assert_refused(ValueError, attempt, WRONG_VALUES)
-    assert_refused(ValueError, lambda sweeps: read_sweeps(sweeps, True, 24), WRONG_SWEEPS)
+    wrong = [((check, values), why) for check, rows in BAD_SWEEPS.items() for values, why in rows]
+    assert_refused(ValueError, attempt, wrong + UNSTRIPED)
+    sweeps = [({**NOTHING, "nightly": night}, why) for night, why in BAD_NIGHTS]
+    others = "must have the sweeps nightly and acceptance and no others"
+    sweeps += [({"nightly": {}}, others), ({**NOTHING, "weekly": {}}, others), ([], "is not a map")]
+    assert_refused(ValueError, lambda given: read_sweeps(given, True, 24), sweeps)
 
 
 def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
