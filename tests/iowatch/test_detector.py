@@ -106,6 +106,22 @@ NIGHTS = {
         [night(1500)] * 30 + [WELL] * 5, "4 ok, 27 improvement gain, 4 ok", QUIET
     ),
     # The end of an alarm
+    "the first good night": ([*ALARM, WELL], "2 suspect, 2 regression R1", QUIET),
+    "a night that is less low": ([*ALARM, low(0.7)], "2 suspect, 2 regression R1"),
+    "a ratio that is less low": ([*RATIO, night(1000, ratio=0.6)], "2 regression R2"),
+    "R3 the next night": (
+        [*CLOSE, night(400, ratio=0.36, finish=0.7)], "2 regression R3"
+    ),
+    "a fault the next night": (
+        [FAULT, night(300, ratio=0.4, finish=0.6)], "2 defect R3", None
+    ),
+    "R3 beside R1": (
+        [*ALARM, night(150, ratio=0.27, finish=0.8)], "2 suspect, regression R1, regression R3"
+    ),
+    "five of seven nights end it": (
+        [*ALARM, WELL, LOW, WELL, WELL, LOW, WELL, WELL],
+        "2 suspect, 7 regression R1, transient R1", QUIET,
+    ),
     "five of seven nights are good": (
         [*ALARM, WELL, LOW, WELL, WELL, LOW, WELL, WELL, WELL],
         "2 suspect, 7 regression R1, transient R1, ok", QUIET,
@@ -141,6 +157,10 @@ NIGHTS = {
     "a case that varies a little": ([WELL], "ok", MPIIO),
     "a case that varies too much": ([WELL], "noisy", WIDE),
     "a ratio that varies less": ([WELL], "ok", replace(BASELINE, s=0.2, s_r=0.05)),
+    "a gain": ([night(1500)] * 11, "4 ok, 7 improvement gain", QUIET),
+    "bandwidth that varies more than it has lost": (
+        [night(500, ratio=0.27, finish=0.8)], "regression R3", replace(BASELINE, s=0.5)
+    ),
     "a case that is often suspicious": (
         [night(500, 1000), WELL, WELL] * 8, "19 ok, 5 noisy", QUIET
     ),
@@ -160,78 +180,16 @@ def test_a_finish_fraction_near_the_baseline_is_no_signature(usual, finish):
         assert told([low(0.6, ratio=0.54, finish=finish + change)], baseline) == expected
 
 
-OPEN = "slow since 2026-03-01, nights that were well since: 0)"
-#: The last verdict of some nights, word for word.
-SENTENCES = {
-    "bandwidth is 50% below its baseline of 1000 MiB/s since 2026-03-02": ([WELL, *ALARM],),
-    "bandwidth is 70% below its usual 0.90 of MPI-IO's in the same jobs since 2026-03-01": (RATIO,),
-    "finishing the file takes 80% of the time, and 3% in its baseline; bandwidth is 50% below its "
-    "baseline of 1000 MiB/s and 70% below its usual 0.90 of MPI-IO's in the same jobs": (
-        [night(500, ratio=0.27, finish=0.8)], replace(BASELINE, s=0.5)
-    ),
-    "bandwidth is 0.27 of MPI-IO's, and the time goes into finishing the file: that is a fault, "
-    "whatever the past was": ([FAULT], None),
-    "all 5 runs of the night are 80% or more below its baseline of 1000 MiB/s": ([low(0.2)],),
-    "bandwidth is 50% above its baseline of 1000 MiB/s since 2026-03-01: bless it if it is to "
-    "stay": ([night(1500)] * 11, QUIET),
-    "drops of less than 50% cannot be seen within 7 nights": ([WELL], WIDE),
-    "20 of 20 nights were suspicious; drops of less than 30% (30% against MPI-IO) cannot be seen "
-    "within 7 nights": ([night(400, 400, 990)] * 20,),
-    # While an alarm is open, of tonight
-    "bandwidth is at its baseline of 1000 MiB/s tonight (alarm of 2026-03-03, slow since "
-    "2026-03-01, nights that were well since: 1)": ([*ALARM, WELL], QUIET),
-    f"bandwidth is 30% below its baseline of 1000 MiB/s tonight (alarm of 2026-03-03, {OPEN}": (
-        [*ALARM, low(0.7)],
-    ),
-    "bandwidth is 33% below its usual 0.90 of MPI-IO's in the same jobs tonight (alarm of "
-    f"2026-03-01, {OPEN}": ([*RATIO, night(1000, ratio=0.6)],),
-    "finishing the file takes 70% of the time, and 3% in its baseline; bandwidth is 60% below its "
-    "baseline of 1000 MiB/s and 60% below its usual 0.90 of MPI-IO's in the same jobs tonight "
-    f"(alarm of 2026-03-01, {OPEN}": ([*CLOSE, night(400, ratio=0.36, finish=0.7)],),
-    "bandwidth is 0.40 of MPI-IO's, and finishing the file takes 60% of the time tonight (alarm "
-    f"of 2026-03-01, {OPEN}": ([FAULT, night(300, ratio=0.4, finish=0.6)], None),
-    "the alarm of 2026-03-03 has gone: 5 of 7 nights were well": (
-        [*ALARM, WELL, LOW, WELL, WELL, LOW, WELL, WELL], QUIET
-    ),
-    "the alarm of 2026-03-03 has gone: all 3 runs of the night are as they were before it": (
-        [*ALARM, AS_BEFORE],
-    ),
-    "finishing the file takes 80% of the time, and 3% at the alarm of 2026-03-03; bandwidth is "
-    "70% below its 500 MiB/s at the alarm of 2026-03-03 and 70% below its 0.90 of MPI-IO's at the "
-    "alarm of 2026-03-03; bandwidth is 85% below its baseline of 1000 MiB/s tonight (alarm of "
-    f"2026-03-03, {OPEN}": ([*ALARM, night(150, ratio=0.27, finish=0.8)],),
-    "bandwidth is 60% below its 500 MiB/s at the alarm of 2026-03-03 since 2026-03-04; bandwidth "
-    "is 80% below its baseline of 1000 MiB/s tonight (alarm of 2026-03-03, "
-    f"{OPEN}": ([*ALARM, *[low(0.2)] * 3],),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("sentence", SENTENCES)
-def test_sentence_of_the_last_night(sentence):
-    assert judged(*SENTENCES[sentence])[0][-1].sentence == sentence
-
-
-#: Of the last night: runs that count, the part that is lost, the nights of `since` and `raised`.
-FIGURES = {
-    "three low nights": (5, 0.5, 1, 3),
-    "the ratio below half in every run": (5, 0.7, 0, 0),
-    "a smaller drop of the ratio": (5, 0.3, 0, 1),
-    "a slow library on a slow filesystem": (5, 1 / 3, 0, 1),
-    "finishing takes most of one run": (1, 0.7, 0, 0),
-    "finishing takes most of one run, no baseline": (1, 0.73, 0, 0),
-    "finishing takes less in two runs": (2, 0.4, 0, 0),
-    "the fault without a baseline": (2, 0.73, 0, 0),
-    "re-runs as before": (3, 0.5, 0, 2),
-    "worse than the alarm": (5, 0.8, 3, 5),
-}
-
-
-@pytest.mark.parametrize("fact", FIGURES)
-def test_figures_of_the_last_night(fact):
-    nights, _, *baseline = NIGHTS[fact]
-    verdict = judged(nights, *baseline)[0][-1]
-    days = [(time - START).days for time in (verdict.since, verdict.raised)]
-    assert (verdict.runs, pytest.approx(verdict.drop), *days) == FIGURES[fact]
+def test_sentences_and_figures_of_the_last_night(golden):
+    """And whether it is red, how many of its runs count, and what is lost since when."""
+    lines = []
+    for fact, (nights, _, *baseline) in NIGHTS.items():
+        verdict = judged(nights, *baseline)[0][-1]
+        days = [time and (time - START).days for time in (verdict.since, verdict.raised)]
+        lost = None if verdict.drop is None else f"{verdict.drop:.3f}"
+        figures = f"red {verdict.is_red}, runs {verdict.runs}, lost {lost}, since/raised {days}"
+        lines.append(f"{fact}\n    {verdict.sentence}\n    {figures}\n")
+    golden("detector.txt", "".join(lines))
 
 
 def test_size_and_date_of_a_regression_are_those_of_the_change():

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from cases import case
 from reframe.core.exceptions import ReframeError
-from refusals import assert_refused
+from refusals import refusals
 
 from iowatch import site
 from iowatch.checks import CHECKS
@@ -96,37 +96,25 @@ BAD_EXTRAS = {
     "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
     "sweeps": [{}, {"nightly": {}}],
 }
-MISSPELT = {"archive": "archived", "Settle": "settle", "settel": "settle", "pool": "pools",
-            "layout": "layouts"}  # fmt: skip
+MISSPELT = ("archive", "Settle", "settel", "pool", "layout")
 NOTHING = {"nightly": {}, "acceptance": {}}
 EACH = {**NOTHING, "nightly": {"SlowOst": {"stripe_size": [1], "local_size": [8]}}}
-#: Changes that do not fit together, and what is said of them.
 BAD_TOGETHER = [
-    ({"osts": 4}, r"'osts' in .* is 4: list the numbers of those in use, such as \[0, 1, 3\], or"),
-    ({"pools": {"flash": [1, 48]}}, "'pools' in .* has OST 48 in 'flash', and 'osts' has not: m"),
-    ({"pools": {"flash": [1]}, "osts": None}, "'pools' in .* is striped, and 'osts' is None: m"),
-    ({"layouts": {"x": "-c 1"}, "type": "ceph"}, "'layouts' in .* and 'type' is not lustre: m"),
-    ({"sweeps": EACH, "osts": [7]}, "compare each OST .* there are no two OSTs in 'osts': add"),
-    ({"sweeps": EACH, "type": "ceph"}, "are no two 'pools' of one OST each: add them in archer.py"),
-    ({"sweeps": EACH, "type": "ceph", "pools": {"a": [1], "b": [0, 1]}}, "no two 'pools' of one O"),
+    {"pools": {"flash": [1, 48]}},
+    {"pools": {"flash": [1]}, "osts": None},
+    {"layouts": {"x": "-c 1"}, "type": "ceph"},
+    {"sweeps": EACH, "osts": [7]},
+    {"sweeps": EACH, "type": "ceph"},
+    {"sweeps": EACH, "type": "ceph", "pools": {"a": [1], "b": [0, 1]}},
 ]
 
 
-def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
-    wrong = [
-        ({key: "missing"}, rf"^archer:fs3: the .* extras have no '{key}': add it in archer.py$")
-        for key in set(EXTRAS) - {"scheduler"}
-    ]
-    wrong += [
-        ({key: value}, rf"^archer:fs3: '{key}' .* mend it in archer.py$")
-        for key, values in BAD_EXTRAS.items()
-        for value in values
-    ]
-    wrong += [
-        ({key: 5}, f"^archer:fs3: the .* extras have '{key}': if '{meant}' is meant, mend it in")
-        for key, meant in MISSPELT.items()
-    ]
-    assert_refused(UserError, lambda changes: read(**changes), wrong + BAD_TOGETHER)
+def test_what_is_missing_or_wrong_is_named_with_partition_and_file(golden):
+    wrong = [{key: "missing"} for key in EXTRAS if key != "scheduler"]
+    wrong += [{key: value} for key, values in BAD_EXTRAS.items() for value in values]
+    wrong += [{key: 5} for key in MISSPELT] + BAD_TOGETHER
+    text = refusals(UserError, lambda changes: read(**changes), wrong)
+    golden("site-extras.txt", text)
     assert read(scheduler_queue="standard"), "the centre's own"
     # A site may have one file with a name of its own.
     with pytest.raises(UserError, match=r"add it in settings.py, site.py$"):
@@ -172,7 +160,7 @@ def test_what_benchio_is_told_of_the_layout_of_a_case():
         lustre.layout_options(case(layout="x"))
 
 
-def test_sweeps_of_layouts_and_pools():
+def test_sweeps_of_layouts_and_pools(golden):
     plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
     stripes = {"stripe_count": [4, -1], "stripe_size": [1]}
 
@@ -194,16 +182,15 @@ def test_sweeps_of_layouts_and_pools():
         "stripe_count=4/stripe_size=1", "stripe_count=-1/stripe_size=1",
     }  # fmt: skip
     wrong = [
-        ({"layout": ["progresive"]}, rf"asks at nightly/{W}/layout for 'progresive', and in "
-         "'layouts' there are default, progressive: add it there"),
-        ({**stripes, "pool": ["flahs"]}, f"nightly/{W}/pool for 'flahs', and in 'pools' there are"),
-        ({**stripes, "layout": ["default"]}, f"no place for nightly/{W}/stripe_count, beside a la"),
-        ({"layout": ["default"], "pool": ["flash"]}, f"no place for nightly/{W}/pool, beside a l"),
-        ({"pool": ["flash"]}, f"has no nightly/{W}/stripe_count"),
-        ({}, f"has no nightly/{W}/stripe_count"),
-        ({"layout": [None]}, "is no name of letters, digits"),
-    ]  # fmt: skip
-    assert_refused(UserError, lambda given: names(given), wrong)
+        {"layout": ["progresive"]},
+        {**stripes, "pool": ["flahs"]},
+        {**stripes, "layout": ["default"]},
+        {"layout": ["default"], "pool": ["flash"]},
+        {"pool": ["flash"]},
+        {},
+        {"layout": [None]},
+    ]
+    golden("site-layouts.txt", refusals(UserError, names, wrong))
     without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
     with pytest.raises(ValueError, match=without):
         read_sweeps({"nightly": {W: {**SHARED, "pool": ["flash"]}}, "acceptance": {}}, True, 24)
@@ -392,110 +379,76 @@ def test_ways_in_a_word_and_back():
 
 
 W = "SharedFileWrite"
-#: By check: what a sweep names, and what is said of it.
-BAD_SWEEPS = {
-    W: [
-        ({"stripe_count": [0]}, f"nightly/{W}/stripe_count is not"),
-        ({"stripe_count": [None]}, "stripe_count is not a positive integer"),
-        ({"stripe_size": [-1]}, "stripe_size is not a positive integer"),
-        ({"stripe_size": ["1M"]}, "stripe_size is not a positive integer"),
-        ({"backend": "mpiio"}, "is not a list with at least one entry"),
-        ({"backend": []}, "is not a list with at least one entry"),
-        ({"backend": ["mpiio", "mpiio"]}, "has an entry twice"),
-        ({"backend": ["stream"]}, "is not mpiio, hdf5, netcdf, pnetcdf or posix"),
-        ({"backend": ["posix"]}, f"asks at nightly/{W}/backend for posix: there are mpiio, hd"),
-        ({"local_size": [0]}, "is not a size"),
-        ({"nodes": [1.5]}, "is not a positive integer: 1.5"),
-        ({"nodes": [True]}, "is not a positive integer: True"),
-        ({"node": [1]}, f"has no place for nightly/{W}/node$"),
-        ({"writers": [1]}, f"has no place for nightly/{W}/writers$"),
-        ({"instances": [1]}, f"has no place for nightly/{W}/instances$"),
-        ({"writers_per_node": [0]}, "writers_per_node is not a positive"),
-        ({"nodes": [2, 1], "writers_per_node": [12, 24]}, f"the same at nightly/{W} twice"),
-        ({"collective": ["no"]}, f"at nightly/{W}/collective is neither True nor False: 'no'"),
-        ({"flush": [1]}, f"at nightly/{W}/flush is neither True nor False: 1"),
-        ({"transfer": ["2GiB"]}, f"at nightly/{W}/transfer is not a multiple of 8 bytes up to 1G"),
-        ({"transfer": ["4 MiB"]}, f"at nightly/{W}/transfer is not a number of bytes such as 64K"),
-        ({"transfer": [1001]}, "transfer is not a multiple of 8 bytes"),
-        ({"chunk": ["64x64"]}, f"at nightly/{W}/chunk is not a size such as 128"),
-        ({"chunk": [64]}, "cannot be: chunk 64x64x64 with mpiio: .* for hdf5 and netcdf alone$"),
-        ({"backend": ["netcdf"], "collective_metadata": [False]},
-         "collective_metadata no with netcdf: it has a meaning for hdf5 alone$"),
-        ({"hints": {"cb_nodes": 4}}, f"at nightly/{W}/hints is not a list with at least one"),
-        ({"hints": [{}]}, "hints is neither None nor a mapping such as {'romio_cb_write': 'en"),
-        ({"hints": ["cb_nodes=4"]}, "hints is neither None nor a mapping"),
-        ({"hints": [{"cb_config_list": "*:4"}]}, "that is no text of letters, digits, .*'\\*:4'"),
-        ({"hints": [{"romio_no_indep_rw": True}]}, "hints has a hint that is no text of letters"),
-        ({"hints": [{"a": 1}, {"a": "1"}]}, "has an entry twice"),
-        ({"pattern": ["stridden"]}, f"at nightly/{W}/pattern is neither blocks nor a pattern of"),
-        ({"pattern": ["deflate=4"]}, "with mpiio: deflate is of hdf5 and netcdf alone$"),
-        ({"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]},
-         "pattern deflate=4:quantize=3 with hdf5: quantize is of netcdf alone$"),
-        ({"backend": ["netcdf"], "pattern": ["subfiling=2"]}, "netcdf: subfiling is of hdf5 alone"),
-        ({"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]},
-         "pattern subfiling=2 with chunks: HDF5 reads none from subfiles collectively$"),
-        ({"backend": ["hdf5"], "pattern": ["nonblocking"]}, "nonblocking is of pnetcdf alone$"),
-        ({"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]},
-         "pattern steps=2 with collective no: steps needs collective transfers$"),
-        ({"pattern": ["steps=3:variables=5"]}, "local size .*, which are to be a multiple of 15$"),
-    ],
-    "FilePerProcess": [
-        ({"files": ["shared"]}, "is not process, node, gather or a number"),
-        ({"files": [1]}, "is not process, node, gather or a number"),
-        ({"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]},
-         "pattern subfiling=2 with other than one shared file, of which it makes several$"),
-        ({"files": ["gather"], "pattern": ["strided"]},
-         "pattern strided with files gather, whose first process moves whole planes$"),
-        ({"backend": ["posix"], "hints": [{"a": 1}]}, "hints a=1 with posix: it h"),
-        ({"backend": ["posix"], "collective": [False]}, "collective no with posix"),
-    ],
-    "SystemLoad": [({"instances": [0]}, "instances is not a positive integer")],
-    "SharedFileRead": [({"flush": [True]}, "has no place for nightly/SharedFileRead/flush$")],
-    "SlowOst": [
-        ({"nodes": [2]}, "has no place for nightly/SlowOst/nodes"),
-        ({"hints": [{"a": 1}]}, "has no place for nightly/SlowOst/hints$"),
-        ({"stripe_count": [1]}, "has no place for nightly/SlowOst/stripe_count$"),
-    ],
-    "IorPeer": [
-        ({"files": ["node"]}, "files is not shared or process, and IOR has no"),
-        ({"backend": ["netcdf"]}, "nightly/IorPeer/backend for netcdf: there are"),
-        ({"backend": ["pnetcdf"], "files": ["process"]}, "IOR has no pnetcdf with a file of each"),
-        ({"io500": ["score"]}, "io500 is neither None nor 'easy' nor 'hard': 'score'"),
-        ({"io500": ["easy"]}, "cannot be: io500 easy with mpiio: it has a meaning for po"),
-        ({"io500": ["easy"], "backend": ["posix"]},
-         "io500 easy with files shared and local_size .*: it has a file of each process"),
-        ({"io500": ["hard"], "backend": ["posix"]},
-         "io500 hard with files shared .* of 47008 bytes, such as 5876x64x64$"),
-    ],
-    "MdtestPeer": [
-        ({"files": ["shared"], "io500": ["easy"]}, "with files shared: it has files process$"),
-    ],
+#: What a sweep may not ask for: values of one parameter of SharedFileWrite, and others, by check.
+BAD_VALUES = {
+    "stripe_count": [[0], [None]],
+    "stripe_size": [[-1], ["1M"]],
+    "backend": ["mpiio", [], ["mpiio", "mpiio"], ["stream"], ["posix"]],
+    "local_size": [[0]],
+    "nodes": [[1.5], [True]],
+    "node": [[1]],
+    "writers": [[1]],
+    "instances": [[1]],
+    "writers_per_node": [[0]],
+    "collective": [["no"]],
+    "flush": [[1]],
+    "transfer": [["2GiB"], ["4 MiB"], [1001]],
+    "chunk": [["64x64"], [64]],
+    "hints": [{"cb_nodes": 4}, [{}], ["cb_nodes=4"], [{"cb_config_list": "*:4"}],
+              [{"romio_no_indep_rw": True}], [{"a": 1}, {"a": "1"}]],
+    "pattern": [["stridden"], ["deflate=4"], ["steps=3:variables=5"]],
 }  # fmt: skip
-UNSTRIPED = [
-    ((W, {"stripe_size": [1]}, False), f"nightly/{W}/stripe_size, for it is not striped"),
-    ((W, {"layout": ["default"]}, False), f"nightly/{W}/layout, for it is not striped"),
-    (("SlowOst", {}, False), "asks for nightly/SlowOst on a filesystem that is not striped"),
+BAD_SETTINGS = [
+    (W, {"nodes": [2, 1], "writers_per_node": [12, 24]}),
+    (W, {"backend": ["netcdf"], "collective_metadata": [False]}),
+    (W, {"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]}),
+    (W, {"backend": ["netcdf"], "pattern": ["subfiling=2"]}),
+    (W, {"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]}),
+    (W, {"backend": ["hdf5"], "pattern": ["nonblocking"]}),
+    (W, {"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]}),
+    (W, {"stripe_size": [1]}, False),
+    (W, {"layout": ["default"]}, False),
+    ("FilePerProcess", {"files": ["shared"]}),
+    ("FilePerProcess", {"files": [1]}),
+    ("FilePerProcess", {"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]}),
+    ("FilePerProcess", {"files": ["gather"], "pattern": ["strided"]}),
+    ("FilePerProcess", {"backend": ["posix"], "hints": [{"a": 1}]}),
+    ("FilePerProcess", {"backend": ["posix"], "collective": [False]}),
+    ("SystemLoad", {"instances": [0]}),
+    ("SharedFileRead", {"flush": [True]}),
+    ("SlowOst", {"nodes": [2]}),
+    ("SlowOst", {"hints": [{"a": 1}]}),
+    ("SlowOst", {"stripe_count": [1]}),
+    ("SlowOst", {}, False),
+    ("IorPeer", {"files": ["process", "node"]}),
+    ("IorPeer", {"backend": ["mpiio", "netcdf"]}),
+    ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
+    ("IorPeer", {"io500": ["score"]}),
+    ("IorPeer", {"io500": ["easy"]}),
+    ("IorPeer", {"io500": ["easy"], "backend": ["posix"]}),
+    ("IorPeer", {"io500": ["hard"], "backend": ["posix"]}),
+    ("MdtestPeer", {"files": ["shared"], "io500": ["easy"]}),
 ]
 BAD_NIGHTS = [
-    ([], "is not a mapping"),
-    ({"SharedFileWrit": {}}, "names at nightly/SharedFileWrit no check"),
-    ({"LibraryVersions": {}}, "names at nightly/LibraryVersions no check"),
-    ({"SlowOst": []}, "is not a mapping"),
-    ({"SlowOst": {"local_size": [8]}}, "has no nightly/SlowOst/str"),
-    ({W: [SHARED, SHARED]}, f"the same at nightly/{W} twice"),
+    [],
+    {"SharedFileWrit": {}},
+    {"LibraryVersions": {}},
+    {"SlowOst": []},
+    {"SlowOst": {"local_size": [8]}},
+    {W: [SHARED, SHARED]},
 ]
 
 
-def test_what_is_wrong_in_a_sweep_is_named_with_its_place():
+def test_what_is_wrong_in_a_sweep_is_named_with_its_place(golden):
     def attempt(check, values, striped=True):
         settings(check, striped, **values)
 
-    wrong = [((check, values), why) for check, rows in BAD_SWEEPS.items() for values, why in rows]
-    assert_refused(ValueError, attempt, wrong + UNSTRIPED)
-    sweeps = [({**NOTHING, "nightly": night}, why) for night, why in BAD_NIGHTS]
-    others = "must have the sweeps nightly and acceptance and no others"
-    sweeps += [({"nightly": {}}, others), ({**NOTHING, "weekly": {}}, others), ([], "is not a map")]
-    assert_refused(ValueError, lambda given: read_sweeps(given, True, 24), sweeps)
+    wrong = [(W, {name: value}) for name, values in BAD_VALUES.items() for value in values]
+    text = refusals(ValueError, attempt, wrong + BAD_SETTINGS)
+    sweeps = [[], {"nightly": {}}, {**NOTHING, "weekly": {}}]
+    sweeps += [{**NOTHING, "nightly": night} for night in BAD_NIGHTS]
+    text += refusals(ValueError, lambda given: read_sweeps(given, True, 24), sweeps)
+    golden("site-sweeps.txt", text)
 
 
 def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
