@@ -49,4 +49,12 @@ def refusals(error: type[Exception], attempt: Callable[..., Any], wrong: Iterabl
     """The same as a text for a golden file: what is given, and below it what is said of it."""
     wrong = list(wrong)
     lines = why_refused(error, attempt, wrong)
-    return "".join(f"{given!r}\n    {line}\n" for given, line in zip(wrong, lines, strict=True))
+    return "".join(
+        f"{_shown(given)}\n    {line}\n" for given, line in zip(wrong, lines, strict=True)
+    )
+
+
+def _shown(given: Any) -> str:
+    if isinstance(given, tuple):
+        return ", ".join(map(_shown, given))
+    return repr(given) if isinstance(given, str) else str(given)

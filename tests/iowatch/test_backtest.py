@@ -5,7 +5,7 @@ import os
 import random
 
 import pytest
-from refusals import assert_refused
+from refusals import assert_refused, refusals
 from typer.testing import CliRunner
 
 from iowatch.cli import app
@@ -186,45 +186,31 @@ def test_runs_of_one_day_are_its_reruns(table):
     assert f"{nights[1].samples[1].time:%Y-%m-%d %H:%M}" == "2017-02-19 21:00"
 
 
-#: Lines of a table, and what is said of them.
-MALFORMED = {
-    "a,0,0,fast,,": "line 2: max_mib_s is 'fast'",
-    "a,0,0,1,,\na,1,0,0,,": "line 3: max_mib_s is '0'",
-    "a,0,0,-5,,": "line 2: max_mib_s is '-5'",
-    "a,0,0,inf,,": "line 2: max_mib_s is 'inf'",
-    "a,0,0,1,0,": "line 2: control_max_mib_s is '0'",
-    "a,0,0,1,1,1.5": "line 2: finish_fraction is '1.5'",
-    "a,1.5,0,1,1,": "line 2: night is '1.5'",
-    "a,,0,1,1,": "line 2: night is empty",
-    ",1,0,1,1,": "line 2: case is empty",
-    "a,0,-1,1,1,": "line 2: run is '-1'",
-    "a,0,0,1,,\na,0,0,2,,": "case a, night 0, run 0 is there twice",
-    "a,1_0,0,1,1,": "line 2: night is '1_0'",
-    "a,2026-1-1,0,1,1,": "line 2: night is '2026-1-1'",
-    "a,2026-01-01,0,1,1,\na,1,0,1,1,": "some nights are numbers and others ids: use one",
-    "a,0,0,1,,,,,": "as a CSV table: line 2 has 9 cells, and the first line 6",
-    "a,0,0,1": "cannot be read as a CSV table: line 2 has 4 cells",
-    'a,0,0,"1': "cannot be read as a CSV table",
-}
-HEADERS = [
-    ("case,night,max_mib_s", "a,1,2", "has no column run; it needs case, night, run, .* or"),
-    ("start_utc", "2017-02-18T01:28:03Z", "has no column mib_s"),
-    ("start_utc,mib_s", "yesterday,5", "line 2: start_utc is 'yesterday'"),
+MALFORMED = [
+    *("a,0,0,fast,,", "a,0,0,1,,\na,1,0,0,,", "a,0,0,-5,,", "a,0,0,inf,,", "a,0,0,1,0,"),
+    *("a,0,0,1,1,1.5", "a,1.5,0,1,1,", "a,,0,1,1,", ",1,0,1,1,", "a,0,-1,1,1,", "a,1_0,0,1,1,"),
+    *("a,0,0,1,,\na,0,0,2,,", "a,2026-1-1,0,1,1,", "a,2026-01-01,0,1,1,\na,1,0,1,1,"),
+    *("a,0,0,1,,,,,", "a,0,0,1", 'a,0,0,"1'),
+]
+OTHERS = [
+    ("a,1,2", "case,night,max_mib_s"),
+    ("2017-02-18T01:28:03Z", "start_utc"),
+    ("yesterday,5", "start_utc,mib_s"),
+    ("1;2", "case;night"),
+    ("a,0,b", "case,run,case"),
 ]
 
 
-def test_what_is_no_table_is_one_line_of_error(table, tmp_path):
-    wanted = [((HEADER, lines), f"past.csv.*{why}") for lines, why in MALFORMED.items()]
-    wanted += [((header, line), why) for header, line, why in HEADERS]
-    assert_refused(UserError, lambda header, lines: read(table([lines], header)), wanted)
-    path = tmp_path / "x.csv"
-    for content in (b"", b"case;night\n1;2\n", b"\xff\xfe\x00a,b\n\x81", b"case,run,case\na,0,b\n"):
-        path.write_bytes(content)
-        places = [(one, f"^{one}") for one in (path, tmp_path, tmp_path / "missing.csv")]
-        assert_refused(UserError, read, places)
+def test_what_is_no_table_is_one_line_of_error(table, tmp_path, golden):
+    wrong = [(lines,) for lines in MALFORMED] + OTHERS
+    text = refusals(UserError, lambda line, *header: read(table([line], *header)), wrong)
+    golden("backtest-tables.txt", text.replace(str(tmp_path), ""))
+    binary, missing = tmp_path / "x.csv", tmp_path / "missing.csv"
+    binary.write_bytes(b"\xff\xfe\x00a,b\n\x81")
     odd = tmp_path / os.fsdecode(b"\xe9t\xe9.csv")  # a name that is no UTF-8
-    with pytest.raises(UserError, match=r"\?t\?.csv: cannot be read as a CSV table: No such file"):
-        read(odd)
+    wanted = [(path, f"^{path}") for path in (binary, tmp_path, missing)]
+    wanted += [(odd, r"\?t\?.csv: cannot be read as a CSV table: No such file")]
+    assert_refused(UserError, read, wanted)
     odd.write_text(f"{HEADER}\na,0,0,1000,,\n")
     assert list(read(odd)) == ["a"]
 
