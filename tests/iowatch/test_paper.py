@@ -112,53 +112,42 @@ def test_own_results_of_the_same_kind_lie_beside_them():
     assert series.values["median"] == [5500.0, 7000.0], "the median night"
 
 
-def test_layout_of_own_results():
-    """What has no stripes lies beside any; a layout is none of the stripes that a row states."""
-    plain = run(stripe_count=None, stripe_size=None, place="local:disk/gnu")
-    default = run(stripe_count=None, stripe_size=None, layout="default")
-    for one, number, shared in (
-        (plain, 7, "disk, gnu, MPI-IO, not striped, 128x128x128"),
-        (default, 18, "fs3, gnu, MPI-IO, default layout, 128x128x128"),
-    ):
-        (series,) = own(figure(number), [one])
-        assert series.shared == shared
-    assert own(figure(10), [plain]) == [], "another library"
-    assert own(figure(5), [default]) == []
+PLAIN = {"stripe_count": None, "stripe_size": None}
+#: A figure, and own results that may lie on it.
+OWN = {
+    "not striped": (7, [run(place="local:disk/gnu", **PLAIN)]),
+    "not striped, another library": (10, [run(place="local:disk/gnu", **PLAIN)]),
+    "the default layout is none of the stripes of a row": (5, [run(**PLAIN, layout="default")]),
+    "the default layout where a row states none": (18, [run(**PLAIN, layout="default")]),
+    "what tells them apart": (
+        18,
+        [
+            run(place=f"archer:{partition}/gnu", backend=backend, stripe_size=size, pool=pool)
+            for partition, backend, size, pool in (
+                ("fs2", "hdf5", 1, None),
+                ("fs3", "hdf5", 1, None),
+                ("fs3", "mpiio", 4, None),
+                ("fs3", "mpiio", 4, "flash"),
+            )
+        ],
+    ),
+    "what was imported": (5, [replace(run(9000.0), kind=Kind.IMPORTED), run(5000.0, day=2)]),
+    "nothing but what was imported": (5, [replace(run(9000.0), kind=Kind.IMPORTED)]),
+    "no mean": (14, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
+    "a maximum": (9, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
+}
 
 
-def test_labels_say_what_tells_own_series_apart():
-    runs = [
-        run(place=f"archer:{partition}/gnu", backend=backend, stripe_size=size, pool=pool)
-        for partition, backend, size, pool in (
-            ("fs2", "hdf5", 1, None),
-            ("fs3", "hdf5", 1, None),
-            ("fs3", "mpiio", 4, None),
-            ("fs3", "mpiio", 4, "flash"),
-        )
-    ]
-    series = own(figure(18), runs)
-    assert [one.label for one in series] == [
-        "archer: fs2, HDF5, stripe size 1 MiB",
-        "archer: fs3, HDF5, stripe size 1 MiB",
-        "archer: fs3, MPI-IO, stripe size 4 MiB",
-        "archer: fs3, MPI-IO, stripe size 4 MiB, pool flash",
-    ]
-    assert {one.shared for one in series} == {"gnu, all stripes, 128x128x128"}
-
-
-def test_imported_results_are_a_series_of_their_own():
-    old = replace(run(9000.0), kind=Kind.IMPORTED)
-    verified, imported = own(figure(5), [old, run(5000.0, day=2)])
-    assert (verified.label, verified.values["max"]) == ("archer", [5000.0])
-    assert (imported.label, imported.values["max"]) == ("archer, imported", [9000.0])
-    (alone,) = own(figure(5), [old])
-    assert alone.label == "archer, imported"
-
-
-def test_results_without_the_statistic_of_a_figure_are_not_on_it():
-    old = replace(run(local_size=(256, 256, 256)), metrics={"total_max": 5000.0})
-    assert own(figure(9), [old])
-    assert own(figure(14), [old]) == [], "it shows means"
+def test_labels_of_own_series(golden):
+    lines = []
+    for name, (number, runs) in OWN.items():
+        lines.append(f"{name}, on figure {number}:")
+        lines += [
+            f"    {series.label}: {dict(zip(series.writers, series.values['max'], strict=True))}; "
+            f"in common: {series.shared}"
+            for series in own(figure(number), runs)
+        ]
+    golden("own-series.txt", "\n".join([*lines, ""]))
 
 
 def test_own_series_are_dashed_and_the_legend_lies_below_axes_that_keep_their_size():

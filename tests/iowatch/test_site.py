@@ -134,23 +134,21 @@ STRIPES = {"stripe_count": -1, "stripe_size": 4}
 def test_what_benchio_is_told_of_the_layout_of_a_case():
     lustre = read(pools=POOLS, layouts=LAYOUTS)
     ceph = read(type=["ceph", "fuse"], pools=POOLS)
-    told = [
-        (lustre, STRIPES, ["--stripe-count -1", "--stripe-size 4194304"]),
-        (lustre, {**STRIPES, "pool": "flash"},
-         ["--stripe-count -1", "--stripe-size 4194304", "--pool flash"]),
-        (lustre, {"layout": "default"}, []),
-        (lustre, {"layout": "progressive"}, ["--setstripe '-E 64M -c 1 -E -1 -c 4'"]),
+    pool = {"stripe_count": -1, "stripe_size": 4, "pool": "flash"}
+    plain = read(osts=None, sweeps=NOTHING)
+    for filesystem, parameters, options in (
+        (lustre, STRIPES, "--stripe-count -1 --stripe-size 4194304"),
+        (lustre, pool, "--stripe-count -1 --stripe-size 4194304 --pool flash"),
+        (lustre, {"layout": "default"}, ""),
+        (lustre, {"layout": "progressive"}, "--setstripe '-E 64M -c 1 -E -1 -c 4'"),
         # What all are, CephFS does not know.
-        (ceph, STRIPES, ["--stripe-count 48", "--stripe-size 4194304"]),
-        (ceph, {**STRIPES, "pool": "disk"},
-         ["--stripe-count 3", "--stripe-size 4194304", "--pool disk"]),
-        (ceph, {"stripe_count": 2, "stripe_size": 1},
-         ["--stripe-count 2", "--stripe-size 1048576"]),
-        (ceph, {"layout": "default"}, []),
-        (read(osts=None, sweeps=NOTHING), {}, []),
-    ]  # fmt: skip
-    for filesystem, parameters, options in told:
-        assert filesystem.layout_options(case(**parameters)) == options, parameters
+        (ceph, STRIPES, "--stripe-count 48 --stripe-size 4194304"),
+        (ceph, pool, "--stripe-count 2 --stripe-size 4194304 --pool flash"),
+        (ceph, {"stripe_count": 2, "stripe_size": 1}, "--stripe-count 2 --stripe-size 1048576"),
+        (ceph, {"layout": "default"}, ""),
+        (plain, {}, ""),
+    ):
+        assert " ".join(filesystem.layout_options(case(**parameters))) == options, parameters
     # Each OST by itself: which, the job says.
     assert lustre.layout_options(case("SlowOst", stripe_size=1)) == ["--stripe-size 1048576"]
     assert read(osts=[0, 5, 6]).targets == {"0": 0, "5": 5, "6": 6}
@@ -268,23 +266,19 @@ def settings(check, striped=True, **values):
     return read_sweeps(sweeps, striped, 24)["nightly"][check]
 
 
-def test_settings_of_every_check():
-    known = [check.name for check in CHECKS.values() if not check.is_everywhere]
-    counts = {"FilePerProcess": 8, "FilePerProcessRead": 8, "SystemLoad": 12, "SlowOst": 1}
-    known = [name for name in known if name not in ("Metadata", "MdtestPeer")]
-    assert {check: len(settings(check)) for check in known} == dict.fromkeys(known, 4) | counts
-    names = settings("Metadata", files=["shared", "process"])
-    assert len(names) == 4
-    assert names[0].parameters == (("items", 100), ("writers", 24), ("files", "shared"))
+def test_settings_of_every_check(golden):
+    """Each with the values that it needs, on a striped filesystem."""
+    lines = []
+    for check in CHECKS.values():
+        if not check.is_everywhere:
+            lines += [check.name]
+            both = {"files": ["shared", "process"]} if check.operation == "metadata" else {}
+            for one in settings(check.name, **both):
+                parameters = " ".join(f"{name}={value}" for name, value in one.parameters)
+                lines += [f"    {one.nodes} x {one.writers_per_node}: {parameters}"]
+    golden("site-settings.txt", "\n".join([*lines, ""]))
     (slow,) = settings("SlowOst")
-    assert (slow.nodes, slow.writers_per_node) == (2, 24)
-    assert slow.parameters == (("stripe_size", 1), ("local_size", (128,) * 3), ("writers", 48))
     assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
-    found = settings("FilePerProcess", nodes=[2])
-    assert {setting.get("files") for setting in found} == {"process", "4"}
-    assert {setting.get("writers") for setting in found} == {48}
-    assert {setting.get("instances") for setting in settings("SystemLoad")} == {1, 2, 4}
-    assert {setting.get("instances") for setting in settings("SharedFileWrite")} == {None}
     # One file for all, unless a sweep says so.
     assert {setting.get("files") for setting in settings("IorPeer")} == {"shared"}
     assert {s.get("files") for s in settings("IorPeerRead", files=["process"])} == {"process"}
