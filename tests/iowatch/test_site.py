@@ -22,6 +22,7 @@ from iowatch.site import (
     swept,
 )
 
+W = "SharedFileWrite"
 WRITE = {
     "backend": ["mpiio", "hdf5"],
     "stripe_count": [1, -1],
@@ -50,26 +51,24 @@ def read(**changes):
 
 def test_facts_and_cases_of_a_partition():
     filesystem = read(type=["ext4", "xfs"])
-    assert filesystem.types == ("ext4", "xfs")
-    assert read().types == ("lustre",)
-    assert (filesystem.peak, filesystem.osts, filesystem.keep_days) == (1e5, (*range(48),), 60)
-    assert (filesystem.cached_reads, filesystem.name, filesystem.path) == (
-        False, "fs3", "/fs3/iowatch",
-    )  # fmt: skip
-
-    assert (filesystem.settle, read(settle=30).settle) == (0, 30), "a site need not have it"
-
-    assert (filesystem.amber_nights, read(amber_nights=7).amber_nights) == (3, 7)
-    assert (filesystem.allocation, read(allocation="1-06:00:00").allocation) == ("", "1-06:00:00")
-
-    assert (filesystem.archived, read(archived="2026-10-31").archived) == (None, date(2026, 10, 31))
-
+    assert (filesystem.types, read().types) == (("ext4", "xfs"), ("lustre",))
+    facts = filesystem.peak, filesystem.osts, filesystem.keep_days, filesystem.cached_reads
+    assert facts == (1e5, (*range(48),), 60, False)
+    assert (filesystem.name, filesystem.path) == ("fs3", "/fs3/iowatch")
+    for key, usual, given in (  # what a site need not have
+        ("settle", 0, 30),
+        ("amber_nights", 3, 7),
+        ("allocation", "", "1-06:00:00"),
+        ("archived", None, "2026-10-31"),
+    ):
+        values = [getattr(one, key) for one in (filesystem, read(**{key: given}))]
+        assert [str(value) for value in values] == [str(usual), str(given)], key
     cases = filesystem.cases("nightly")
     written = {one for one in cases if one.check.name == "SharedFileWrite"}
     # Environments, backends, counts, sizes of stripes, local sizes, nodes: the whole product.
     assert len(written) == 2 * 2 * 2 * 1 * 2 * 2
-    stripes = {"stripe_count": -1, "stripe_size": 1}
     size = {"local_size": (64, 64, 128), "writers": 96}
+    stripes = {"stripe_count": -1, "stripe_size": 1}
     assert case("SharedFileWrite", "archer:fs3/gnu", **stripes, **size) in written
     # What no sweep names runs wherever another check does.
     everywhere = {case("LibraryVersions", f"archer:fs3/{name}") for name in ("cray", "gnu")}
@@ -158,42 +157,6 @@ def test_what_benchio_is_told_of_the_layout_of_a_case():
         lustre.layout_options(case(layout="x"))
 
 
-def test_sweeps_of_layouts_and_pools(golden):
-    plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
-    stripes = {"stripe_count": [4, -1], "stripe_size": [1]}
-
-    def names(*values, **extras):
-        sweeps = {"nightly": {W: [{**plain, **one} for one in values]}, "acceptance": {}}
-        found = read(sweeps=sweeps, pools=POOLS, layouts=LAYOUTS, **extras).cases("nightly")
-        changes = {"sweeps": sweeps, "pools": POOLS, "layouts": LAYOUTS}
-        assert promise([partition(**changes)], "nightly").cases == len(found), "the gate's own"
-        found = [str(one) for one in found if one.check.name == W and one.environ == "gnu"]
-        return {text.partition("hdf5/")[2].partition("/local")[0] for text in found}
-
-    assert names(stripes, {**stripes, "pool": ["flash", "disk"]}) == {
-        f"stripe_count={count}/stripe_size=1{pool}"
-        for count in (4, -1)
-        for pool in ("", "/pool=flash", "/pool=disk")
-    }
-    assert names({"layout": ["default", "progressive"]}, stripes) == {
-        "layout=default", "layout=progressive",
-        "stripe_count=4/stripe_size=1", "stripe_count=-1/stripe_size=1",
-    }  # fmt: skip
-    wrong = [
-        {"layout": ["progresive"]},
-        {**stripes, "pool": ["flahs"]},
-        {**stripes, "layout": ["default"]},
-        {"layout": ["default"], "pool": ["flash"]},
-        {"pool": ["flash"]},
-        {},
-        {"layout": [None]},
-    ]
-    golden("site-layouts.txt", refusals(UserError, names, wrong))
-    without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
-    with pytest.raises(ValueError, match=without):
-        read_sweeps({"nightly": {W: {**SHARED, "pool": ["flash"]}}, "acceptance": {}}, True, 24)
-
-
 # Promises
 
 
@@ -208,12 +171,8 @@ def test_promise_counts_what_the_file_asks_for():
     whole = [partition(), partition("fs2", sweeps=versions)]
     assert promise(whole, "nightly").cases == 2 * (2 * 2 * 2 * 2 + 1)
     for sweep in SWEEPS:
-        read = [
-            read_filesystem("archer", one["name"], one["environs"], one["extras"], [])
-            for one in whole
-        ]
-        asked = {one for filesystem in read for one in filesystem.cases(sweep)}
-        assert promise(whole, sweep).cases == len(asked)
+        asked = read().cases(sweep), read(sweeps=versions).cases(sweep)
+        assert promise(whole, sweep).cases == sum(map(len, asked))
 
 
 def test_promise_does_not_follow_what_makes_the_cases(monkeypatch):
@@ -238,9 +197,8 @@ def test_promise_is_another_where_the_file_asks_for_something_else():
         source({**partition(), "environs": ["cray"]}),
     ]
     assert len({usual, *others}) == 1 + len(others)
-    assert Promise.parse(str(promise([partition()], "nightly"))) == promise(
-        [partition()], "nightly"
-    )
+    whole = promise([partition()], "nightly")
+    assert Promise.parse(str(whole)) == whole
     assert [Promise.parse(text) for text in ("", "5", "-5e", "x-5e", "5-5e\n")] == [None] * 5
 
 
@@ -288,69 +246,80 @@ def test_settings_of_every_check(golden):
     assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("writers", 24))
 
 
-def test_a_sweep_may_say_how_many_writers_a_node_has_and_have_several_products():
-    found = settings("SharedFileWrite", nodes=[1], stripe_count=[1], writers_per_node=[1, 2, 40])
-    assert [setting.writers_per_node for setting in found] == [1, 2, 40]
-    assert [setting.get("writers") for setting in found] == [1, 2, 40]
-
-    other = {**SHARED, "stripe_count": [-1], "nodes": [512]}
-    sweeps = {"nightly": {"SharedFileWrite": [SHARED, other]}, "acceptance": {}}
-    found = read_sweeps(sweeps, True, 24)["nightly"]["SharedFileWrite"]
-    assert {(setting.get("stripe_count"), setting.nodes) for setting in found} == {
-        (4, 1), (4, 2), (-1, 1), (-1, 2), (-1, 512),
-    }  # fmt: skip
-
-
-def test_ways_of_writing_that_a_sweep_names():
-    def names(*values, check=W):
-        plain = {**SHARED, "stripe_count": [4], "nodes": [1], "backend": ["hdf5"]}
-        sweeps = {"nightly": {check: [{**plain, **one} for one in values]}, "acceptance": {}}
-        extras = {**EXTRAS, "sweeps": sweeps}
-        found = read_filesystem("archer", "fs3", ["gnu"], extras, []).cases("nightly")
-        versions = case("LibraryVersions", "archer:fs3/gnu")
-        asked = promise([{"name": "fs3", "environs": ["gnu"], "extras": extras}], "nightly").cases
-        assert asked == len(found), "the gate's own count"
-        return {str(one).partition("writers=24")[2] for one in found - {versions}}
-
-    usual = {
-        "collective": [True],
-        "collective_metadata": [True],
-        "flush": [False],
-        "transfer": ["1024MiB"],
-        "chunk": [None],
-        "hints": [None],
-        "pattern": ["blocks"],
-    }
-    assert names({}) == names(usual) == {""}, "a case got no other name, and has no second one"
-    hints = {"romio_cb_write": "enable", "cb_nodes": 4}
-    assert names(
+HINTS = {"romio_cb_write": "enable", "cb_nodes": 4}
+STRIPED = {"stripe_count": [4, -1], "stripe_size": [1]}
+USUAL_WAYS = {
+    "collective": [True],
+    "collective_metadata": [True],
+    "flush": [False],
+    "transfer": ["1024MiB"],
+    "chunk": [None],
+    "hints": [None],
+    "pattern": ["blocks"],
+}
+#: A check, and what a sweep names of it.
+NAMED = {
+    "nothing else": (W, {}),
+    "the usual ways": (W, USUAL_WAYS),
+    "writers per node": (W, {"writers_per_node": [1, 2, 40]}),
+    "two products": (W, {}, {"nodes": [2, 512]}),
+    "pools": (W, STRIPED, {**STRIPED, "pool": ["flash", "disk"]}),
+    "layouts": (W, {"layout": ["default", "progressive"]}, STRIPED),
+    "ways": (
+        W,
         {"collective": [True, False], "flush": [False, True]},
         {"backend": ["hdf5", "netcdf"], "chunk": ["64x64x32", 64]},
-        {"transfer": ["4MiB", 1024], "hints": [hints]},
-        {"backend": ["hdf5"], "pattern": ["strided", "variables=4:steps=2"]},
-        {"backend": ["mpiio"], "hints": [None, dict(reversed(hints.items()))]},
-    ) == {
-        "", "/collective=no", "/flush=yes", "/collective=no/flush=yes",
-        "/chunk=64x64x32", "/chunk=64x64x64",
-        "/transfer=4MiB/hints=cb_nodes=4:romio_cb_write=enable",
-        "/transfer=1KiB/hints=cb_nodes=4:romio_cb_write=enable",
-        "/hints=cb_nodes=4:romio_cb_write=enable",
-        "/pattern=strided", "/pattern=steps=2:variables=4",
-    }  # fmt: skip
-    assert names({"collective": [False]}, check="SharedFileRead") == {"/collective=no"}
-    said = (
-        "^archer:fs3: 'sweeps' in .* longer than 240 characters, archer:fs3/.*: ask for fewer hin"
-    )
-    with pytest.raises(UserError, match=said):
-        names({"hints": [{"some_hint": "x" * 200}]})
+        {"transfer": ["4MiB", 1024], "hints": [HINTS]},
+        {"pattern": ["strided", "variables=4:steps=2"]},
+        {"backend": ["mpiio"], "hints": [None, dict(reversed(HINTS.items()))]},
+    ),
+    "a way of reading": ("SharedFileRead", {"collective": [False]}),
+}
+MISNAMED = [
+    (W, {"layout": ["progresive"]}),
+    (W, {**STRIPED, "pool": ["flahs"]}),
+    (W, {**STRIPED, "layout": ["default"]}),
+    (W, {"layout": ["default"], "pool": ["flash"]}),
+    (W, {"pool": ["flash"], "stripe_count": None}),
+    (W, {"stripe_count": None}),
+    (W, {"layout": [None]}),
+    (W, {"hints": [{"some_hint": "x" * 200}]}),
+]
+
+
+def names(check, *values):
+    """The cases of a night that asks for these on a filesystem with pools and layouts; the gate
+    counts as many by itself."""
+    plain = {"backend": ["hdf5"], "local_size": [128], "nodes": [1]}
+    products = []
+    for one in values:
+        stripes = {} if "layout" in one else {"stripe_count": [4], "stripe_size": [1]}
+        product = {**plain, **stripes, **one}
+        products.append({name: value for name, value in product.items() if value is not None})
+    changes = {"sweeps": {**NOTHING, "nightly": {check: products}}}
+    changes |= {"pools": POOLS, "layouts": LAYOUTS}
+    cases = read(**changes).cases("nightly")
+    assert promise([partition(**changes)], "nightly").cases == len(cases)
+    return sorted(str(one) for one in cases if (one.check.name, one.environ) == (check, "gnu"))
+
+
+def test_cases_that_a_sweep_names(golden):
+    assert names(*NAMED["nothing else"]) == names(*NAMED["the usual ways"]), "no second name"
+    lines = []
+    for name, given in NAMED.items():
+        lines += [name, *(f"    {one.removeprefix('archer:fs3/gnu/')}" for one in names(*given))]
+    text = "\n".join([*lines, "", refusals(UserError, names, MISNAMED)])
+    golden("site-names.txt", text)
+    without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
+    with pytest.raises(ValueError, match=without):
+        read_sweeps({**NOTHING, "nightly": {W: {**SHARED, "pool": ["flash"]}}}, True, 24)
 
 
 def test_setting_of_a_case_and_back():
     values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "writers_per_node": 3}
-    setting = Setting.of(CHECKS["SharedFileWrite"], {**values, "stripe_count": None})
-    assert read().case("gnu", setting) == case(
-        "SharedFileWrite", "archer:fs3/gnu", local_size=(8, 8, 8), writers=6
-    )
+    setting = Setting.of(CHECKS[W], {**values, "stripe_count": None})
+    expected = case(W, "archer:fs3/gnu", local_size=(8, 8, 8), writers=6)
+    assert read().case("gnu", setting) == expected
     assert [setting.get(name) for name in values] == list(values.values())
     assert setting.get("files") == "shared"
 
@@ -372,7 +341,6 @@ def test_ways_in_a_word_and_back():
         check.parse_ways("flush")
 
 
-W = "SharedFileWrite"
 #: What a sweep may not ask for: values of one parameter of SharedFileWrite, and others, by check.
 BAD_VALUES = {
     "stripe_count": [[0], [None]],

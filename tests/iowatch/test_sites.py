@@ -256,7 +256,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
 
 # What ReFrame offers
 
-QUICK = ("rdf-dac", "local")
+QUICK = ("slurm", "local")
 
 
 @pytest.mark.parametrize(
