@@ -256,7 +256,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
 
 # What ReFrame offers
 
-QUICK = ("slurm", "local")
+QUICK = ("cephfs", "local")
 
 
 @pytest.mark.parametrize(
