@@ -141,35 +141,29 @@ def test_command_says_what_it_has_read(tmp_path):
     assert out.splitlines()[1].split()[:6] == ["3", "2020-06-01", "2020-06-03", "3", "0", "1"]
 
 
-def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path):
-    new, good = tmp_path / "new.sqlite", log(tmp_path, 100)
-    binary, other = tmp_path / "binary", tmp_path / "other"
-    binary.write_bytes(b"\xff\xfe\n")
-    other.write_text("hello\n")
-    copy = log(tmp_path, 100, name="copy.log")
-    output = tmp_path / "job.out"
-    output.write_text(" Simple Parallel IO benchmark\n")
-    built = tmp_path / "BuiltBenchio.log"
-    built.write_text(
-        "job_completion_time|result|case_id|verdict|\n2026-07-01T03:00:00|pass|null|null|\n"
-    )
-    for files, options, said in (
-        ([built], [], "error: there is no run of a case in these files"),
-        ([tmp_path / "nosuch.log"], [], "nosuch.log: cannot be read: No such file or directory"),
-        ([tmp_path], [], f"{tmp_path}: cannot be read: Is a directory"),
-        ([binary], [], "binary: neither a performance log of ReFrame nor"),
-        ([good, other], OPTIONS, "other: neither a performance log of ReFrame nor an output of"),
-        ([good, copy], OPTIONS, "copy.log:1: is the same run as"),
-        ([good], [], "old.log: of a test that is not iowatch's"),
-        ([output], OPTIONS, "job.out: of benchio: say where it ran with --case SYSTEM:PARTITION/"),
-        ([good], [*OPTIONS, "--stripes", "a=1"], "--stripes a=1: is not FOLDER=COUNTxSIZE such as"),
-        ([good], [*OPTIONS, "--stripes", "a=0x1"], "--stripes a=0x1: is not FOLDER=COUNTxSIZE"),
+def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path, golden, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("binary").write_bytes(b"\xff\xfe\n")
+    for name, text in {
+        "other": "hello\n",
+        "job.out": " Simple Parallel IO benchmark\n",
+        "Built.log": "job_completion_time|result|case_id|verdict|\n2026-07-01T03:00:00|pass|null|"
+        "null|\n",
+    }.items():
+        Path(name).write_text(text)
+    for name in ("old.log", "copy.log"):
+        log(tmp_path, 100, name=name)
+    lines = []
+    for files, options in (
+        *((name, []) for name in ("Built.log", "nosuch.log", ".", "binary", "old.log")),
+        *((names, OPTIONS) for names in ("old.log other", "old.log copy.log", "job.out")),
+        *(("old.log", [*OPTIONS, "--stripes", stripes]) for stripes in ("a=1", "a=0x1")),
     ):
-        code, out, err = iowatch("import", *files, "--to", new, *options)
-        assert (code, out, len(err.splitlines())) == (2, "", 1), err
-        assert err.startswith("iowatch: error: ")
-        assert said in err
-        assert not new.exists()
+        code, out, err = iowatch("import", *files.split(), "--to", "new.sqlite", *options)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        lines.append(f"{' '.join([files, *options])}\n    {err}")
+    golden("importers-mistakes.txt", "".join(lines))
+    assert not Path("new.sqlite").exists()
 
 
 def test_imported_nights_can_be_blessed_and_replayed(tmp_path):

@@ -237,10 +237,8 @@ def test_settings_of_every_check(golden):
     golden("site-settings.txt", "\n".join([*lines, ""]))
     (slow,) = settings("SlowOst")
     assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
-    # One file for all, unless a sweep says so.
-    assert {setting.get("files") for setting in settings("IorPeer")} == {"shared"}
-    assert {s.get("files") for s in settings("IorPeerRead", files=["process"])} == {"process"}
-    assert len(settings("IorPeerRead", files=["process", "shared"])) == 8
+    both = settings("IorPeerRead", files=["process", "shared"], stripe_count=[1], nodes=[1])
+    assert [setting.get("files") for setting in both] == ["process", "shared"]
     # A filesystem without stripes has none.
     (plain,) = settings("SharedFileWrite", striped=False, nodes=[1])
     assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("writers", 24))
