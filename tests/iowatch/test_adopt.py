@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from login_node import (
     CONFIG,
     ETHERNET,
@@ -328,34 +330,37 @@ def test_peak_is_asked_for_at_a_terminal(facts, tmp_path, monkeypatch, capsys):
         assert questions == len(typed.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("free", "nightly", "shared", "per_process"),
-    [(10**13, 128, (128, 256), 256), (10**12, 128, (64,), 64), (10**9, 32, (16,), 16),
-     (10**6, 16, (16,), 16)],
-)  # fmt: skip
-def test_sizes_are_those_for_which_there_is_room(
-    facts, filesystems, tmp_path, monkeypatch, free, nightly, shared, per_process
-):
-    """And that a quota leaves: 128 x 256 writers, and 2 nodes of them every night."""
-    monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(free))
-    epsrc, *_ = filesystems()
-    assert "# Sizes below are smaller than usual, because" in (tmp_path / "archer.py").read_text()
-    for sweep, check, edges in (
-        ("nightly", "SharedFileWrite", [nightly]),
-        ("acceptance", "SharedFileWrite", shared),
-        ("acceptance", "FilePerProcess", [per_process]),
-    ):
-        sizes = values(epsrc, sweep, check, "local_size")
-        assert sizes == {((edge,) * 3,) for edge in edges}, check
-    peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
-    assert bool(peers) == (nightly == 128), "IO500's ior-easy would not fit"
+@given(
+    st.sampled_from(list(site_new.USUAL_SIZES.values())),
+    st.integers(1, 40_000),
+    st.integers(4, 17).map(lambda power: 10**power),
+)
+def test_all_writers_together_take_at_most_half_of_the_room(usual, writers, room):
+    def fits(edge):
+        return 2 * 8 * writers * edge**3 <= room
+
+    edges = site_new.edges(usual, writers, room)
+    if any(map(fits, usual)):
+        assert edges == [edge for edge in usual if fits(edge)]
+    else:  # the largest that fits, or the smallest of all
+        (edge,) = edges
+        assert fits(edge) or edge == 16
+        assert not fits(2 * edge) or edge == 256
 
 
-def test_a_quota_leaves_less_room(facts, tmp_path):
+def test_sizes_are_smaller_where_there_is_little_room(facts, filesystems, tmp_path, monkeypatch):
+    """128 x 256 writers in an acceptance test, and 2 nodes of them every night."""
     assert "smaller than usual" not in site_new.render(facts())
     answer(tmp_path, "lfs", {**LUSTRE, "quota": "quota-after1"})
     comments = " ".join(site_new.render(facts()).replace("#", " ").split())
     assert "because fs2 has 1.0 PB free, 3.1 MB left of your quota; confirm that" in comments
+    for free, nightly, acceptance in ((10**12, 128, 64), (10**9, 32, 16)):
+        monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path, free=free: Usage(free))
+        epsrc, *_ = filesystems({})
+        for sweep, edge in (("nightly", nightly), ("acceptance", acceptance)):
+            assert values(epsrc, sweep, "SharedFileWrite", "local_size") == {((edge,) * 3,)}
+        peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
+        assert bool(peers) == (nightly == 128), "IO500's ior-easy would not fit"
 
 
 def test_written_modules(facts, tmp_path, monkeypatch):
