@@ -85,6 +85,9 @@ NIGHTS = {
     "MPI-IO and the ratio are low": ([low(0.06, ratio=0.27, finish=0.8)], "regression R2"),
     "finishing takes less in two runs": ([low(0.6, ratio=0.54, finish=0.4)], "regression R3"),
     "finishing takes less in one of two runs": ([SLOWER_CLOSE + night(0, 1000)[1:]], "ok"),
+    "finishing takes less in one of two low runs": (
+        [[sample(600, 0.54), sample(600, 0.54, 0.4, hours=4), sample(hours=8)]], "ok"
+    ),
     "finishing takes less in two nights": ([SLOWER_CLOSE] * 2, "suspect, regression R3"),
     "a good night between": ([SLOWER_CLOSE, WELL, SLOWER_CLOSE], "suspect, ok, suspect"),
     "one run, no baseline": ([night(400, ratio=0.4, finish=0.6)], "suspect", None),
