@@ -286,14 +286,6 @@ def test_many_osts_stay_readable(filesystems, tmp_path):
     assert_tidy(text, tmp_path)
 
 
-def test_lustre_of_which_nothing_is_said(filesystems, tmp_path):
-    (tmp_path / "lfs").unlink()
-    epsrc, fs2, _ = filesystems()
-    assert "# Confirm: lfs is not on PATH.\n" in (tmp_path / "archer.py").read_text()
-    assert fs2.osts is None
-    assert len(fs2.cases("nightly")) == len(epsrc.cases("nightly"))
-
-
 def test_peak_is_asked_for_and_never_invented(facts, tmp_path, monkeypatch):
     monkeypatch.setattr(site_new, "LINKS", tmp_path / "none")
     found = facts()
