@@ -61,7 +61,7 @@ def test_every_published_value_is_on_its_figure():
             for writers, rate in zip(series.writers, rates, strict=True)
         }
         assert points == expected, shown.number
-    for number in (5, 14, 15):
+    for number in (5, 14, 21):  # the last has too many writers for a tick each
         drawing = paper_plots.draw(figure(number), published(figure(number)))
         (axes,) = drawing.axes
         rates = {
@@ -69,6 +69,7 @@ def test_every_published_value_is_on_its_figure():
         }
         assert {y for line in axes.lines for y in line.get_ydata()} == rates
         assert (axes.get_xlabel(), axes.get_xscale()) == ("Writers", "log")
+        assert len(axes.get_xticks()) <= 14 + 2
         kind = kinds.get(number, "Maximum write")
         assert axes.get_ylabel() == f"{kind} bandwidth (MiB/s)"
         assert {line.get_linestyle() for line in axes.lines} <= {"-", "None"}, "of the paper"
