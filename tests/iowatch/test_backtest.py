@@ -112,15 +112,6 @@ def test_what_a_past_comes_to(table, past):
         assert (result.judged, result.runs) == (10 + 3 + 17, 10 + 15 + 17)
 
 
-def test_reruns_are_used_only_if_they_are_asked_for(table):
-    lines = [line for line in healthy(runs=5) if not line.startswith("a,45,")]
-    lines += ["a,45,0,500,550,0.03", "a,45,1,600,650,0.03", "a,45,2,1000,1100,0.03"]
-    result = backtest(table([*lines, "a,45,3,1,1,0.03"]))
-    assert {row.night for row in result.rows if row.runs_used == 3} == {45}
-    assert {row.runs_used for row in result.rows} == {1, 3}
-    assert verdicts(result) == "30 ok"
-
-
 def test_the_ratio_and_the_finish_of_the_file_are_judged(table):
     for finish, rule, runs in ((0.03, "R2", 5), (0.8, "R3", 1)):
         lines = [*WELL, *faulty("a", [40], 0.3, ratio=0.27, finish=finish)]
