@@ -1,5 +1,6 @@
 """Nights made up for the detector: spread 0.1, four re-runs."""
 
+import itertools
 import math
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,32 +15,44 @@ MPIIO = replace(BASELINE, m_r=None, s_r=None)
 QUIET = replace(MPIIO, s=0.05)
 
 
-def sample(night=0, best=1000.0, ratio=0.9, finish=0.03, hours=0.0):
+def sample(best=1000.0, ratio=0.9, finish=0.03, hours=0.0, night=0):
     return Sample(START + timedelta(days=night, hours=hours), best, ratio, finish)
 
 
-def night(number, *values, **metrics):
-    """A night whose runs, four hours apart, have these MiB/s."""
-    return [sample(number, best, hours=4 * i, **metrics) for i, best in enumerate(values)]
+def night(*values, **metrics):
+    """The first night: its runs, four hours apart, have these MiB/s."""
+    return [sample(best, hours=4 * i, **metrics) for i, best in enumerate(values)]
 
 
-def low(number, part=0.5, **metrics):
+def low(part=0.5, **metrics):
     """A night whose five runs are all this low, MPI-IO's likewise."""
-    return night(number, *[1000 * part] * 5, **metrics)
+    return night(*[1000 * part] * 5, **metrics)
 
 
-def well(number):
-    return night(number, 1000)
+WELL = night(1000)
+LOW = low()
 
 
-def judged(nights, baseline=BASELINE, rules=NORMAL, state=None):
-    """The verdicts, and the state in the end."""
-    detector, state, verdicts = Detector(baseline, rules), state or State(), []
-    for runs in nights:
+def dated(nights, first=0):
+    """Nights of the first day as nights in a row."""
+    return [
+        [replace(run, time=run.time + timedelta(days=number)) for run in runs]
+        for number, runs in enumerate(nights, first)
+    ]
+
+
+def judged(nights, baseline=BASELINE, rules=NORMAL):
+    """The verdicts on nights in a row, and the state in the end."""
+    detector, state, verdicts = Detector(baseline, rules), State(), []
+    for runs in dated(nights):
         state, verdict = detector.judge(state, runs)
         verdicts.append(verdict)
     return verdicts, state
 
 
-def kinds(nights, baseline=BASELINE, **more):
-    return [verdict.kind for verdict in judged(nights, baseline, **more)[0]]
+def told(nights, *how):
+    """Kind and rule of each night's verdict in one text: `2 suspect, regression R1`."""
+    verdicts, _ = judged(nights, *how)
+    words = [f"{verdict.kind} {verdict.rule or ''}".strip() for verdict in verdicts]
+    alike = [(word, len(list(group))) for word, group in itertools.groupby(words)]
+    return ", ".join(word if count == 1 else f"{count} {word}" for word, count in alike)

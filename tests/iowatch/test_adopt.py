@@ -5,10 +5,12 @@ import os
 import runpy
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from login_node import (
     CONFIG,
     ETHERNET,
@@ -36,17 +38,16 @@ HOSTILE = (
     'x\nimport os; os.abort()  # {{ 7 * 7 }} {% raise %} """ \' \u2028 \0 \033[2J ' + "y" * 200
 )
 BENCHIO = (
-    "benchio 0.1.0\ncompiler Cray 15\nmpiio   CRAY MPICH 8\nhdf5    1.12\nnetcdf  not built in\n"
-    "posix   Linux 5.14"
+    "benchio 0.1.0\ncompiler Cray Fortran : 15.0\nmpiio   CRAY MPICH 8\nhdf5    1.12\n"
+    "netcdf  not built in\nposix   Linux 5.14\n"
 )
 
 
 # Nodes, links and software
 
 
-def test_partitions_of_slurm():
-    found = machine.parse_sinfo(SINFO)
-    assert found == [
+def test_nodes_that_schedulers_name():
+    assert machine.parse_sinfo(SINFO) == [
         Nodes(500, 128, "standard", 1440, default=True),
         Nodes(584, 128, "highmem", 2880),
         Nodes(5, 32, "gpu", 240),  # with and without hyperthreads
@@ -56,9 +57,6 @@ def test_partitions_of_slurm():
     ]
     for text in ("", "sinfo: error: Unable to contact slurm controller", "a|up|1|2"):
         assert machine.parse_sinfo(text) == []
-
-
-def test_nodes_of_pbs():
     assert machine.parse_pbsnodes(PBS_PRO) == Nodes(2, 48)
     assert machine.parse_pbsnodes(TORQUE) == Nodes(2, 16)
     assert machine.parse_pbsnodes("pbsnodes: Server has no node list") is None
@@ -71,64 +69,55 @@ def test_node_counts_and_time_limit_are_within_the_partitions():
         assert machine.Jobs("", "", "", Nodes(1, 1, minutes=limit)).minutes == minutes
 
 
+def slurm(accounting, mpi):
+    return {"sinfo": SINFO, "scontrol": CONFIG.format(accounting, mpi), "qstat": "Version: 6.1.2"}
+
+
+DATABASE, HERE = "accounting_storage/slurmdbd", os.cpu_count()
+
+
 @pytest.mark.parametrize(
-    ("accounting", "mpi", "is_open_mpi_4", "expected"),
+    ("texts", "is_open_mpi_4", "expected"),
     [
-        ("accounting_storage/slurmdbd", "pmix", True, ("slurm", "srun")),
-        ("accounting_storage/none", "pmi2", True, ("squeue", "srun")),
-        ("(null)", "none", True, ("squeue", "mpirun")),
-        ("accounting_storage/slurmdbd", "none", False, ("slurm", "srun")),
+        (slurm(DATABASE, "pmix"), True, ("slurm", "srun", 128)),
+        (slurm("accounting_storage/none", "pmi2"), True, ("squeue", "srun", 128)),
+        (slurm("(null)", "none"), True, ("squeue", "mpirun", 128)),
+        (slurm(DATABASE, "none"), False, ("slurm", "srun", 128)),
+        ({"qstat": "pbs_version = 19.1.3", "pbsnodes": PBS_PRO, "aprun": ""}, False,
+         ("pbs", "alps", 48)),
+        ({"qstat": "Version: 6.1.2\nCommit: 6f", "pbsnodes": TORQUE}, False,
+         ("torque", "mpirun", 16)),
+        ({"qstat": "pbs_version = 22.05"}, False, ("pbs", "mpirun", HERE)),
+        ({"bsub": ""}, False, ("lsf", "mpirun", HERE)),
+        ({"sinfo": "sinfo: error: no controller"}, False, ("local", "mpirun", HERE)),
     ],
-)
-def test_slurm_with_and_without_accounting_and_pmi(
-    commands, accounting, mpi, is_open_mpi_4, expected
-):
-    commands(sinfo=SINFO, scontrol=CONFIG.format(accounting, mpi), qstat="Version: 6.1.2")
+)  # fmt: skip
+def test_scheduler_and_launcher(commands, texts, is_open_mpi_4, expected):
+    commands(**texts)
     jobs = machine.find_jobs(is_open_mpi_4)
-    assert (jobs.scheduler, jobs.launcher) == expected
-    assert (jobs.nodes.partition, len(jobs.others)) == ("standard", 5)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ({"qstat": "pbs_version = 19.1.3", "pbsnodes": PBS_PRO, "aprun": ""}, ("pbs", "alps", 48)),
-        ({"qstat": "Version: 6.1.2\nCommit: 6f", "pbsnodes": TORQUE}, ("torque", "mpirun", 16)),
-        ({"qstat": "pbs_version = 22.05"}, ("pbs", "mpirun", os.cpu_count())),
-        ({"bsub": ""}, ("lsf", "mpirun", os.cpu_count())),
-        ({"sinfo": "sinfo: error: no controller"}, ("local", "mpirun", os.cpu_count())),
-    ],
-)
-def test_other_schedulers(commands, said, expected):
-    commands(**said)
-    jobs = machine.find_jobs(is_open_mpi_4=False)
     assert (jobs.scheduler, jobs.launcher, jobs.nodes.cores) == expected
-    assert jobs.are_nodes_known == ("pbsnodes" in said or jobs.scheduler == "local")
+    assert jobs.are_nodes_known == (jobs.scheduler == "local" or jobs.nodes.count > 1)
+    assert len(jobs.others) == (5 if "scontrol" in texts else 0)
 
 
-def test_what_benchio_says():
-    text = (
-        "benchio 0.1.0\ncompiler Cray Fortran : 15.0\nmpiio   CRAY MPICH 8\n"
-        "hdf5    not built in\nposix   Linux 5.14\n"
-    )
-    assert machine.parse_benchio_version(text) == machine.Benchio("", ("mpiio", "posix"), "cray")
+def test_compiler_and_libraries_of_benchio():
+    benchio = machine.parse_benchio_version(BENCHIO)
+    assert benchio == machine.Benchio("", ("mpiio", "hdf5", "posix"), "cray")
     assert machine.parse_benchio_version("") == machine.Benchio()
 
 
 @pytest.mark.parametrize(
-    ("env", "expected"),
+    ("env", "system", "init"),
     [
-        ({"LMOD_CMD": "/lmod", "MODULES_CMD": "/m"}, "lmod"),
-        ({"MODULES_CMD": "/modulecmd.tcl", "MODULESHOME": "/opt/modules"}, "envmod"),
-        ({"MODULESHOME": "/opt/modules/3.2.10.6", "MODULE_VERSION": "3.2.10.6"}, "nomod"),
-        ({}, "nomod"),
+        ({"LMOD_CMD": "/lmod", "MODULES_CMD": "/m"}, "lmod", ""),
+        ({"MODULES_CMD": "/modulecmd.tcl", "MODULESHOME": "/opt/modules"}, "envmod", ""),
+        ({"MODULESHOME": "/opt/modules/3.2"}, "nomod", "/opt/modules/3.2/init/bash"),
+        ({}, "nomod", ""),
     ],
 )
-def test_module_systems(commands, env, expected):
+def test_module_systems(commands, env, system, init):
     commands(modulecmd="")
-    assert machine.modules_system(env) == expected
-    is_old = expected == "nomod" and env
-    assert machine.init_modules(env) == ("/opt/modules/3.2.10.6/init/bash" if is_old else "")
+    assert (machine.modules_system(env), machine.init_modules(env)) == (system, init)
 
 
 def test_links(tmp_path):
@@ -139,7 +128,7 @@ def test_links(tmp_path):
     assert machine.link_rates(tmp_path) == {"mlx5_0:1": 100, "hfi1_0:2": 12.5}
 
 
-# The site's file, and the names it may have
+# The site's file
 
 
 @dataclass
@@ -152,8 +141,7 @@ class Usage:
 @pytest.fixture
 def facts(tmp_path, monkeypatch, mounted, commands):
     """What `iowatch site new archer` finds on a Cray-like machine; change it before rendering."""
-    config = CONFIG.format("accounting_storage/slurmdbd", "pmix")
-    commands(sinfo=SINFO, scontrol=config, benchio=BENCHIO)
+    commands(**slurm(DATABASE, "pmix"), benchio=BENCHIO)
     answer(tmp_path, "lfs", {**LUSTRE, "pool_list lus": "osts-err-nolustre"})  # has none
     mounted(("lustre", "fs2"), ("gpfs", "epsrc"), ("wekafs", "weka"), ("nfs", "home"))
     files(tmp_path / "class", INFINIBAND)
@@ -168,22 +156,22 @@ def facts(tmp_path, monkeypatch, mounted, commands):
 
 
 def load(text, tmp_path):
-    """What ReFrame gets of a file that is formatted as the project's own are."""
+    """What ReFrame gets of a file: its system and its environment."""
+    file = tmp_path / "archer.py"
+    file.write_text(text)
+    config = runpy.run_path(str(file))["site_configuration"]
+    return (*config["systems"], *config["environments"])
+
+
+def assert_tidy(text, tmp_path):
+    """A written file is formatted as the project's are."""
     file = tmp_path / "archer.py"
     file.write_text(text)
     for command in (["format", "--diff"], ["check"]):
-        ruff = [
-            Path(sys.executable).with_name("ruff"),
-            *command,
-            "--config",
-            ROOT / "pyproject.toml",
-        ]
-        done = subprocess.run([*ruff, file], capture_output=True, text=True)
+        ruff = [Path(sys.executable).with_name("ruff"), *command]
+        ruff += ["--config", ROOT / "pyproject.toml", file]
+        done = subprocess.run(ruff, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-    config = runpy.run_path(str(file))["site_configuration"]
-    (system,) = config["systems"]
-    (environment,) = config["environments"]
-    return system, environment
 
 
 def read(system):
@@ -194,150 +182,120 @@ def read(system):
     ]
 
 
-def test_written_site(facts, tmp_path):
-    system, environment = load(site_new.render(facts()), tmp_path)
-    epsrc, fs2, weka = read(system)
-    assert (epsrc.types, fs2.types, weka.types) == (("gpfs",), ("lustre",), ("unknown",))
-    assert (epsrc.osts, fs2.osts, weka.osts) == (None, (0, 1, 2, 3), None)
-    assert fs2.path == f"{tmp_path}/fs2/iowatch"
-    assert fs2.writers_per_node == 128
-    assert fs2.peak == pytest.approx(256 * 112.5e9 / 8 / 2**20)
-    # By default a file has one OST, which is not measured twice.
-    assert stripes(fs2, "nightly", "SharedFileWrite") == {DEFAULT, (None, -1, 4, None)}
-    nightly = fs2.settings("nightly", CHECKS["SharedFileWrite"])
-    swept = ("backend", "local_size", "nodes")
-    assert {tuple(s.get(name) for name in swept) for s in nightly} == {
-        (backend, (128, 128, 128), nodes) for backend in ("mpiio", "hdf5") for nodes in (1, 2)
-    }
-    for check in ("SharedFileRead", "FilePerProcess"):
-        each = {(None, count, 1, None) for count in (1, -1)}
-        assert stripes(fs2, "acceptance", check) == {DEFAULT, *each}
-    load_test = fs2.settings("acceptance", CHECKS["SystemLoad"])
-    assert {(s.get("instances"), s.get("stripe_count")) for s in load_test} == {
-        (instances, count) for instances in (1, 2, 4) for count in (None, -1)
-    }
-    for check in ("SharedFileRead", "ReadBack"):
-        reads = fs2.settings("nightly", CHECKS[check])
-        assert {s.nodes for s in reads} == {2}, "not from the node that wrote"
-    assert [len(fs2.settings(sweep, CHECKS["SlowOst"])) for sweep in ("nightly", "acceptance")] == [
-        1,
-        1,
-    ]
-    # Names, the versions of libraries; IOR, profiles and applications.
-    assert len(epsrc.cases("nightly")) == 4 + 2 + 2 + 2 + 1 + 2 + 3 + 1
-    assert (
-        len(epsrc.cases("acceptance")) == 2 * 2 * 9 + 9 + 3 * 9 + 2 * 8 + 2 + 1 + 2 * 9 + 4 + 3 + 3
-    )
-    assert stripes(epsrc, "acceptance", "IorPeer") == {(None,) * 4}
-    one, each = (None, -1, 4, None), DEFAULT
-    found = {(s.get("files"), *layout(s)) for s in fs2.settings("acceptance", CHECKS["IorPeer"])}
-    assert found == {("shared", *one), ("process", *each)}
-    assert stripes(fs2, "nightly", "IoProfile") == {one}
-    assert stripes(fs2, "nightly", "GromacsTrajectory") == {DEFAULT}
-    partition = system["partitions"][0]
-    assert partition["access"] == ["--partition=standard", "--exclusive"]
-    assert (partition["scheduler"], partition["launcher"]) == ("slurm", "srun")
-    assert (partition["max_jobs"], partition["time_limit"]) == (1, "30m")
-    assert system["hostnames"] == [r"eslogin\d+"]
-    assert partition["environs"] == [environment["name"]] == ["cray"]
-    assert environment["extras"] == {"benchio": f"{tmp_path}/benchio"}
+@pytest.fixture
+def filesystems(facts, tmp_path):
+    """filesystems(lfs_answers, mdts): those of the file that is written now."""
 
+    def write(answers=None, mdts=1):
+        if answers is not None:
+            answer(tmp_path, "lfs", {**LUSTRE, **answers}, mdts)
+        return read(load(site_new.render(facts()), tmp_path)[0])
 
-def words(text):
-    """Comments as one line: theirs break where paths are long."""
-    return " ".join(text.replace("#", " ").split())
+    return write
 
 
 DEFAULT = ("default", None, None, None)
 
 
-def layout(setting):
-    """Layout, stripe count, stripe size and pool."""
-    return tuple(map(setting.get, ("layout", "stripe_count", "stripe_size", "pool")))
+def values(fs, sweep, check, *names):
+    """The combinations of these parameters in what a sweep measures."""
+    return {tuple(map(setting.get, names)) for setting in fs.settings(sweep, CHECKS[check])}
 
 
 def stripes(fs, sweep, check):
-    """Those of what a sweep measures."""
-    return {layout(s) for s in fs.settings(sweep, CHECKS[check])}
+    return values(fs, sweep, check, "layout", "stripe_count", "stripe_size", "pool")
 
 
-@pytest.mark.long
-def test_written_site_of_every_lustre(facts, tmp_path):
+#: The commands of other schedulers.
+OTHERS = {"pbs": {"qstat": "pbs_version = 22"}, "lsf": {"bsub": ""}, "local": {}}
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", *OTHERS])
+def test_written_site(facts, commands, tmp_path, monkeypatch, golden, scheduler):
+    """The file as it is written, and what the checks read in it."""
+    if scheduler in OTHERS:
+        for name in ("sinfo", "qstat"):
+            (tmp_path / name).unlink()
+        monkeypatch.setattr(machine.os, "cpu_count", lambda: 6)
+        commands(**OTHERS[scheduler])
+    found = facts()
+    system, _ = load(site_new.render(found), tmp_path)
+    reads = [fs.settings("nightly", CHECKS["SharedFileRead"]) for fs in read(system)]
+    assert {one.nodes for settings in reads for one in settings} <= {2}, "not as who wrote"
+    profiles = [fs.settings("nightly", CHECKS["IoProfile"])[0] for fs in read(system)]
+    assert all(one.nodes * one.writers_per_node >= 12 for one in profiles)
+    # As if the machine's filesystems were in its root directory: lines break where paths are long.
+    found["benchio"] = replace(found["benchio"], program="/opt/benchio")
+    for number, fs in enumerate(found["filesystems"]):
+        path, mount = (text.removeprefix(str(tmp_path)) for text in (fs.path, fs.mount.path))
+        mount = replace(fs.mount, path=mount)
+        found["filesystems"][number] = replace(fs, path=path, mount=mount)
+    found["left_out"] = [
+        (replace(mount, path=mount.path.removeprefix(str(tmp_path))), why)
+        for mount, why in found["left_out"]
+    ]
+    found["is_root"] = False
+    text = site_new.render(found)
+    assert_tidy(text, tmp_path)
+    golden(f"site-{scheduler}.txt", text)
+
+
+def test_written_site_of_every_lustre(facts, filesystems, tmp_path):
     """Whatever its default, and with some of its OSTs: what is written loads and means that."""
     for file in sorted((ROOT / "tests/data/lustre").glob("getstripe-dir-*.txt")):
-        answers = {"getstripe -d": file.stem, "osts": "osts-client-inactive"}
-        answer(tmp_path, "lfs", {**LUSTRE, **answers})
-        text = site_new.render(facts())
-        _, fs2, _ = read(load(text, tmp_path)[0])
-        assert fs2.osts == (0, 2, 3)
-        assert fs2.pools == {"fast": (2,)}
-        found = stripes(fs2, "nightly", "SharedFileWrite")
-        assert found - {DEFAULT} == {(None, 1, size, "fast") for *_, size, _ in found - {DEFAULT}}
-        assert DEFAULT in found
+        _, fs2, _ = filesystems({"getstripe -d": file.stem, "osts": "osts-client-inactive"})
+        text = (tmp_path / "archer.py").read_text()
+        assert_tidy(text, tmp_path)
+        assert (fs2.osts, fs2.pools) == ((0, 2, 3), {"fast": (2,)})
+        plain = stripes(fs2, "nightly", "SharedFileWrite") - {DEFAULT}
+        assert plain == {(None, 1, size, "fast") for *_, size, _ in plain}
         assert "Left out, because not active on this client: OST 1." in text
         assert ('"layouts": {' in text) == (file.stem[14:] in ("over", "pfl", "dom")), file
-    answer(tmp_path, "lfs", LUSTRE)
-    _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
-    found = stripes(fs2, "nightly", "SharedFileWrite")
-    assert found == {DEFAULT, (None, 1, 4, "fast"), (None, -1, 4, "fast")}, "no pools are mixed"
+    _, fs2, _ = filesystems({})
+    pools = {(None, 1, 4, "fast"), (None, -1, 4, "fast")}
+    assert stripes(fs2, "nightly", "SharedFileWrite") == {DEFAULT, *pools}, "no pools are mixed"
     assert stripes(fs2, "nightly", "IorPeer") == {(None, -1, 4, "fast")}
     assert fs2.mdts == ()
-
-    answer(tmp_path, "lfs", LUSTRE, 2)
-    _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
+    _, fs2, _ = filesystems({}, mdts=2)
     assert fs2.mdts == (0, 1)
     for sweep in ("nightly", "acceptance"):
-        assert {s.get("mdt") for s in fs2.settings(sweep, CHECKS["Metadata"])} == {0, 1}
+        assert values(fs2, sweep, "Metadata", "mdt") == {(0,), (1,)}
 
 
-def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(facts, tmp_path):
-    answer(tmp_path, "lfs", {**LUSTRE, "getstripe -d": "getstripe-dir-pfl"})
-    lines = site_new.render(facts()).splitlines()
+def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(filesystems, tmp_path):
+    filesystems({"getstripe -d": "getstripe-dir-pfl"})
+    lines = (tmp_path / "archer.py").read_text().splitlines()
     first = next(number for number, line in enumerate(lines) if '# "layouts": {' in line)
     last = next(number for number in range(first, len(lines)) if lines[number].endswith("# },"))
     lines[first : last + 1] = [line.replace("# ", "", 1) for line in lines[first : last + 1]]
-    file = tmp_path / "archer.py"
-    file.write_text("\n".join(lines))
-    (system,) = runpy.run_path(str(file))["site_configuration"]["systems"]
-    _, fs2, _ = read(system)
+    _, fs2, _ = read(load("\n".join(lines), tmp_path)[0])
     assert fs2.layouts == {"as_default": "-E 1M -c 1 -S 1M -E 16M -c 2 -S 2M -E -1 -c -1 -S 4M"}
 
 
-def test_many_osts_stay_readable(facts, tmp_path):
+def test_many_osts_stay_readable(filesystems, tmp_path):
+    def written(osts, gone):
+        rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n in gone)}ACTIVE\n" for n in range(osts))
+        return filesystems({"osts": "OBDS:\n" + "".join(rows)})[1].osts
+
+    every_third = tuple(range(0, 200, 3))
+    assert written(200, set(range(200)) - {*every_third}) == every_third
     gone = {5, 17, *range(40, 60)}
-    rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n in gone)}ACTIVE\n" for n in range(100))
-    answer(tmp_path, "lfs", {**LUSTRE, "osts": "OBDS:\n" + "".join(rows)})
-    text = site_new.render(facts())
+    assert written(100, gone) == tuple(n for n in range(100) if n not in gone)
+    text = (tmp_path / "archer.py").read_text()
     assert '"osts": [*range(5), *range(6, 17), *range(18, 40), *range(60, 100)],' in text
-    _, fs2, _ = read(load(text, tmp_path)[0])
-    assert fs2.osts == tuple(n for n in range(100) if n not in gone)
-
-    rows = (f"{n}: fs2-OST{n:04x}_UUID {'IN' * (n % 3 > 0)}ACTIVE\n" for n in range(200))
-    answer(tmp_path, "lfs", {**LUSTRE, "osts": "OBDS:\n" + "".join(rows)})
-    _, fs2, _ = read(load(site_new.render(facts()), tmp_path)[0])
-    assert fs2.osts == tuple(range(0, 200, 3))
-
-
-def test_lustre_of_which_nothing_is_said(facts, tmp_path):
-    (tmp_path / "lfs").unlink()
-    text = site_new.render(facts())
-    assert "# Confirm: lfs is not on PATH.\n" in text
-    epsrc, fs2, _ = read(load(text, tmp_path)[0])
-    assert fs2.osts is None
-    assert len(fs2.cases("nightly")) == len(epsrc.cases("nightly"))
+    assert_tidy(text, tmp_path)
 
 
 def test_peak_is_asked_for_and_never_invented(facts, tmp_path, monkeypatch):
     monkeypatch.setattr(site_new, "LINKS", tmp_path / "none")
     found = facts()
-    assert "LINK" not in site_new.render(found)
-    system, _ = load(site_new.render(found), tmp_path)
+    text = site_new.render(found)
+    assert "LINK" not in text
     with pytest.raises(UserError, match=r"^archer:epsrc: 'peak' .*x\.py$"):
-        read(system)
+        read(load(text, tmp_path)[0])
     no_peak = site_new.without_peak(found["filesystems"])
     steps = site_new.next_steps("archer", Path("a"), Path("b"), no_peak)
     assert "write the 'peak' of epsrc, fs2, weka" in steps
-
     epsrc, *_ = read(load(site_new.render(site_new.look("archer", [], 100)), tmp_path)[0])
     assert epsrc.peak == pytest.approx(256 * 100e9 / 8 / 2**20)
     for link in (0, -1, float("inf"), float("nan")):
@@ -360,91 +318,55 @@ def test_peak_is_asked_for_at_a_terminal(facts, tmp_path, monkeypatch, capsys):
     for typed, link_bytes in (("fast\n-1\ninf\n200\n", "25e9"), ("0\n", "")):
         monkeypatch.setattr(sys, "stdin", Terminal(typed))
         assert facts()["link_bytes"] == link_bytes
-        assert capsys.readouterr().out.count("Gbit/s of a node's links together") == len(
-            typed.splitlines()
-        )
+        questions = capsys.readouterr().out.count("Gbit/s of a node's links together")
+        assert questions == len(typed.splitlines())
 
 
-def test_sizes_are_those_for_which_there_is_room(facts, tmp_path, monkeypatch):
-    """And that a quota leaves: 128 x 256 writers, and 2 nodes of them every night."""
-    assert "smaller than usual" not in site_new.render(facts())
-    for free, nightly, shared, files_ in (
-        (10**13, [128], [128, 256], [256]),
-        (10**12, [128], [64], [64]),
-        (10**9, [32], [16], [16]),
-        (10**6, [16], [16], [16]),
-    ):
-        monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path, free=free: Usage(free))
-        text = site_new.render(facts())
-        assert "# Sizes below are smaller than usual, because" in text
-        epsrc, *_ = read(load(text, tmp_path)[0])
-        for sweep, check, edges in (
-            ("nightly", "SharedFileWrite", nightly),
-            ("acceptance", "SharedFileWrite", shared),
-            ("acceptance", "FilePerProcess", files_),
-        ):
-            sizes = {s.get("local_size") for s in epsrc.settings(sweep, CHECKS[check])}
-            assert sizes == {(edge,) * 3 for edge in edges}, (free, check)
-        peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
-        assert bool(peers) == (nightly == [128]), "IO500's ior-easy would not fit"
-    answer(tmp_path, "lfs", {**LUSTRE, "quota": "quota-after1"})
-    monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(10**15))
-    comments = words(site_new.render(facts()))
-    assert "because fs2 has 1.0 PB free, 3.1 MB left of your quota; confirm that" in comments
-
-
-def test_written_comments_name_what_was_left_out(facts):
-    text = site_new.render(facts())
-    assert "# - highmem 584 x 128 cores\n" in text
-    assert "/home, nfs: homes have quotas" in words(text)
-    assert text.count("onfirm") >= 5
-    assert "?" not in text
-
-
-@pytest.mark.parametrize("scheduler", ["local", "pbs", "lsf"])
-def test_written_site_of_other_schedulers(facts, commands, tmp_path, monkeypatch, scheduler):
-    (tmp_path / "sinfo").unlink()
-    monkeypatch.setattr(machine.os, "cpu_count", lambda: 6)
-    commands(**{"pbs": {"qstat": "pbs_version = 22"}, "lsf": {"bsub": ""}}.get(scheduler, {}))
-    system, _ = load(site_new.render(facts()), tmp_path)
-    assert {part["scheduler"] for part in system["partitions"]} == {scheduler}
-    access = [part.get("access") for part in system["partitions"]]
-    assert access == [None if scheduler == "local" else []] * 3
-    profile = [fs.settings("nightly", CHECKS["IoProfile"])[0] for fs in read(system)]
-    assert {one.nodes * one.writers_per_node for one in profile} == {12}, (
-        "not 6, as there are cores"
-    )
-    assert {one.nodes for one in profile} == {1 if scheduler == "local" else 2}
-    assert not any(fs.settings("acceptance", CHECKS["IorPeerRead"]) for fs in read(system))
-    for fs in read(system):
-        assert {
-            setting.nodes for setting in fs.settings("acceptance", CHECKS["SharedFileWrite"])
-        } == {1}
-        assert {
-            setting.get("instances") for setting in fs.settings("acceptance", CHECKS["SystemLoad"])
-        } == {1, 2}
-
-
-@pytest.mark.parametrize(
-    ("env", "modules_system"),
-    [
-        ({"LMOD_CMD": "/usr/share/lmod/lmod/libexec/lmod"}, "lmod"),
-        ({"MODULESHOME": "/opt/modules/3.2.10.6"}, "nomod"),
-    ],
+@given(
+    st.sampled_from(list(site_new.USUAL_SIZES.values())),
+    st.integers(1, 40_000),
+    st.integers(4, 17).map(lambda power: 10**power),
 )
-def test_written_modules(facts, tmp_path, monkeypatch, env, modules_system):
-    for name, value in {**env, "LOADEDMODULES": "PrgEnv-gnu/8.3:cray-hdf5-parallel/1.12"}.items():
-        monkeypatch.setenv(name, value)
+def test_all_writers_together_take_at_most_half_of_the_room(usual, writers, room):
+    def fits(edge):
+        return 2 * 8 * writers * edge**3 <= room
+
+    edges = site_new.edges(usual, writers, room)
+    if any(map(fits, usual)):
+        assert edges == [edge for edge in usual if fits(edge)]
+    else:  # the largest that fits, or the smallest of all
+        (edge,) = edges
+        assert fits(edge) or edge == 16
+        assert not fits(2 * edge) or edge == 256
+
+
+def test_sizes_are_smaller_where_there_is_little_room(facts, filesystems, tmp_path, monkeypatch):
+    """128 x 256 writers in an acceptance test, and 2 nodes of them every night."""
+    assert "smaller than usual" not in site_new.render(facts())
+    answer(tmp_path, "lfs", {**LUSTRE, "quota": "quota-after1"})
+    comments = " ".join(site_new.render(facts()).replace("#", " ").split())
+    assert "because fs2 has 1.0 PB free, 3.1 MB left of your quota; confirm that" in comments
+    for free, nightly, acceptance in ((10**12, 128, 64), (10**9, 32, 16)):
+        monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path, free=free: Usage(free))
+        epsrc, *_ = filesystems({})
+        for sweep, edge in (("nightly", nightly), ("acceptance", acceptance)):
+            assert values(epsrc, sweep, "SharedFileWrite", "local_size") == {((edge,) * 3,)}
+        peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
+        assert bool(peers) == (nightly == 128), "IO500's ior-easy would not fit"
+
+
+def test_written_modules(facts, tmp_path, monkeypatch):
+    modules = ["PrgEnv-gnu/8.3", "cray-hdf5-parallel/1.12"]
+    monkeypatch.setenv("LOADEDMODULES", ":".join(modules))
+    monkeypatch.setenv("MODULESHOME", "/opt/modules/3.2.10.6")
     system, environment = load(site_new.render(facts()), tmp_path)
-    assert system["modules_system"] == modules_system
-    if modules_system == "lmod":
-        assert environment["modules"] == ["PrgEnv-gnu/8.3", "cray-hdf5-parallel/1.12"]
-    else:
-        assert system["partitions"][0]["prepare_cmds"] == [
-            ". /opt/modules/3.2.10.6/init/bash",
-            "module load PrgEnv-gnu/8.3",
-            "module load cray-hdf5-parallel/1.12",
-        ]
+    assert (system["modules_system"], environment.get("modules")) == ("nomod", None)
+    assert system["partitions"][0]["prepare_cmds"] == [
+        ". /opt/modules/3.2.10.6/init/bash", *(f"module load {name}" for name in modules)
+    ]  # fmt: skip
+    monkeypatch.setenv("LMOD_CMD", "/usr/share/lmod/lmod/libexec/lmod")
+    system, environment = load(site_new.render(facts()), tmp_path)
+    assert (system["modules_system"], environment["modules"]) == ("lmod", modules)
 
 
 def test_hostile_text_stays_text(facts, tmp_path):
@@ -454,47 +376,19 @@ def test_hostile_text_stays_text(facts, tmp_path):
     found["filesystems"] = [mounts.Filesystem("a", "/x" * 60, "nfs", mount, 10**9)]
     found["left_out"] = [(Mount(HOSTILE, HOSTILE, ""), HOSTILE)]
     found["modules_system"], found["modules"] = "lmod", ['a"b', "it's", "back\\slash\n", "é" * 99]
-    system, environment = load(site_new.render(found), tmp_path)
+    text = site_new.render(found)
+    assert_tidy(text, tmp_path)
+    system, environment = load(text, tmp_path)
     assert environment["modules"] == found["modules"]
     assert [fs.path for fs in read(system)] == ["/x" * 60]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "a b", "a/b", "../a", "-a", "1a", "a.b", "a|b", "é", "a\n", "a'", "{{a}}", "a:b"]
-)
-def test_names_that_are_refused(name):
-    with pytest.raises(UserError, match="cannot be a system's name"):
-        site_new.check_name(name)
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """Where the site's own configurations are."""
-    monkeypatch.setenv("IOWATCH_SITE_DIR", str(tmp_path))
-    folder = tmp_path / "site_configs"
-    folder.mkdir()
-    return folder
-
-
-def test_names_that_are_taken(own):
-    other = "site_configuration = {'systems': [{'name': 'inside'}]}"
-    (own / "other.py").write_text(other)
-    for name in ("generic", "settings", "local", "other", "inside"):
-        with pytest.raises(UserError, match="exists already"):
-            site_new.check_name(name)
-    site_new.check_name("new_site-2")
-
-
-@pytest.mark.parametrize("text", ["x = (", "x = 1", "site_configuration = []", "raise OSError"])
-def test_broken_configuration_beside_is_named(own, text):
-    (own / "broken.py").write_text(text)
-    with pytest.raises(UserError, match=rf"{own}/broken.py is no site's configuration"):
-        site_new.check_name("new")
+# The names it may have, and where it is written
 
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout of its own."""
+    """A checkout of its own, and where the site's own configurations are."""
     for name in ("site_configs", "reference_values", "src/benchio"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "env.sh").touch()
@@ -505,22 +399,32 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_names_that_are_refused(checkout):
+    for name in ["", "a b", "a/b", "../a", "-a", "1a", "a.b", "a|b", "é", "a\n", "a'", "{{a}}"]:
+        with pytest.raises(UserError, match="cannot be a system's name"):
+            site_new.check_name(name)
+    other = "site_configuration = {'systems': [{'name': 'inside'}]}"
+    file = checkout / "site_configs/other.py"
+    file.write_text(other)
+    for name in ("generic", "other", "inside"):
+        with pytest.raises(UserError, match="exists already"):
+            site_new.check_name(name)
+    site_new.check_name("new_site-2")
+    for text in ("x = (", "x = 1", "site_configuration = []", "raise OSError"):
+        file.write_text(text)
+        with pytest.raises(UserError, match=rf"{file} is no site's configuration"):
+            site_new.check_name("new")
+
+
 def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
-    other = checkout / "elsewhere"
-    assert site_new.write_references("a") == checkout / "reference_values/a.yaml"
-    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(other))
-    assert site_new.write_references("b") == other / "b.yaml"
-
-
-def test_reference_values_begin_with_what_holds_on_any_machine(checkout):
-    """Without them SlowOst could name no OST."""
-    references = ReferenceFile(site_new.write_references("a"))
-    own = {"SlowOst", "IorPeer", "IorPeerRead", "Metadata", "ReadBack", "MdtestPeer"}
-    own |= {"GromacsTrajectory", "Cp2kRestart", "MeepState"}
-    assert {check.name for check in CHECKS.values() if check.bounds} == own
+    """They begin with what holds on any machine: without it SlowOst could name no OST."""
+    file = site_new.write_references("a")
+    assert file == checkout / "reference_values/a.yaml"
     parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("writers", 8))
-    bounds = references.of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
+    bounds = ReferenceFile(file).of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
     assert bounds["ost_ratio"].lower == 0.5
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(checkout / "elsewhere"))
+    assert site_new.write_references("b") == checkout / "elsewhere/b.yaml"
 
 
 def test_next_steps_are_as_they_are_typed_in_the_present_folder(checkout, monkeypatch):

@@ -23,36 +23,25 @@ from iowatch.adopt.striped import Component, Striped
 
 MIB = 2**20
 
-# Of each recorded default layout, what is said of it, and the options that ask for the same.
-LAYOUTS = {
-    "def": ("1 OST in stripes of 4 MiB", []),
-    "c1": ("1 OST in stripes of 1 MiB", []),
-    "c2": ("2 OSTs in stripes of 1 MiB", []),
-    "c4": ("4 OSTs in stripes of 1 MiB", []),
-    "all": ("all OSTs in stripes of 4 MiB", []),
-    "pool": ("2 OSTs of pool fast in stripes of 2 MiB", []),
-    "off": ("1 OST in stripes of 4 MiB (`lfs getstripe -d` shows more)", []),
-    "over": ("8 stripes of 1 MiB, several on one OST", ["-C 8 -S 1M"]),
-    "pfl": (
-        "up to 1 MiB 1 OST in stripes of 1 MiB; up to 16 MiB 2 OSTs in stripes of 2 MiB; then all "
-        "OSTs in stripes of 4 MiB",
-        ["-E 1M -c 1 -S 1M", "-E 16M -c 2 -S 2M", "-E -1 -c -1 -S 4M"],
-    ),
-    "dom": (
-        "up to 64 KiB the MDT; then 2 OSTs in stripes of 1 MiB",
-        ["-E 64K -L mdt", "-E -1 -c 2 -S 1M"],
-    ),
-}
+#: Default layouts as they were recorded, of which the last three are no plain count.
+LAYOUTS = ("all", "c1", "c2", "c4", "def", "off", "pool", "dom", "over", "pfl")
+
+
+def shown(seen):
+    """What was found of a filesystem, and what is said of it."""
+    plain = "plain" if seen.is_plain else "not plain"
+    facts = [
+        f"OSTs {seen.osts}, pools {seen.pools}, MDTs {seen.mdts}",
+        f"OSTs can be written to one by one: {seen.has_single_targets}",
+        f"default: {seen.description or None} ({plain}) {seen.options}",
+    ]
+    notes = [f"note: {note}" for note in seen.notes]
+    return "\n".join(["", *facts, *notes, *(f"trouble: {why}" for why in seen.troubles)])
 
 
 def test_every_recorded_default_layout_is_read_whole():
     files = {file.stem for file in (DATA / "lustre").glob("getstripe-dir-*.txt")}
     assert files == {f"getstripe-dir-{name}" for name in LAYOUTS}
-    for name, expected in LAYOUTS.items():
-        default = striped.parse_layout(recorded(f"lustre/getstripe-dir-{name}")[1])
-        seen = Striped((0, 1, 2, 3), default=default)
-        assert (seen.description, seen.options) == expected, name
-        assert seen.is_plain == (name not in ("over", "pfl", "dom")), name
     assert striped.parse_layout(recorded("lustre/getstripe-root")[1]) == (Component(1, 4 * MIB),)
     for name in ("getstripe-root-raw", "getstripe-err-nolustre"):
         assert striped.parse_layout(recorded(f"lustre/{name}")[1]) == ()
@@ -77,43 +66,33 @@ def test_options_are_given_only_where_they_ask_for_the_same():
     assert first == "-E 1M -c 1 -S 1M -p fast"
 
 
-@pytest.fixture
-def look(commands, tmp_path):
-    """look(osts="osts-client-inactive"): what is found where lfs gives the recorded answers."""
+#: What lfs answers otherwise than usual.
+LUSTRES = {
+    "four OSTs, two of them in a pool": {},
+    "an OST is not active": {"osts": "osts-client-inactive", "df": "df-client-inactive"},
+    "an OST is full": {"df": "df-full"},
+    "an OST shows no space": {"df": "df-client-inactive"},
+    "an OST is not active on the MDT, which a client does not see": {"df": "df-inactive"},
+    "half of the OSTs are gone": {"osts": OSTS_24_OF_49},
+    "the layout cannot be read": {"getstripe -d": "getstripe-err-nolustre"},
+    "the OSTs are those of lfs df": {"osts": "osts-err-nolustre"},
+    **{f"layout {name}": {"getstripe -d": f"getstripe-dir-{name}"} for name in LAYOUTS},
+}
 
-    def see(**answers):
-        answer(tmp_path, "lfs", {**LUSTRE, **answers})
-        return striped.look_at_lustre("/lus/z01")
 
+def test_what_is_found_of_a_lustre(commands, tmp_path, golden):
     commands()
-    return see
-
-
-def test_osts_are_those_in_use_and_the_others_are_named(look):
-    seen = look()
-    assert (seen.osts, seen.pools, seen.troubles) == ((0, 1, 2, 3), {"fast": (1, 2)}, ())
-    assert seen.has_single_targets
-    assert "The names of the files are on MDT 0." in seen.notes
-    assert "In no pool: OSTs 0, 3." in seen.notes
-    (hidden,) = [note for note in seen.notes if "MDTs make no new files" in note]
-    assert hidden.startswith("Confirm: ")
-    # With that at 0, `active` stays 1.
-    assert "osp.*.max_create_count" in hidden
-
-    seen = look(osts="osts-client-inactive", df="df-client-inactive")
-    assert (seen.osts, seen.pools) == ((0, 2, 3), {"fast": (2,)})
-    assert seen.notes[0] == "Left out, because not active on this client: OST 1."
-
-    seen = look(df="df-full")
-    assert seen.osts == (0, 1, 2, 3)
-    assert "Full, but in the list, so that each night says so: OST 3." in seen.notes
-    seen = look(df="df-client-inactive")
-    assert "Active, but `lfs df` shows no space: OST 1; confirm." in seen.notes
-    assert look(df="df-inactive") == look()  # by the MDT: a client does not see it
-
-    seen = look(osts=OSTS_24_OF_49)
-    assert seen.osts == tuple(range(24, 49)), "their numbers, and not how many there are"
-    assert seen.notes[0] == "Left out, because not active on this client: OSTs 0 to 23."
+    seen = {"no lfs": striped.look_at_lustre("/lus/z01")}
+    for name, answers in LUSTRES.items():
+        answer(tmp_path, "lfs", {**LUSTRE, **answers})
+        seen[name] = striped.look_at_lustre("/lus/z01")
+    commands(lfs="lfs 3.0: see the new manual")
+    seen["another lfs"] = striped.look_at_lustre("/lus/z01")
+    (tmp_path / "lfs").chmod(0)
+    seen["lfs is forbidden"] = striped.look_at_lustre("/lus/z01")
+    golden("lustre.txt", "\n\n".join(f"{name}{shown(one)}" for name, one in seen.items()) + "\n")
+    assert seen["half of the OSTs are gone"].osts == tuple(range(24, 49)), "their numbers"
+    assert seen["an OST is not active"].osts == (0, 2, 3)
 
 
 def test_mdts_are_named_where_a_user_may_choose_one(commands, tmp_path):
@@ -131,32 +110,6 @@ def test_mdts_are_named_where_a_user_may_choose_one(commands, tmp_path):
             ". Lustre chooses one for each run, and it is on record."
         )
     assert "The names of the files are on MDTs 0, 1." in seen.notes
-
-
-def test_lfs_that_is_missing_forbidden_or_of_another_version(look, tmp_path, commands):
-    """One sentence each, and what else there is counts."""
-    seen = striped.look_at_lustre("/lus/z01")
-    assert seen == Striped(troubles=("lfs is not on PATH",))
-    seen = look(**{"getstripe -d": "getstripe-err-nolustre"})
-    assert seen.osts == (0, 1, 2, 3)
-    assert seen.troubles == (
-        "`lfs getstripe -d /lus/z01` failed: lfs: getstripe for '/tmp' failed: Inappropriate ioctl "
-        "for device",
-    )
-    seen = look(osts="osts-err-nolustre")
-    assert seen.osts == (0, 1, 2, 3), "of lfs df"
-    assert seen.troubles == ("`lfs osts /lus/z01` names no OSTs: it says nothing",)
-    commands(lfs="lfs 3.0: see the new manual")
-    seen = striped.look_at_lustre("/lus/z01")
-    assert (seen.osts, seen.default) == ((), ())
-    said = "it says 'lfs 3.0: see the new manual', as no version that is known here"
-    assert seen.troubles == (
-        f"`lfs osts /lus/z01` names no OSTs: {said}",
-        f"`lfs getstripe -d /lus/z01` gives no default layout: {said}",
-    )
-    (tmp_path / "lfs").chmod(0)
-    seen = striped.look_at_lustre("/lus/z01")
-    assert seen.troubles == ("lfs cannot be run: Permission denied",)
 
 
 DEFAULT, ONE = {"layout": ["default"]}, (Component(1, 4 * MIB),)
@@ -219,47 +172,30 @@ def ceph(commands, tmp_path, monkeypatch):
     return see
 
 
-def test_cephfs_that_can_be_asked(ceph, tmp_path):
-    seen = ceph(CEPHFS)
-    one = {f"ost{number}": (number,) for number in range(4)}
-    assert seen.pools == {"data": (0, 1, 2, 3), "flash": (0, 1), "disk": (2, 3), **one}
-    rights = "Confirm: to set layouts, a client needs the capability `allow rwp`."
-    assert (seen.osts, seen.troubles, seen.notes) == ((0, 1, 2, 3), (), (rights,))
-    assert seen.description == "1 OST of pool data in stripes of 4 MiB"
-    assert seen.has_single_targets
-    stripes = {"stripe_count": [1, -1], "stripe_size": [4]}
-    assert seen.settings([1, -1]) == [DEFAULT, {"pool": ["data", "flash", "disk"], **stripes}]
+#: What ceph answers.
+CEPHS = {
+    "it may not be asked": None,
+    "four OSDs": CEPHFS,
+    "an OSD is down": {
+        **CEPHFS,
+        "osd tree": "osd-tree-down",
+        "pg dump pgs_brief": "pgs-brief-down",
+    },
+    "only the manager knows the pools": {"osd tree": "osd-tree"},
+    "it does not answer": {"osd tree": "err-timed-out"},
+    "it has no configuration": {"osd tree": "err-no-conf"},
+}
 
-    seen = ceph({**CEPHFS, "osd tree": "osd-tree-down", "pg dump pgs_brief": "pgs-brief-down"})
-    assert (seen.osts, seen.pools["disk"], "ost3" in seen.pools) == ((0, 1, 2), (2,), False)
-    assert seen.notes == (
-        "Left out, because not active (down or out): OST 3.",
-        rights,
-        "Left out: pool ost3, of which no OST is in use.",
-    )
-    seen = ceph({"osd tree": "osd-tree"})  # and nothing else: its pools are the manager's to know
-    assert (seen.osts, seen.pools, seen.has_single_targets) == ((0, 1, 2, 3), {}, False)
-    assert "Confirm: these are all OSDs of the cluster, whosoever they are." in seen.notes
-    assert seen.troubles[0].startswith("the pools are not known: `ceph")
+
+def test_what_is_found_of_a_cephfs(ceph, tmp_path, golden):
+    seen = {name: ceph(answers) for name, answers in CEPHS.items()}
     assert list(tmp_path.glob(".iowatch*")) == []
-
-
-def test_cephfs_that_cannot_be_asked(ceph):
-    more = "; no stripe counts are measured without them"
-    assert ceph().troubles == (f"ceph is not on PATH{more}",)
-    for name, why in (
-        ("err-timed-out", "timed out"),
-        ("err-no-conf", "Error initializing cluster client: ObjectNotFound('RADOS object not found "
-         "(error calling conf_read_file)')"),
-    ):  # fmt: skip
-        seen = ceph({"osd tree": name})
-        assert (seen.osts, seen.default) == ((), (Component(1, 4 * MIB, pool="data"),))
-        assert seen.troubles == (
-            f"`ceph --connect-timeout 10 osd tree --format json` failed: {why}{more}",
-        )
-    seen = ceph(CEPHFS, {})
-    assert seen.default == ()
-    assert seen.troubles[0].endswith("cannot be read: No data available")
+    whole = seen["four OSDs"]
+    stripes = {"stripe_count": [1, -1], "stripe_size": [4]}
+    assert whole.settings([1, -1]) == [DEFAULT, {"pool": ["data", "flash", "disk"], **stripes}]
+    seen["no layout"] = ceph(CEPHFS, {})
+    text = "\n\n".join(f"{name}{shown(one)}" for name, one in seen.items()) + "\n"
+    golden("cephfs.txt", text.replace(str(tmp_path), ""))
 
 
 # Space

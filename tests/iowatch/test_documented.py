@@ -19,6 +19,7 @@ from rich.console import Console
 
 from iowatch import tables
 from iowatch.bless import Blessing
+from iowatch.case import Case
 from iowatch.detector.baseline import BaselineRefused, Sample, baseline_of
 from iowatch.night.gate import Known, night_of
 from iowatch.run import Run, night_id
@@ -57,53 +58,34 @@ def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     ]
 
 
-# site_configs/README.md, from nothing to a baseline
+# site_configs/README.md, from nothing to a baseline: its figures, printed by this iowatch
 
 SITE_PAGE = (ROOT / "site_configs/README.md").read_text()
 PLACE = "hydra:scratch/gnu"
 BEGAN = datetime(2026, 11, 22, 9, 50, 53, tzinfo=UTC)
 HOME = "/home/me/iowatch"
-#: What was measured: check, backend, writers, MiB/s, ratio, finish %.
-FIRST = [
-    ("SharedFileWrite", "hdf5", 4, 381, 1.22, 0.0),
-    ("SharedFileWrite", "mpiio", 4, 405, None, 1.5),
-    ("SharedFileWrite", "hdf5", 8, 183, 0.54, 0.0),
-    ("SharedFileWrite", "mpiio", 8, 258, None, 3.4),
-    ("SharedFileRead", "hdf5", 8, 459, 0.62, 0.0),
-    ("SharedFileRead", "mpiio", 8, 351, None, 1.8),
-]
-LATER = [
-    ("SharedFileWrite", "hdf5", 4, 544, 0.82, 10.6),
-    ("SharedFileWrite", "mpiio", 4, 705, None, 1.7),
-    *FIRST[2:],
-]
-BLESSINGS = [  # and the spread
-    ("SharedFileRead", "hdf5", 8, 181, 0.64, 0.0, 0.66),
-    ("SharedFileRead", "mpiio", 8, 229, None, 6.1, 0.60),
-    ("SharedFileWrite", "hdf5", 4, 207, 0.80, 0.0, 0.78),
-    ("SharedFileWrite", "hdf5", 8, 127, 0.59, 5.1, 0.82),
-    ("SharedFileWrite", "mpiio", 4, 214, None, 1.2, 0.45),
-    ("SharedFileWrite", "mpiio", 8, 173, None, 7.3, 0.45),
-]
+CHECKS = {"write": "SharedFileWrite", "read": "SharedFileRead"}
 
 
 def of(check, backend, writers):
-    return case(check, PLACE, backend=backend, writers=writers)
+    return case(CHECKS[check], PLACE, backend=backend, writers=int(writers))
 
 
-def printed_night(measured, kind, began, notes=()):
-    """A night that came to this, as it is printed."""
-    night = night_id(began)
-    runs = [
-        Run(
-            of(*what), began, Kind(kind), "", night=night, session="1",
-            metrics={"total_max": rate, "finish_fraction": finish / 100}
-            | ({"ratio": ratio} if ratio else {}),
-        )
-        for *what, rate, ratio, finish in measured
-    ]  # fmt: skip
-    versions = case("LibraryVersions", PLACE)
-    runs.append(Run(versions, began, Kind.OK, "", {}, night, "1"))
+def figures(rate, ratio, finish):
+    """Metrics, as they stand in a table."""
+    metrics = {"total_max": float(rate), "finish_fraction": float(finish) / 100}
+    return metrics if ratio == "-" else {**metrics, "ratio": float(ratio)}
+
+
+def printed_night(documented, kind, began, *notes):
+    """A night with the figures that the page has: where it has `...`, those of the text before."""
+    night, measured = night_id(began), {}
+    row = r"^(\w+) shared +(\w+) +64x64x64 +(\d+) +(\d+) +(\S+) +(\S+) \w+$"
+    for *what, rate, ratio, finish in re.findall(row, "\n".join(documented), re.MULTILINE):
+        measured[of(*what)] = figures(rate, ratio, finish)
+    assert len(measured) == 6
+    runs = [Run(one, began, Kind(kind), "", own, night, "1") for one, own in measured.items()]
+    runs.append(Run(case("LibraryVersions", PLACE), began, Kind.OK, "", {}, night, "1"))
     shown = night_of("hydra", night, runs, Known(), began + timedelta(1))
     page = Path(f"{HOME}/results/report-hydra-{night}.html")
     return printed(tables.show_night, replace(shown, notes=[*shown.notes, *notes], page=page))
@@ -135,22 +117,25 @@ def agrees(documented, real):
 def test_nights_of_a_new_site_are_printed_as_its_page_shows_them():
     anew = f"{HOME}/results/results.db was not there: history begins anew with this night"
     (first,) = transcript("iowatch nightly --system hydra --record --quiet")
-    agrees(first, printed_night(FIRST, "no_baseline", BEGAN, [anew]))
+    agrees(first, printed_night([first], "no_baseline", BEGAN, anew))
     (later,) = transcript("iowatch nightly --system hydra --quiet")
-    agrees(later, printed_night(LATER, "noisy", BEGAN + timedelta(minutes=22, seconds=26)))
+    began = BEGAN + timedelta(minutes=22, seconds=26)
+    agrees(later, printed_night([first, later], "noisy", began))
 
 
 def test_bless_is_printed_as_the_page_of_sites_shows_it():
     early, done = transcript('iowatch bless --system hydra --why "quiet weeks after the upgrade"')
-    few = {of(*what): str(few_nights(2)) for *what, _, _, _ in FIRST}
+    row = r"^ +(\d+) +- +(\S+) +(\S+) +(\S+) +21 +(hydra:\S+)$"
+    blessed = {}
+    for rate, spread, ratio, finish, name in re.findall(row, done, re.MULTILINE):
+        metrics = figures(rate, ratio, finish)
+        blessed[Case.parse(name)] = replace(
+            BLESSED, bandwidth=metrics["total_max"], ratio=metrics.get("ratio"), nights=21,
+            finish_fraction=metrics["finish_fraction"], spread=float(spread),
+        )  # fmt: skip
+    assert len(blessed) == 6
+    few = dict.fromkeys(blessed, str(few_nights(2)))
     agrees(early, printed(tables.show_blessing, Blessing({}, {}, few, {}, None)))
-    blessed = {
-        of(*what): replace(
-            BLESSED, bandwidth=rate, ratio=ratio, finish_fraction=finish / 100, spread=spread,
-            nights=21,
-        )
-        for *what, rate, ratio, finish, spread in BLESSINGS
-    }  # fmt: skip
     file = Path(f"{HOME}/reference_values/baselines/hydra.yaml")
     agrees(done, printed(tables.show_blessing, Blessing({}, blessed, {}, {}, file)))
 

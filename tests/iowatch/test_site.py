@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from cases import case
 from reframe.core.exceptions import ReframeError
-from refusals import assert_refused
+from refusals import refusals
 
 from iowatch import site
 from iowatch.checks import CHECKS
@@ -22,6 +22,7 @@ from iowatch.site import (
     swept,
 )
 
+W = "SharedFileWrite"
 WRITE = {
     "backend": ["mpiio", "hdf5"],
     "stripe_count": [1, -1],
@@ -50,26 +51,24 @@ def read(**changes):
 
 def test_facts_and_cases_of_a_partition():
     filesystem = read(type=["ext4", "xfs"])
-    assert filesystem.types == ("ext4", "xfs")
-    assert read().types == ("lustre",)
-    assert (filesystem.peak, filesystem.osts, filesystem.keep_days) == (1e5, (*range(48),), 60)
-    assert (filesystem.cached_reads, filesystem.name, filesystem.path) == (
-        False, "fs3", "/fs3/iowatch",
-    )  # fmt: skip
-
-    assert (filesystem.settle, read(settle=30).settle) == (0, 30), "a site need not have it"
-
-    assert (filesystem.amber_nights, read(amber_nights=7).amber_nights) == (3, 7)
-    assert (filesystem.allocation, read(allocation="1-06:00:00").allocation) == ("", "1-06:00:00")
-
-    assert (filesystem.archived, read(archived="2026-10-31").archived) == (None, date(2026, 10, 31))
-
+    assert (filesystem.types, read().types) == (("ext4", "xfs"), ("lustre",))
+    facts = filesystem.peak, filesystem.osts, filesystem.keep_days, filesystem.cached_reads
+    assert facts == (1e5, (*range(48),), 60, False)
+    assert (filesystem.name, filesystem.path) == ("fs3", "/fs3/iowatch")
+    for key, usual, given in (  # what a site need not have
+        ("settle", 0, 30),
+        ("amber_nights", 3, 7),
+        ("allocation", "", "1-06:00:00"),
+        ("archived", None, "2026-10-31"),
+    ):
+        values = [getattr(one, key) for one in (filesystem, read(**{key: given}))]
+        assert [str(value) for value in values] == [str(usual), str(given)], key
     cases = filesystem.cases("nightly")
     written = {one for one in cases if one.check.name == "SharedFileWrite"}
     # Environments, backends, counts, sizes of stripes, local sizes, nodes: the whole product.
     assert len(written) == 2 * 2 * 2 * 1 * 2 * 2
-    stripes = {"stripe_count": -1, "stripe_size": 1}
     size = {"local_size": (64, 64, 128), "writers": 96}
+    stripes = {"stripe_count": -1, "stripe_size": 1}
     assert case("SharedFileWrite", "archer:fs3/gnu", **stripes, **size) in written
     # What no sweep names runs wherever another check does.
     everywhere = {case("LibraryVersions", f"archer:fs3/{name}") for name in ("cray", "gnu")}
@@ -79,66 +78,42 @@ def test_facts_and_cases_of_a_partition():
     assert read(sweeps=NOTHING).cases("nightly") == set(), "not even the versions of libraries"
 
 
-def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
-    missing = [
-        ({key: "missing"}, rf"^archer:fs3: the .* extras have no '{key}': add it in archer.py$")
-        for key in set(EXTRAS) - {"scheduler"}
-    ]
-    wrong = [
-        ({key: value}, rf"^archer:fs3: '{key}' .* mend it in archer.py$")
-        for key, values in {
-            "filesystem": ["", 5],
-            "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", "/fs3/io:watch", 7],
-            "type": [[], 5, ["ext4", "ext4"]],
-            "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
-            "osts": [48, "48", [], [0, 0], [-1], [True], ["0"]],
-            "pools": [None, ["flash"], {"flash": []}, {"flash": [1, 1]}, {"a/b": [1]}, {1: [1]}],
-            "layouts": [
-                None,
-                {"default": "-c 1"},
-                {"x": ""},
-                {"x": "c 1"},
-                {"x": "-c\n1"},
-                {"": "-c"},
-            ],
-            "cached_reads": ["no", 1],
-            "writers_per_node": [-1],
-            "keep_days": [0, "60", 1.5, True],
-            "settle": [0, "30", 1.5, None],
-            "amber_nights": [0, "3", None],
-            "allocation": ["6h", 360, "", "6:0:0"],
-            "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
-            "sweeps": [{}, {"nightly": {}}],
-        }.items()
-        for value in values
-    ]
-    misspelt = [
-        ({key: 5}, f"^archer:fs3: the .* extras have '{key}': if '{meant}' is meant, mend it in")
-        for key, meant in (("archive", "archived"), ("Settle", "settle"), ("settel", "settle"),
-                           ("pool", "pools"), ("layout", "layouts"))
-    ]  # fmt: skip
-    each = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
-    each = {"nightly": each, "acceptance": {}}
-    ceph = {"type": "ceph", "sweeps": each}
-    wrong += [
-        (
-            {"osts": 4},
-            r"'osts' in .* is 4: list the numbers of those in use, such as \[0, 1, 3\], or",
-        ),
-        (
-            {"pools": {"flash": [1, 48]}},
-            "'pools' in .* has OST 48 in 'flash', and 'osts' has not: m",
-        ),
-        (
-            {"pools": {"flash": [1]}, "osts": None},
-            "'pools' in .* is striped, and 'osts' is None: m",
-        ),
-        ({"layouts": {"x": "-c 1"}, "type": "ceph"}, "'layouts' in .* and 'type' is not lustre: m"),
-        ({"sweeps": each, "osts": [7]}, "compare each OST .* there are no two OSTs in 'osts': add"),
-        (ceph, "are no two 'pools' of one OST each: add them in archer.py, or take the check out"),
-        ({**ceph, "pools": {"a": [1], "b": [0, 1]}}, "are no two 'pools' of one OST each"),
-    ]
-    assert_refused(UserError, lambda changes: read(**changes), missing + wrong + misspelt)
+BAD_EXTRAS = {
+    "filesystem": ["", 5],
+    "path": ["scratch/iowatch", "/fs3/io watch", "/fs3/$USER", "/fs3/io:watch", 7],
+    "type": [[], 5, ["ext4", "ext4"]],
+    "peak": [0, "1 GB/s", True, float("nan"), float("inf")],
+    "osts": [48, "48", [], [0, 0], [-1], [True], ["0"]],
+    "pools": [None, ["flash"], {"flash": []}, {"flash": [1, 1]}, {"a/b": [1]}, {1: [1]}],
+    "layouts": [None, {"default": "-c 1"}, {"x": ""}, {"x": "c 1"}, {"x": "-c\n1"}, {"": "-c"}],
+    "cached_reads": ["no", 1],
+    "writers_per_node": [-1],
+    "keep_days": [0, "60", 1.5, True],
+    "settle": [0, "30", 1.5, None],
+    "amber_nights": [0, "3", None],
+    "allocation": ["6h", 360, "", "6:0:0"],
+    "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
+    "sweeps": [{}, {"nightly": {}}],
+}
+MISSPELT = ("archive", "Settle", "settel", "pool", "layout")
+NOTHING = {"nightly": {}, "acceptance": {}}
+EACH = {**NOTHING, "nightly": {"SlowOst": {"stripe_size": [1], "local_size": [8]}}}
+BAD_TOGETHER = [
+    {"pools": {"flash": [1, 48]}},
+    {"pools": {"flash": [1]}, "osts": None},
+    {"layouts": {"x": "-c 1"}, "type": "ceph"},
+    {"sweeps": EACH, "osts": [7]},
+    {"sweeps": EACH, "type": "ceph"},
+    {"sweeps": EACH, "type": "ceph", "pools": {"a": [1], "b": [0, 1]}},
+]
+
+
+def test_what_is_missing_or_wrong_is_named_with_partition_and_file(golden):
+    wrong = [{key: "missing"} for key in EXTRAS if key != "scheduler"]
+    wrong += [{key: value} for key, values in BAD_EXTRAS.items() for value in values]
+    wrong += [{key: 5} for key in MISSPELT] + BAD_TOGETHER
+    text = refusals(UserError, lambda changes: read(**changes), wrong)
+    golden("site-extras.txt", text)
     assert read(scheduler_queue="standard"), "the centre's own"
     # A site may have one file with a name of its own.
     with pytest.raises(UserError, match=r"add it in settings.py, site.py$"):
@@ -150,7 +125,6 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file():
 
 # Layouts
 
-NOTHING = {"nightly": {}, "acceptance": {}}
 LAYOUTS = {"progressive": "-E 64M -c 1 -E -1 -c 4"}
 POOLS = {"flash": [0, 7], "disk": [9, 3, 11], "one": [3], "two": [11]}
 STRIPES = {"stripe_count": -1, "stripe_size": 4}
@@ -159,23 +133,21 @@ STRIPES = {"stripe_count": -1, "stripe_size": 4}
 def test_what_benchio_is_told_of_the_layout_of_a_case():
     lustre = read(pools=POOLS, layouts=LAYOUTS)
     ceph = read(type=["ceph", "fuse"], pools=POOLS)
-    told = [
-        (lustre, STRIPES, ["--stripe-count -1", "--stripe-size 4194304"]),
-        (lustre, {**STRIPES, "pool": "flash"},
-         ["--stripe-count -1", "--stripe-size 4194304", "--pool flash"]),
-        (lustre, {"layout": "default"}, []),
-        (lustre, {"layout": "progressive"}, ["--setstripe '-E 64M -c 1 -E -1 -c 4'"]),
+    pool = {"stripe_count": -1, "stripe_size": 4, "pool": "flash"}
+    plain = read(osts=None, sweeps=NOTHING)
+    for filesystem, parameters, options in (
+        (lustre, STRIPES, "--stripe-count -1 --stripe-size 4194304"),
+        (lustre, pool, "--stripe-count -1 --stripe-size 4194304 --pool flash"),
+        (lustre, {"layout": "default"}, ""),
+        (lustre, {"layout": "progressive"}, "--setstripe '-E 64M -c 1 -E -1 -c 4'"),
         # What all are, CephFS does not know.
-        (ceph, STRIPES, ["--stripe-count 48", "--stripe-size 4194304"]),
-        (ceph, {**STRIPES, "pool": "disk"},
-         ["--stripe-count 3", "--stripe-size 4194304", "--pool disk"]),
-        (ceph, {"stripe_count": 2, "stripe_size": 1},
-         ["--stripe-count 2", "--stripe-size 1048576"]),
-        (ceph, {"layout": "default"}, []),
-        (read(osts=None, sweeps=NOTHING), {}, []),
-    ]  # fmt: skip
-    for filesystem, parameters, options in told:
-        assert filesystem.layout_options(case(**parameters)) == options, parameters
+        (ceph, STRIPES, "--stripe-count 48 --stripe-size 4194304"),
+        (ceph, pool, "--stripe-count 2 --stripe-size 4194304 --pool flash"),
+        (ceph, {"stripe_count": 2, "stripe_size": 1}, "--stripe-count 2 --stripe-size 1048576"),
+        (ceph, {"layout": "default"}, ""),
+        (plain, {}, ""),
+    ):
+        assert " ".join(filesystem.layout_options(case(**parameters))) == options, parameters
     # Each OST by itself: which, the job says.
     assert lustre.layout_options(case("SlowOst", stripe_size=1)) == ["--stripe-size 1048576"]
     assert read(osts=[0, 5, 6]).targets == {"0": 0, "5": 5, "6": 6}
@@ -183,43 +155,6 @@ def test_what_benchio_is_told_of_the_layout_of_a_case():
     said = r"^archer:fs3: 'layouts' .* have no 'x': add it, or ask for default, progressive$"
     with pytest.raises(UserError, match=said):
         lustre.layout_options(case(layout="x"))
-
-
-def test_sweeps_of_layouts_and_pools():
-    plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
-    stripes = {"stripe_count": [4, -1], "stripe_size": [1]}
-
-    def names(*values, **extras):
-        sweeps = {"nightly": {W: [{**plain, **one} for one in values]}, "acceptance": {}}
-        found = read(sweeps=sweeps, pools=POOLS, layouts=LAYOUTS, **extras).cases("nightly")
-        changes = {"sweeps": sweeps, "pools": POOLS, "layouts": LAYOUTS}
-        assert promise([partition(**changes)], "nightly").cases == len(found), "the gate's own"
-        found = [str(one) for one in found if one.check.name == W and one.environ == "gnu"]
-        return {text.partition("hdf5/")[2].partition("/local")[0] for text in found}
-
-    assert names(stripes, {**stripes, "pool": ["flash", "disk"]}) == {
-        f"stripe_count={count}/stripe_size=1{pool}"
-        for count in (4, -1)
-        for pool in ("", "/pool=flash", "/pool=disk")
-    }
-    assert names({"layout": ["default", "progressive"]}, stripes) == {
-        "layout=default", "layout=progressive",
-        "stripe_count=4/stripe_size=1", "stripe_count=-1/stripe_size=1",
-    }  # fmt: skip
-    wrong = [
-        ({"layout": ["progresive"]}, rf"asks at nightly/{W}/layout for 'progresive', and in "
-         "'layouts' there are default, progressive: add it there"),
-        ({**stripes, "pool": ["flahs"]}, f"nightly/{W}/pool for 'flahs', and in 'pools' there are"),
-        ({**stripes, "layout": ["default"]}, f"no place for nightly/{W}/stripe_count, beside a la"),
-        ({"layout": ["default"], "pool": ["flash"]}, f"no place for nightly/{W}/pool, beside a l"),
-        ({"pool": ["flash"]}, f"has no nightly/{W}/stripe_count"),
-        ({}, f"has no nightly/{W}/stripe_count"),
-        ({"layout": [None]}, "is no name of letters, digits"),
-    ]  # fmt: skip
-    assert_refused(UserError, lambda given: names(given), wrong)
-    without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
-    with pytest.raises(ValueError, match=without):
-        read_sweeps({"nightly": {W: {**SHARED, "pool": ["flash"]}}, "acceptance": {}}, True, 24)
 
 
 # Promises
@@ -236,12 +171,8 @@ def test_promise_counts_what_the_file_asks_for():
     whole = [partition(), partition("fs2", sweeps=versions)]
     assert promise(whole, "nightly").cases == 2 * (2 * 2 * 2 * 2 + 1)
     for sweep in SWEEPS:
-        read = [
-            read_filesystem("archer", one["name"], one["environs"], one["extras"], [])
-            for one in whole
-        ]
-        asked = {one for filesystem in read for one in filesystem.cases(sweep)}
-        assert promise(whole, sweep).cases == len(asked)
+        asked = read().cases(sweep), read(sweeps=versions).cases(sweep)
+        assert promise(whole, sweep).cases == sum(map(len, asked))
 
 
 def test_promise_does_not_follow_what_makes_the_cases(monkeypatch):
@@ -266,9 +197,8 @@ def test_promise_is_another_where_the_file_asks_for_something_else():
         source({**partition(), "environs": ["cray"]}),
     ]
     assert len({usual, *others}) == 1 + len(others)
-    assert Promise.parse(str(promise([partition()], "nightly"))) == promise(
-        [partition()], "nightly"
-    )
+    whole = promise([partition()], "nightly")
+    assert Promise.parse(str(whole)) == whole
     assert [Promise.parse(text) for text in ("", "5", "-5e", "x-5e", "5-5e\n")] == [None] * 5
 
 
@@ -294,95 +224,100 @@ def settings(check, striped=True, **values):
     return read_sweeps(sweeps, striped, 24)["nightly"][check]
 
 
-def test_settings_of_every_check():
-    known = [check.name for check in CHECKS.values() if not check.is_everywhere]
-    counts = {"FilePerProcess": 8, "FilePerProcessRead": 8, "SystemLoad": 12, "SlowOst": 1}
-    known = [name for name in known if name not in ("Metadata", "MdtestPeer")]
-    assert {check: len(settings(check)) for check in known} == dict.fromkeys(known, 4) | counts
-    names = settings("Metadata", files=["shared", "process"])
-    assert len(names) == 4
-    assert names[0].parameters == (("items", 100), ("writers", 24), ("files", "shared"))
+def test_settings_of_every_check(golden):
+    """Each with the values that it needs, on a striped filesystem."""
+    lines = []
+    for check in CHECKS.values():
+        if not check.is_everywhere:
+            lines += [check.name]
+            both = {"files": ["shared", "process"]} if check.operation == "metadata" else {}
+            for one in settings(check.name, **both):
+                parameters = " ".join(f"{name}={value}" for name, value in one.parameters)
+                lines += [f"    {one.nodes} x {one.writers_per_node}: {parameters}"]
+    golden("site-settings.txt", "\n".join([*lines, ""]))
     (slow,) = settings("SlowOst")
-    assert (slow.nodes, slow.writers_per_node) == (2, 24)
-    assert slow.parameters == (("stripe_size", 1), ("local_size", (128,) * 3), ("writers", 48))
     assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
-    found = settings("FilePerProcess", nodes=[2])
-    assert {setting.get("files") for setting in found} == {"process", "4"}
-    assert {setting.get("writers") for setting in found} == {48}
-    assert {setting.get("instances") for setting in settings("SystemLoad")} == {1, 2, 4}
-    assert {setting.get("instances") for setting in settings("SharedFileWrite")} == {None}
-    # One file for all, unless a sweep says so.
-    assert {setting.get("files") for setting in settings("IorPeer")} == {"shared"}
-    assert {s.get("files") for s in settings("IorPeerRead", files=["process"])} == {"process"}
-    assert len(settings("IorPeerRead", files=["process", "shared"])) == 8
+    both = settings("IorPeerRead", files=["process", "shared"], stripe_count=[1], nodes=[1])
+    assert [setting.get("files") for setting in both] == ["process", "shared"]
     # A filesystem without stripes has none.
     (plain,) = settings("SharedFileWrite", striped=False, nodes=[1])
     assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("writers", 24))
 
 
-def test_a_sweep_may_say_how_many_writers_a_node_has_and_have_several_products():
-    found = settings("SharedFileWrite", nodes=[1], stripe_count=[1], writers_per_node=[1, 2, 40])
-    assert [setting.writers_per_node for setting in found] == [1, 2, 40]
-    assert [setting.get("writers") for setting in found] == [1, 2, 40]
-
-    other = {**SHARED, "stripe_count": [-1], "nodes": [512]}
-    sweeps = {"nightly": {"SharedFileWrite": [SHARED, other]}, "acceptance": {}}
-    found = read_sweeps(sweeps, True, 24)["nightly"]["SharedFileWrite"]
-    assert {(setting.get("stripe_count"), setting.nodes) for setting in found} == {
-        (4, 1), (4, 2), (-1, 1), (-1, 2), (-1, 512),
-    }  # fmt: skip
-
-
-def test_ways_of_writing_that_a_sweep_names():
-    def names(*values, check=W):
-        plain = {**SHARED, "stripe_count": [4], "nodes": [1], "backend": ["hdf5"]}
-        sweeps = {"nightly": {check: [{**plain, **one} for one in values]}, "acceptance": {}}
-        extras = {**EXTRAS, "sweeps": sweeps}
-        found = read_filesystem("archer", "fs3", ["gnu"], extras, []).cases("nightly")
-        versions = case("LibraryVersions", "archer:fs3/gnu")
-        asked = promise([{"name": "fs3", "environs": ["gnu"], "extras": extras}], "nightly").cases
-        assert asked == len(found), "the gate's own count"
-        return {str(one).partition("writers=24")[2] for one in found - {versions}}
-
-    usual = {
-        "collective": [True],
-        "collective_metadata": [True],
-        "flush": [False],
-        "transfer": ["1024MiB"],
-        "chunk": [None],
-        "hints": [None],
-        "pattern": ["blocks"],
-    }
-    assert names({}) == names(usual) == {""}, "a case got no other name, and has no second one"
-    hints = {"romio_cb_write": "enable", "cb_nodes": 4}
-    assert names(
+HINTS = {"romio_cb_write": "enable", "cb_nodes": 4}
+STRIPED = {"stripe_count": [4, -1], "stripe_size": [1]}
+USUAL_WAYS = {
+    "collective": [True],
+    "collective_metadata": [True],
+    "flush": [False],
+    "transfer": ["1024MiB"],
+    "chunk": [None],
+    "hints": [None],
+    "pattern": ["blocks"],
+}
+#: A check, and what a sweep names of it.
+NAMED = {
+    "nothing else": (W, {}),
+    "the usual ways": (W, USUAL_WAYS),
+    "writers per node": (W, {"writers_per_node": [1, 2, 40]}),
+    "two products": (W, {}, {"nodes": [2, 512]}),
+    "pools": (W, STRIPED, {**STRIPED, "pool": ["flash", "disk"]}),
+    "layouts": (W, {"layout": ["default", "progressive"]}, STRIPED),
+    "ways": (
+        W,
         {"collective": [True, False], "flush": [False, True]},
         {"backend": ["hdf5", "netcdf"], "chunk": ["64x64x32", 64]},
-        {"transfer": ["4MiB", 1024], "hints": [hints]},
-        {"backend": ["hdf5"], "pattern": ["strided", "variables=4:steps=2"]},
-        {"backend": ["mpiio"], "hints": [None, dict(reversed(hints.items()))]},
-    ) == {
-        "", "/collective=no", "/flush=yes", "/collective=no/flush=yes",
-        "/chunk=64x64x32", "/chunk=64x64x64",
-        "/transfer=4MiB/hints=cb_nodes=4:romio_cb_write=enable",
-        "/transfer=1KiB/hints=cb_nodes=4:romio_cb_write=enable",
-        "/hints=cb_nodes=4:romio_cb_write=enable",
-        "/pattern=strided", "/pattern=steps=2:variables=4",
-    }  # fmt: skip
-    assert names({"collective": [False]}, check="SharedFileRead") == {"/collective=no"}
-    said = (
-        "^archer:fs3: 'sweeps' in .* longer than 240 characters, archer:fs3/.*: ask for fewer hin"
-    )
-    with pytest.raises(UserError, match=said):
-        names({"hints": [{"some_hint": "x" * 200}]})
+        {"transfer": ["4MiB", 1024], "hints": [HINTS]},
+        {"pattern": ["strided", "variables=4:steps=2"]},
+        {"backend": ["mpiio"], "hints": [None, dict(reversed(HINTS.items()))]},
+    ),
+    "a way of reading": ("SharedFileRead", {"collective": [False]}),
+}
+MISNAMED = [
+    (W, {"layout": ["progresive"]}),
+    (W, {**STRIPED, "pool": ["flahs"]}),
+    (W, {**STRIPED, "layout": ["default"]}),
+    (W, {"layout": ["default"], "pool": ["flash"]}),
+    (W, {"pool": ["flash"], "stripe_count": None}),
+    (W, {"stripe_count": None}),
+    (W, {"layout": [None]}),
+    (W, {"hints": [{"some_hint": "x" * 200}]}),
+]
+
+
+def names(check, *values):
+    """The cases of a night that asks for these on a filesystem with pools and layouts; the gate
+    counts as many by itself."""
+    plain = {"backend": ["hdf5"], "local_size": [128], "nodes": [1]}
+    products = []
+    for one in values:
+        stripes = {} if "layout" in one else {"stripe_count": [4], "stripe_size": [1]}
+        product = {**plain, **stripes, **one}
+        products.append({name: value for name, value in product.items() if value is not None})
+    changes = {"sweeps": {**NOTHING, "nightly": {check: products}}}
+    changes |= {"pools": POOLS, "layouts": LAYOUTS}
+    cases = read(**changes).cases("nightly")
+    assert promise([partition(**changes)], "nightly").cases == len(cases)
+    return sorted(str(one) for one in cases if (one.check.name, one.environ) == (check, "gnu"))
+
+
+def test_cases_that_a_sweep_names(golden):
+    assert names(*NAMED["nothing else"]) == names(*NAMED["the usual ways"]), "no second name"
+    lines = []
+    for name, given in NAMED.items():
+        lines += [name, *(f"    {one.removeprefix('archer:fs3/gnu/')}" for one in names(*given))]
+    text = "\n".join([*lines, "", refusals(UserError, names, MISNAMED)])
+    golden("site-names.txt", text)
+    without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
+    with pytest.raises(ValueError, match=without):
+        read_sweeps({**NOTHING, "nightly": {W: {**SHARED, "pool": ["flash"]}}}, True, 24)
 
 
 def test_setting_of_a_case_and_back():
     values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "writers_per_node": 3}
-    setting = Setting.of(CHECKS["SharedFileWrite"], {**values, "stripe_count": None})
-    assert read().case("gnu", setting) == case(
-        "SharedFileWrite", "archer:fs3/gnu", local_size=(8, 8, 8), writers=6
-    )
+    setting = Setting.of(CHECKS[W], {**values, "stripe_count": None})
+    expected = case(W, "archer:fs3/gnu", local_size=(8, 8, 8), writers=6)
+    assert read().case("gnu", setting) == expected
     assert [setting.get(name) for name in values] == list(values.values())
     assert setting.get("files") == "shared"
 
@@ -404,145 +339,76 @@ def test_ways_in_a_word_and_back():
         check.parse_ways("flush")
 
 
-W = "SharedFileWrite"
-WRONG_VALUES = [
-    ((W, {"stripe_count": [0]}), "nightly/SharedFileWrite/stripe_count is not"),
-    ((W, {"stripe_count": [None]}), "stripe_count is not a positive integer"),
-    ((W, {"stripe_size": [-1]}), "stripe_size is not a positive integer"),
-    ((W, {"stripe_size": ["1M"]}), "stripe_size is not a positive integer"),
-    ((W, {"backend": "mpiio"}), "is not a list with at least one entry"),
-    ((W, {"backend": []}), "is not a list with at least one entry"),
-    ((W, {"backend": ["mpiio", "mpiio"]}), "has an entry twice"),
-    ((W, {"backend": ["stream"]}), "is not mpiio, hdf5, netcdf, pnetcdf or posix"),
-    ((W, {"backend": ["posix"]}), f"asks at nightly/{W}/backend for posix: there are mpiio, hd"),
-    ((W, {"local_size": [0]}), "is not a size"),
-    ((W, {"nodes": [1.5]}), "is not a positive integer: 1.5"),
-    ((W, {"nodes": [True]}), "is not a positive integer: True"),
-    ((W, {"node": [1]}), f"has no place for nightly/{W}/node$"),
-    ((W, {"writers": [1]}), f"has no place for nightly/{W}/writers$"),
-    ((W, {"instances": [1]}), f"has no place for nightly/{W}/instances$"),
-    ((W, {"writers_per_node": [0]}), "writers_per_node is not a positive"),
-    ((W, {"nodes": [2, 1], "writers_per_node": [12, 24]}), f"the same at nightly/{W} twice"),
-    (("FilePerProcess", {"files": ["shared"]}), "is not process, node, gather or a number"),
-    (("FilePerProcess", {"files": [1]}), "is not process, node, gather or a number"),
-    (("SystemLoad", {"instances": [0]}), "instances is not a positive integer"),
-    (("SlowOst", {"nodes": [2]}), "has no place for nightly/SlowOst/nodes"),
-    (("IorPeer", {"files": ["process", "node"]}), "files is not shared or process, and IOR has no"),
-    (
-        ("IorPeer", {"backend": ["mpiio", "netcdf"]}),
-        "nightly/IorPeer/backend for netcdf: there are",
-    ),
-    (
-        ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
-        "asks at nightly/IorPeer for what cannot be: IOR has no pnetcdf with a file of each proc",
-    ),
-    (("IorPeer", {"io500": ["score"]}), "io500 is neither None nor 'easy' nor 'hard': 'score'"),
-    (("IorPeer", {"io500": ["easy"]}), "cannot be: io500 easy with mpiio: it has a meaning for po"),
-    (
-        ("IorPeer", {"io500": ["easy"], "backend": ["posix"]}),
-        "cannot be: io500 easy with files shared and local_size .*: it has a file of each process",
-    ),
-    (
-        ("IorPeer", {"io500": ["hard"], "backend": ["posix"]}),
-        "cannot be: io500 hard with files shared .* of 47008 bytes, such as 5876x64x64$",
-    ),
-    (
-        ("MdtestPeer", {"files": ["shared"], "io500": ["easy"]}),
-        "asks at nightly/MdtestPeer for what cannot be: io500 easy with files shared: it has files "
-        "process$",
-    ),
-    ((W, {"collective": ["no"]}), f"at nightly/{W}/collective is neither True nor False: 'no'"),
-    ((W, {"flush": [1]}), f"at nightly/{W}/flush is neither True nor False: 1"),
-    ((W, {"transfer": ["2GiB"]}), f"at nightly/{W}/transfer is not a multiple of 8 bytes up to 1G"),
-    ((W, {"transfer": ["4 MiB"]}), f"at nightly/{W}/transfer is not a number of bytes such as 64K"),
-    ((W, {"transfer": [1001]}), "transfer is not a multiple of 8 bytes"),
-    ((W, {"chunk": ["64x64"]}), f"at nightly/{W}/chunk is not a size such as 128"),
-    ((W, {"pattern": ["stridden"]}), f"at nightly/{W}/pattern is neither blocks nor a pattern of"),
-    ((W, {"pattern": ["deflate=4"]}), "deflate=4 with mpiio: deflate is of hdf5 and netcdf alone$"),
-    (
-        (W, {"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]}),
-        "pattern deflate=4:quantize=3 with hdf5: quantize is of netcdf alone$",
-    ),
-    (
-        (W, {"backend": ["netcdf"], "pattern": ["subfiling=2"]}),
-        "pattern subfiling=2 with netcdf: subfiling is of hdf5 alone$",
-    ),
-    (
-        (W, {"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]}),
-        "pattern subfiling=2 with chunks: HDF5 reads none from subfiles collectively$",
-    ),
-    (
-        ("FilePerProcess", {"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]}),
-        "pattern subfiling=2 with other than one shared file, of which it makes several$",
-    ),
-    (
-        (W, {"backend": ["hdf5"], "pattern": ["nonblocking"]}),
-        "pattern nonblocking with hdf5: nonblocking is of pnetcdf alone$",
-    ),
-    (
-        (W, {"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]}),
-        "pattern steps=2 with collective no: steps needs collective transfers$",
-    ),
-    (
-        (W, {"pattern": ["steps=3:variables=5"]}),
-        "steps=3:variables=5 with local size .*, which are to be a multiple of 15$",
-    ),
-    (
-        ("FilePerProcess", {"files": ["gather"], "pattern": ["strided"]}),
-        "pattern strided with files gather, whose first process moves whole planes$",
-    ),
-    ((W, {"hints": {"cb_nodes": 4}}), f"at nightly/{W}/hints is not a list with at least one"),
-    ((W, {"hints": [{}]}), "hints is neither None nor a mapping such as {'romio_cb_write': 'en"),
-    ((W, {"hints": ["cb_nodes=4"]}), "hints is neither None nor a mapping"),
-    (
-        (W, {"hints": [{"cb_config_list": "*:4"}]}),
-        "hint that is no text of letters, digits, .*'\\*:4'",
-    ),
-    ((W, {"hints": [{"romio_no_indep_rw": True}]}), "hints has a hint that is no text of letters"),
-    ((W, {"hints": [{"a": 1}, {"a": "1"}]}), "has an entry twice"),
-    (
-        (W, {"chunk": [64]}),
-        f"asks at nightly/{W} for what cannot be: chunk 64x64x64 with mpiio: it has a meaning for "
-        "hdf5 and netcdf alone$",
-    ),
-    (
-        (W, {"backend": ["hdf5", "netcdf"], "collective_metadata": [False]}),
-        "for what cannot be: collective_metadata no with netcdf: it has a meaning for hdf5 alone$",
-    ),
-    (("FilePerProcess", {"backend": ["posix"], "hints": [{"a": 1}]}), "hints a=1 with posix: it h"),
-    (("FilePerProcess", {"backend": ["posix"], "collective": [False]}), "collective no with posix"),
-    (("SharedFileRead", {"flush": [True]}), "has no place for nightly/SharedFileRead/flush$"),
-    (("SlowOst", {"hints": [{"a": 1}]}), "has no place for nightly/SlowOst/hints$"),
-    ((W, {"stripe_size": [1]}, False), f"nightly/{W}/stripe_size, for it is not striped"),
-    ((W, {"layout": ["default"]}, False), f"nightly/{W}/layout, for it is not striped"),
-    (("SlowOst", {"stripe_count": [1]}), "has no place for nightly/SlowOst/stripe_count$"),
-    (("SlowOst", {}, False), "asks for nightly/SlowOst on a filesystem that is not striped"),
+#: What a sweep may not ask for: values of one parameter of SharedFileWrite, and others, by check.
+BAD_VALUES = {
+    "stripe_count": [[0], [None]],
+    "stripe_size": [[-1], ["1M"]],
+    "backend": ["mpiio", [], ["mpiio", "mpiio"], ["stream"], ["posix"]],
+    "local_size": [[0]],
+    "nodes": [[1.5], [True]],
+    "node": [[1]],
+    "writers": [[1]],
+    "instances": [[1]],
+    "writers_per_node": [[0]],
+    "collective": [["no"]],
+    "flush": [[1]],
+    "transfer": [["2GiB"], ["4 MiB"], [1001]],
+    "chunk": [["64x64"], [64]],
+    "hints": [{"cb_nodes": 4}, [{}], ["cb_nodes=4"], [{"cb_config_list": "*:4"}],
+              [{"romio_no_indep_rw": True}], [{"a": 1}, {"a": "1"}]],
+    "pattern": [["stridden"], ["deflate=4"], ["steps=3:variables=5"]],
+}  # fmt: skip
+BAD_SETTINGS = [
+    (W, {"nodes": [2, 1], "writers_per_node": [12, 24]}),
+    (W, {"backend": ["netcdf"], "collective_metadata": [False]}),
+    (W, {"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]}),
+    (W, {"backend": ["netcdf"], "pattern": ["subfiling=2"]}),
+    (W, {"backend": ["hdf5"], "pattern": ["subfiling=2"], "chunk": [8]}),
+    (W, {"backend": ["hdf5"], "pattern": ["nonblocking"]}),
+    (W, {"backend": ["netcdf"], "pattern": ["steps=2"], "collective": [False]}),
+    (W, {"stripe_size": [1]}, False),
+    (W, {"layout": ["default"]}, False),
+    ("FilePerProcess", {"files": ["shared"]}),
+    ("FilePerProcess", {"files": [1]}),
+    ("FilePerProcess", {"backend": ["hdf5"], "files": ["2"], "pattern": ["subfiling=2"]}),
+    ("FilePerProcess", {"files": ["gather"], "pattern": ["strided"]}),
+    ("FilePerProcess", {"backend": ["posix"], "hints": [{"a": 1}]}),
+    ("FilePerProcess", {"backend": ["posix"], "collective": [False]}),
+    ("SystemLoad", {"instances": [0]}),
+    ("SharedFileRead", {"flush": [True]}),
+    ("SlowOst", {"nodes": [2]}),
+    ("SlowOst", {"hints": [{"a": 1}]}),
+    ("SlowOst", {"stripe_count": [1]}),
+    ("SlowOst", {}, False),
+    ("IorPeer", {"files": ["process", "node"]}),
+    ("IorPeer", {"backend": ["mpiio", "netcdf"]}),
+    ("IorPeer", {"backend": ["mpiio", "pnetcdf"], "files": ["process"]}),
+    ("IorPeer", {"io500": ["score"]}),
+    ("IorPeer", {"io500": ["easy"]}),
+    ("IorPeer", {"io500": ["easy"], "backend": ["posix"]}),
+    ("IorPeer", {"io500": ["hard"], "backend": ["posix"]}),
+    ("MdtestPeer", {"files": ["shared"], "io500": ["easy"]}),
 ]
-WRONG_SWEEPS = [
-    ([], "is not a mapping"),
-    ({"nightly": {}}, "must have the sweeps nightly and acceptance and no others"),
-    ({"nightly": {}, "acceptance": {}, "weekly": {}}, "must have the sweeps"),
-    ({"nightly": [], "acceptance": {}}, "is not a mapping"),
-    (
-        {"nightly": {"SharedFileWrit": {}}, "acceptance": {}},
-        "names at nightly/SharedFileWrit no check",
-    ),
-    (
-        {"nightly": {"LibraryVersions": {}}, "acceptance": {}},
-        "names at nightly/LibraryVersions no check",
-    ),
-    ({"nightly": {"SlowOst": []}, "acceptance": {}}, "is not a mapping"),
-    ({"nightly": {"SlowOst": {"local_size": [8]}}, "acceptance": {}}, "has no nightly/SlowOst/str"),
-    ({"nightly": {W: [SHARED, SHARED]}, "acceptance": {}}, f"the same at nightly/{W} twice"),
+BAD_NIGHTS = [
+    [],
+    {"SharedFileWrit": {}},
+    {"LibraryVersions": {}},
+    {"SlowOst": []},
+    {"SlowOst": {"local_size": [8]}},
+    {W: [SHARED, SHARED]},
 ]
 
 
-def test_what_is_wrong_in_a_sweep_is_named_with_its_place():
+def test_what_is_wrong_in_a_sweep_is_named_with_its_place(golden):
     def attempt(check, values, striped=True):
         settings(check, striped, **values)
 
-    assert_refused(ValueError, attempt, WRONG_VALUES)
-    assert_refused(ValueError, lambda sweeps: read_sweeps(sweeps, True, 24), WRONG_SWEEPS)
+    wrong = [(W, {name: value}) for name, values in BAD_VALUES.items() for value in values]
+    text = refusals(ValueError, attempt, wrong + BAD_SETTINGS)
+    sweeps = [[], {"nightly": {}}, {**NOTHING, "weekly": {}}]
+    sweeps += [{**NOTHING, "nightly": night} for night in BAD_NIGHTS]
+    text += refusals(ValueError, lambda given: read_sweeps(given, True, 24), sweeps)
+    golden("site-sweeps.txt", text)
 
 
 def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
