@@ -35,13 +35,20 @@ def test_night_beside_a_hand_run(suite: Suite) -> None:
     # On a node each, so that there is room for more jobs than may run.
     write = {"SharedFileWrite": {**WRITE["SharedFileWrite"], "nodes": [1]}}
     directories = [suite.add("fs2", write), suite.add("fs3", READ)]
+    for partition in suite.partitions:
+        partition["max_jobs"] = 4
     begin = datetime.now().astimezone()
-    night = suite.start(suite.nightly())
-    suite.environment["RFM_PREFIX"] = str(suite.folder / "by_hand")
-    by_hand = suite.run(suite.reframe("-n", "SharedFileWrite.*mpiio", system="cluster:fs2"))
-    done = finish(night, 120)
-    assert by_hand.code == 0, by_hand.out + by_hand.err
-    assert done.code == 0, done.out + done.err
+    queued = ("squeue", "-h", "--name=iowatch_fs2", "--states=PENDING")
+    with suite.slurm.busy():
+        sessions = [suite.start(suite.nightly())]
+        suite.environment["RFM_PREFIX"] = str(suite.folder / "by_hand")
+        by_hand = suite.reframe("-n", "SharedFileWrite.*mpiio", system="cluster:fs2")
+        sessions.append(suite.start(by_hand))
+        wait_until(
+            lambda: len(suite.slurm.sh(*queued).splitlines()) == 3, "jobs of both sessions", 60
+        )
+    done, *others = [finish(session, 120) for session in sessions]
+    assert [session.code for session in (done, *others)] == [0, 0], (done, *others)
     assert "green: 5 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert [left(suite, directory) for directory in directories] == [[], []]
 
@@ -52,19 +59,6 @@ def test_night_beside_a_hand_run(suite: Suite) -> None:
     assert (len(fs2), len(fs3)) == (3, 1)
     assert not any(first.overlaps(second) for first, second in itertools.pairwise(fs2))
     assert any(job.overlaps(fs3[0]) for job in fs2)
-
-
-@pytest.mark.slow
-def test_prefix_that_the_nodes_do_not_see(suite: Suite) -> None:
-    """Such as a disk of the login node's own: nobody else knows what became of the jobs."""
-    suite.environment["RFM_PREFIX"] = "/dev/shm/run"
-    suite.add("fs2", ONE)
-    done = suite.run(suite.nightly())
-    assert done.code == 1, done.out + done.err
-    said = (
-        r"job \d+, on node\d(?:,node\d)?, has left nothing in /dev/shm/run, not even what it prints"
-    )
-    assert len(re.findall(said, done.out)) == 2, done.out
 
 
 def test_filesystem_that_one_node_does_not_have(suite: Suite) -> None:
