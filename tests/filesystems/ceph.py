@@ -23,15 +23,8 @@ PORT = 6789
 OSD_BYTES = 2**30
 FULL_BYTES = 2**24
 PROGRAMS = (
-    "ceph",
-    "ceph-mon",
-    "ceph-mgr",
-    "ceph-osd",
-    "ceph-mds",
-    "ceph-fuse",
-    "monmaptool",
-    "rados",
-)
+    "ceph", "ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "rados",
+)  # fmt: skip
 
 # One copy of everything: what an OSD loses is lost. One that was stopped goes on where it was.
 CONF = """\
@@ -83,15 +76,15 @@ class Ceph:
             self.mount(node)
         wait_until(lambda: os.statvfs(slurm.machine.seen(self.path)).f_bavail > 0, "room in CephFS")
 
-    def mount(self, node: str | None, *options: object) -> None:
+    def mount(self, node: str | None) -> None:
         """On a node, or on the login node."""
-        self._insist(*self._there(node, "ceph-fuse", "-n", "client.admin", self.path, *options))
+        self._insist(*self._there(node, "ceph-fuse", "-n", "client.admin", self.path))
 
-    def mount_anew(self, node: str | None, *options: object) -> None:
+    def mount_anew(self, node: str) -> None:
         """Where it is mounted; a node that starts has the login node's mounts."""
         umount = self._there(node, "umount", self.path)
         wait_until(lambda: self._run(*umount).code == 0, "an end of what uses CephFS")
-        self.mount(node, *options)
+        self.mount(node)
 
     def forget(self, node: str) -> None:
         """What a client that died on a node had been promised, for which others would wait."""
@@ -99,17 +92,6 @@ class Ceph:
         for client in json.loads(self.ceph(*tell, "ls", "--format", "json")):
             if client["client_metadata"]["hostname"] == node:
                 self.ceph(*tell, "evict", f"id={client['id']}")
-
-    @contextmanager
-    def impatient(self, seconds: int) -> Iterator[None]:
-        """Of clients that have waited so long for an OSD, the call fails: nothing hangs."""
-        for node in (None, *NODES):
-            self.mount_anew(node, f"--rados_osd_op_timeout={seconds}")
-        try:
-            yield
-        finally:
-            for node in (None, *NODES):
-                self.mount_anew(node)
 
     @contextmanager
     def copies(self, count: int) -> Iterator[None]:
@@ -122,27 +104,6 @@ class Ceph:
             self._insist(
                 *("ceph", "osd", "pool", "set", "data", "size", 1, "--yes-i-really-mean-it")
             )
-
-    @contextmanager
-    def away(self, osd: int) -> Iterator[None]:
-        """This one serves nobody; where there is a copy another has taken its place, and every
-        client knows."""
-
-        def is_replaced() -> bool:
-            said = self.ceph("pg", "ls-by-pool", "data", "--format", "json")
-            groups = json.loads(said)["pg_stats"]
-            return all(
-                osd not in group["acting"] and "active" in group["state"].split("+")
-                for group in groups
-            )
-
-        with self.stopped(f"osd.{osd}"):
-            self.ceph("osd", "down", osd)
-            wait_until(is_replaced, "the peers of an OSD that is down", 60)
-            for node in (None, *NODES):
-                self._write_everywhere(node)
-            yield
-        self.wait_until_well()
 
     def objects(self, file: Path) -> list[str]:
         """The objects that hold a file's data, in their order."""
@@ -259,17 +220,6 @@ class Ceph:
     def _there(self, node: str | None, *words: object) -> list[object]:
         """The words of a command on a node, or on the login node."""
         return self.slurm.on_node(node, *words) if node else [*words]
-
-    def _write_everywhere(self, node: str | None) -> None:
-        """A file on all OSDs that serve, so that a client asks them, and they tell it who does."""
-        file = self.path / "everywhere"
-        layout = "stripe_unit=65536 stripe_count=4 object_size=65536"
-        write = (
-            f"set -e; rm -f {file}; : > {file}; setfattr -n ceph.file.layout -v '{layout}' {file};"
-            f" dd if=/dev/zero of={file} bs=4M count=1 conv=fsync status=none; rm {file}"
-        )
-        words = self._there(node, "sh", "-c", write)
-        wait_until(lambda: self._run(*words).code == 0, f"what {node or 'login'} writes", 60)
 
     @property
     def conf(self) -> Path:

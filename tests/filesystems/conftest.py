@@ -1,8 +1,9 @@
-"""One cluster for all tests of this folder."""
+"""One cluster for all tests of this folder, for no longer than they need it."""
 
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,23 +14,47 @@ from filesystems.machine import Machine, Unavailable
 from filesystems.slurm import FILESYSTEMS, Slurm
 from filesystems.suite import Suite
 
+HERE = Path(__file__).parent
+#: What the tests of a fixture start takes time and memory: they come in this order.
+SERVICES = ("slurm", "gluster", "ceph")
+#: Ends the cluster.
+CLUSTER = ExitStack()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each service starts with the first test that needs it: those that need less come before."""
+    items.sort(
+        key=lambda item: (
+            [name in getattr(item, "fixturenames", ()) for name in reversed(SERVICES)]
+            if HERE in item.path.parents
+            else []
+        )
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The cluster ends with the last test of this folder: other tests need the processors."""
+    if nextitem is None or HERE not in nextitem.path.parents:
+        CLUSTER.close()
+
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Slurm]:
     """Up and idle; whatever becomes of the tests, nothing of it is left."""
     # Not tmp_path: sockets' names must be short, and munged insists on a folder open to all.
     folder = Path(tempfile.mkdtemp(prefix="iowatch-cluster."))
+    CLUSTER.callback(shutil.rmtree, folder)
     folder.chmod(0o755)
-    machine = None
     try:
         machine = Machine(folder)
+        CLUSTER.callback(machine.stop)
         yield Slurm(machine)
     except Unavailable as err:
         pytest.skip(str(err))
     finally:
-        if machine:
-            machine.stop()
-        shutil.rmtree(folder)
+        CLUSTER.close()
 
 
 @pytest.fixture(scope="session")

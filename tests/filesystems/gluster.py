@@ -49,8 +49,8 @@ class Gluster:
         ).wait_until(lambda: self._gluster("pool", "list").code == 0)
         places = [f"login:{self.bricks}/{number}" for number in range(BRICKS)]
         self._require(self._gluster("volume", "create", "pfs", *places, "force"))
-        for option in COHERENT:
-            self._require(self._gluster("volume", "set", "pfs", f"performance.{option}", "off"))
+        off = [word for option in COHERENT for word in (f"performance.{option}", "off")]
+        self._require(self._gluster("volume", "set", "pfs", *off))
         self._require(self._gluster("volume", "start", "pfs"))
 
     def _gluster(self, *words: object) -> Run:

@@ -131,6 +131,16 @@ class Slurm:
         """Until a job has ended, and its nodes have nothing more to do for it."""
         wait_until(lambda: not self.sh("squeue", "-h", "-j", job), f"the end of job {job}", timeout)
 
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """All nodes have something else to do."""
+        job = self.submit("sleep 600", f"--nodes={len(NODES)}", "--job-name=busy")
+        try:
+            yield
+        finally:
+            self.sh("scancel", job)
+            self.wait(job)
+
     def accounting(self, name: str, since: datetime, count: int) -> list[Job]:
         """All jobs of this name, so many or more, which have ended, by their start."""
 

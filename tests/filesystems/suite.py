@@ -4,13 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conftest import ROOT, Run, run, start
+from conftest import ROOT, Run, finish, kill_session, run, start
+from filesystems.machine import wait_until
 from filesystems.slurm import Slurm
 
+ENDLESS = ("-S", "repeats=1000000")
 REFERENCES = """\
 SharedFileWrite: &any
   cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
@@ -115,6 +119,32 @@ class Suite:
     def start(self, command: list[str]) -> subprocess.Popen[str]:
         """Give it to `finish`."""
         return start(command, env=self.slurm.env)
+
+    @contextmanager
+    def in_mid_run(self, directory: Path, *options: object) -> Iterator[subprocess.Popen[str]]:
+        """A session whose only job writes to a directory, once it does."""
+        session = self.start(self.reframe("-n", "SharedFileWrite", *options))
+        try:
+            seen = self.slurm.machine.seen(directory)
+            wait_until(
+                lambda: session.poll() is not None or [*seen.glob("iowatch.*/benchio.*/*.dat")],
+                "a file of the job", 60,
+            )  # fmt: skip
+            assert session.poll() is None, finish(session)
+            yield session
+        finally:
+            if session.poll() is None:
+                kill_session(session)
+            self.slurm.sh("scancel", f"--name=iowatch_{self.partitions[-1]['name']}")
+
+    def invalid(self, session: subprocess.Popen[str], timeout: float = 120) -> dict[str, Any]:
+        """The only case of a session that has to end; it has no metric."""
+        done = finish(session, timeout)
+        assert done.code == 1, done.out + done.err
+        (case,) = self.cases()
+        assert (case["result"], case["verdict"]) == ("fail", "invalid"), case
+        assert case["perfvalues"] == {}
+        return case
 
     def cases(self) -> list[dict[str, Any]]:
         """The cases that write or read, in the report of ReFrame's last session."""

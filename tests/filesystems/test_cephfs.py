@@ -3,24 +3,24 @@
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
 import pytest
-from agreed import key_pair
-from conftest import ROOT, finish, kill_session, run, run_directory
+from conftest import finish, run_directory
 from filesystems.bench import Bench
 from filesystems.ceph import OSDS, POOLS, Ceph
 from filesystems.machine import wait_until
 from filesystems.slurm import Slurm
-from filesystems.suite import Suite
+from filesystems.suite import ENDLESS, Suite
 from filesystems.test_slurm_suite import left
+
+pytestmark = pytest.mark.slow
 
 MIB = 2**20
 IO = 3
@@ -128,7 +128,6 @@ def site(suite: Suite, ceph: Ceph) -> Iterator[Suite]:
     suite.slurm.sh("rm", "-rf", ceph.path / "iowatch")
 
 
-@pytest.mark.slow
 def test_night(site: Suite, ceph: Ceph) -> None:
     striped = {**PLAIN, "stripe_count": [1, 2, 4, -1], "stripe_size": [1, 4]}
     parts = {**PLAIN, "stripe_count": [-1], "stripe_size": [1], "pool": ["flash", "disk"]}
@@ -163,57 +162,22 @@ def test_night(site: Suite, ceph: Ceph) -> None:
     assert found == wanted
 
 
-@pytest.mark.slow
 def test_slow_osd(site: Suite, ceph: Ceph) -> None:
-    """Each of three in turn; then none."""
+    """It is named; none is if all are well."""
     site.add("cephfs", EACH_OST, **EXTRAS)
-    sentences = {}
-    for osd in (1, 2, 3, None):
-        options = ("-n", "SlowOst", "-S", "repeats=2")
-        if osd is None:
-            done = site.run(site.reframe(*options))
-        else:
-            with ceph.slow(osd, 0.03):
-                done = site.run(site.reframe(*options))
+    for osd in (1, None):
+        with ceph.slow(osd, 0.03) if osd else nullcontext():
+            done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=2"))
         (case,) = site.cases()
-        assert done.code == (0 if osd is None else 1), done.out + done.err
-        assert case["verdict"] == ("ok" if osd is None else "regression"), case["sentence"]
-        sentences[osd] = re.findall(r"slow to (write|read): (.*?)(?=;|$)", case["sentence"])
-    assert sentences.pop(None) == []
-    for osd, said in sentences.items():
-        assert [operation for operation, _ in said] == ["write", "read"], said
-        assert all(re.findall(r"OST (\d)", names) == [str(osd)] for _, names in said), said
-
-
-@contextmanager
-def in_mid_run(site: Suite, directory: Path, *options: object) -> Iterator[Popen[str]]:
-    """A session of one job, once that writes."""
-    session = site.start(site.reframe("-n", "SharedFileWrite", *options))
-    try:
-        seen = site.slurm.machine.seen(directory)
-        wait_until(
-            lambda: session.poll() is not None or list(seen.glob("iowatch.*/benchio.*/*.dat")),
-            "a file of the job", 60,
-        )  # fmt: skip
-        assert session.poll() is None, finish(session)
-        yield session
-    finally:
-        if session.poll() is None:
-            kill_session(session)
-        site.slurm.sh("scancel", "--name=iowatch_cephfs")
-
-
-def invalid(site: Suite, session: Popen[str], timeout: float = 120) -> str:
-    """A session that has to end, and what is then said of its only case, which has no metric."""
-    done = finish(session, timeout)
-    assert done.code == 1, done.out + done.err
-    (case,) = site.cases()
-    assert (case["result"], case["verdict"]) == ("fail", "invalid"), case
-    assert case["perfvalues"] == {}
-    return str(case["sentence"])
-
-
-ENDLESS = ("-S", "repeats=1000000")
+        assert done.code == (1 if osd else 0), done.out + done.err
+        assert case["verdict"] == ("regression" if osd else "ok"), case["sentence"]
+        slow = {
+            operation: re.findall(r"OST (\d)", names)
+            for operation, names in re.findall(
+                r"slow to (write|read): (.*?)(?=;|$)", case["sentence"]
+            )
+        }
+        assert slow == ({"write": ["1"], "read": ["1"]} if osd else {}), case["sentence"]
 
 
 def wait_until_said(site: Suite, what: str) -> None:
@@ -243,13 +207,12 @@ ON_ONE = {"SharedFileWrite": {**PLAIN, "stripe_count": [1], "stripe_size": [1], 
 BESIDE = "no end after 6 s (--phase-limit); a small write beside it does not end either"
 
 
-@pytest.mark.slow
 def test_no_room(site: Suite, ceph: Ceph) -> None:
     """On one OSD, or by a quota: the errno is said that MPI-IO does not know, and nothing stays."""
     directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
     seen = site.slurm.machine.seen(directory)
-    with in_mid_run(site, directory, *ENDLESS) as session, ceph.full(2):
-        said = invalid(site, session)
+    with site.in_mid_run(directory, *ENDLESS) as session, ceph.full(2):
+        said = site.invalid(session)["sentence"]
         assert re.search(r"MPI_ERR_IO.*; a small write .* fails.*: No space left on device$", said)
         assert left(site, directory) == []
         done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=2"))
@@ -263,20 +226,19 @@ def test_no_room(site: Suite, ceph: Ceph) -> None:
         "ost_3",
     }
 
-    with in_mid_run(site, directory, *ENDLESS) as session:
+    with site.in_mid_run(directory, *ENDLESS) as session:
         os.setxattr(seen, "ceph.quota.max_bytes", b"1000000")
-        assert invalid(site, session).endswith("fails: Disk quota exceeded")
+        assert site.invalid(session)["sentence"].endswith("fails: Disk quota exceeded")
     os.setxattr(seen, "ceph.quota.max_bytes", b"0")
     check_next_night(site, directory)
 
 
-@pytest.mark.slow
 def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
     """For longer than a job may take, whose processes nobody can end: yet the session ends. Of all
     OSTs the one is named, and the others' rates are kept."""
     directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
-    with in_mid_run(site, directory, *ENDLESS) as session, ceph.stopped("osd.2"):
-        assert BESIDE in invalid(site, session, 240)
+    with site.in_mid_run(directory, *ENDLESS) as session, ceph.stopped("osd.2"):
+        assert BESIDE in site.invalid(session, 240)["sentence"]
         done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=1"), timeout=240)
     assert done.code == 0, done.out + done.err
     (case,) = site.cases()
@@ -285,97 +247,32 @@ def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
     check_next_night(site, directory)
 
 
-@pytest.mark.slow
 def test_osd_that_is_killed(site: Suite, ceph: Ceph) -> None:
     """Until another takes its place."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    with in_mid_run(site, directory, *ENDLESS) as session:
+    with site.in_mid_run(directory, *ENDLESS) as session:
         ceph.kill("osd.2")
         wait_until_said(site, BESIDE)
         ceph.replace(2)
-        assert BESIDE in invalid(site, session)
+        assert BESIDE in site.invalid(session)["sentence"]
     check_next_night(site, directory)
 
 
-@pytest.mark.slow
 def test_metadata_server(site: Suite, ceph: Ceph) -> None:
     """One that hangs is named; one that starts anew delays a run, which is right all the same."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    with in_mid_run(site, directory, *ENDLESS) as session:
+    with site.in_mid_run(directory, *ENDLESS) as session:
         with ceph.stopped("mds.iowatch"):
             wait_until_said(site, "no end after 6 s")
-        assert "no end after 6 s (--phase-limit)" in invalid(site, session)
+        assert "no end after 6 s (--phase-limit)" in site.invalid(session)["sentence"]
     check_next_night(site, directory)
-    with in_mid_run(site, directory, "-S", "repeats=20", "-S", "time_limit=5m") as session:
+    with site.in_mid_run(directory, "-S", "repeats=20", "-S", "time_limit=5m") as session:
         ceph.kill("mds.iowatch")
         ceph.start_mds()
         done = finish(session, 200)
     assert done.code == 0, done.out + done.err
     assert [case["verdict"] for case in site.cases()] == ["ok"]
     assert left(site, directory) == []
-
-
-CONTRACT = """\
-system: cluster
-title: Two parties
-confidence: 0.5
-rules:
-  begins: 2020-01-01
-  sessions: 2
-  hours_apart: 0
-  reruns: none
-  least_nodes: 1
-  times_memory: 0
-  machine: reserved
-  may_exclude: []
-filesystems:
-  cephfs: {{path: {path}, type: fuse, osts: 4}}
-criteria:
-  - {{name: A1, kind: bandwidth, filesystem: cephfs, at_least: 0.001}}
-  - {{name: A2, kind: ratio, backend: hdf5, filesystem: cephfs, at_least: 1000}}
-  - {{name: A3, kind: slow_ost, filesystem: cephfs, at_least: 0.01}}
-  - {{name: A4, kind: degraded, filesystem: cephfs, away: 1, at_least: 0.0001}}
-"""
-
-
-@pytest.mark.slow
-def test_acceptance_of_two_parties(site: Suite, ceph: Ceph, tmp_path: Path) -> None:
-    """One runs it, with all OSDs and without one, and signs; the other has the bundle alone."""
-    write = {**PLAIN, "backend": ["mpiio", "hdf5"], "stripe_count": [4], "stripe_size": [1]}
-    site.add("cephfs", {"SharedFileWrite": write, **EACH_OST}, **EXTRAS)
-    site.prepare += [f"export CEPH_CONF={ceph.conf}"]
-    # A phase of benchio may then take longer than a client waits.
-    site.partitions[-1]["time_limit"] = "3m"
-    session = ("nightly", "--system", "cluster", "--sweep", "acceptance", "--quiet")
-    with ceph.impatient(8), ceph.copies(2):
-        for _ in range(2):
-            done = site.run(site.iowatch(*session))
-            assert done.code == 0, done.out + done.err
-            with ceph.away(2):
-                done = site.run(site.iowatch(*session, "--away", "cephfs:2"))
-                assert done.code == 0, done.out + done.err
-    (site.folder / "contract.yaml").write_text(CONTRACT.format(path=ceph.path))
-    key, known = key_pair(tmp_path, "centre")
-    accept = ("accept", "contract.yaml", "--sign", key, "--output", "dossier.html")
-    done = site.run(site.iowatch(*accept))
-    assert done.code == 1, done.out + done.err
-    verdicts = re.findall(r"^([a-z ]+): (A\d): ", done.out, re.MULTILINE)
-    assert verdicts == [("pass", "A1"), ("fail", "A2"), ("pass", "A3"), ("pass", "A4")], done.out
-
-    supplier = tmp_path / "supplier"
-    supplier.mkdir()
-    for name in ("evidence.tar", "contract.yaml"):
-        (supplier / name).write_bytes((site.folder / name).read_bytes())
-    (supplier / "known").write_text(known)
-    program = [sys.executable, "-m", "iowatch", "accept", "--verify", "evidence.tar"]
-    alone = ["unshare", "--net", "env", "-i", "PATH=/usr/bin:/bin", f"PYTHONPATH={ROOT}/src"]
-    options = ["--contract", "contract.yaml", "--signers", "known"]
-    again = run(["env", "-C", supplier, *alone, *program, *options])
-    assert again.code == 1, again.out + again.err
-    assert "differs" not in again.out
-    assert {line for line in done.out.splitlines() if re.match("[a-z ]+: A", line)} < {
-        *again.out.splitlines()
-    }
 
 
 SURVIVAL = """\
@@ -456,7 +353,6 @@ def keeper(site: Suite, ceph: Ceph, benchio: Path) -> Callable[[int], Keeper]:
     return make
 
 
-@pytest.mark.slow
 def test_what_was_kept_survives_an_osd_and_a_node(
     keeper: Callable[[int], Keeper], ceph: Ceph, slurm: Slurm
 ) -> None:
@@ -479,7 +375,6 @@ def test_what_was_kept_survives_an_osd_and_a_node(
         assert keeps.verdict() == "pass: A1: 2 deaths, at least 2 deaths committed"
 
 
-@pytest.mark.slow
 def test_what_was_kept_on_one_osd_alone_is_lost_with_it(
     keeper: Callable[[int], Keeper], ceph: Ceph
 ) -> None:

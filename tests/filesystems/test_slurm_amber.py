@@ -53,17 +53,6 @@ def queue(suite: Suite, states: str = "PENDING,RUNNING") -> list[str]:
 
 
 @contextmanager
-def busy(suite: Suite) -> Iterator[None]:
-    """All nodes have something else to do."""
-    job = suite.slurm.submit("sleep 600", f"--nodes={len(NODES)}", "--job-name=busy")
-    try:
-        yield
-    finally:
-        suite.slurm.sh("scancel", job)
-        suite.slurm.wait(job)
-
-
-@contextmanager
 def drained(suite: Suite, nodes: str) -> Iterator[None]:
     """These nodes take no new job."""
     suite.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=drain", "reason=upkeep")
@@ -76,41 +65,42 @@ def drained(suite: Suite, nodes: str) -> Iterator[None]:
 @contextmanager
 def reserved(suite: Suite, nodes: str, begin: str = "now") -> Iterator[None]:
     """These nodes are in maintenance, from then on."""
+    name = f"ReservationName=upkeep_of_{nodes.replace(',', '_')}"
     suite.slurm.sh(
-        "scontrol", "create", "reservation", "ReservationName=upkeep", f"StartTime={begin}",
-        "Duration=60", "Flags=MAINT,IGNORE_JOBS", "Users=root", f"Nodes={nodes}",
+        "scontrol", "create", "reservation", name, f"StartTime={begin}", "Duration=60",
+        "Flags=MAINT,IGNORE_JOBS", "Users=root", f"Nodes={nodes}",
     )  # fmt: skip
     try:
         yield
     finally:
-        suite.slurm.sh("scontrol", "delete", "ReservationName=upkeep")
+        suite.slurm.sh("scontrol", "delete", name)
 
 
-def test_what_is_queued_at_the_limit_is_not_measured(suite: Suite) -> None:
-    """One job waits for nodes, the other for its turn; nothing of them stays in the queue."""
-    suite.add("fs2", ONE_NODE, amber_nights=99)
-    with busy(suite):
+@pytest.mark.parametrize(
+    ("allocation", "waiting", "count"),
+    [("", "job", 1), pytest.param("10:00", "the allocation, job", 3, marks=SLOW)],
+)
+def test_what_is_queued_at_the_limit_is_not_measured(
+    suite: Suite, allocation: str, waiting: str, count: int
+) -> None:
+    """One job waits for nodes, others for their turn; nothing of them stays in the queue."""
+    suite.add("fs2", MANY if allocation else ONE_NODE, amber_nights=99)
+    if allocation:
+        suite.share_allocation(allocation)
+    with suite.slurm.busy():
         done = night_that_ends(suite, after=lambda: queue(suite, "PENDING"))
-        queued = queue(suite)
-        late = suite.run([*suite.nightly(), "--", "-S", "max_pending_time=1s"])
-        queued += queue(suite)
-    assert (done.code, late.code) == (4, 4), done.out + done.err + late.out
-    assert queued == []
-    said = "its job was still queued after 0:00:01: job "
-    assert late.out.count(said) == 2, late.out
+        assert queue(suite) == []
+    assert done.code == 4, done.out + done.err
     assert done.out.endswith(
-        "\namber: 0 cases measured, 2 not measured, 0 with a red verdict, 0 problems with the "
-        "night\n"
+        f"\namber: 0 cases measured, {count + 1} not measured, 0 with a red verdict, 0 problems "
+        "with the night\n"
     )
-    waits = r"job \d+ had no nodes yet \((?:Resources|Priority)\)\n"
-    for said in (
-        "its job was still queued when the session was ended: ",
-        "its turn had not come when the session was ended: before it, ",
+    waits = rf"{waiting} \d+,? had no nodes yet \((?:Resources|Priority)\)\n"
+    for said, times in (
+        ("its job was still queued when the session was ended: ", 1),
+        ("its turn had not come when the session was ended: before it, ", count),
     ):
-        assert len(re.findall(said + waits, done.out)) == 1, done.out
-
-    page = suite.run(suite.iowatch("report", "--system", "cluster", "--format", "md"))
-    assert "Amber: 2 cases, 2 not measured" in page.out, page.out + page.err
+        assert len(re.findall(said + waits, done.out)) == times, done.out
 
 
 @SLOW
@@ -128,49 +118,17 @@ def test_job_that_hangs_before_benchio_is_no_job_that_waits(suite: Suite) -> Non
 def test_nodes_that_are_reserved_for_maintenance(suite: Suite) -> None:
     """All of the partition's, or else the job finds another one; from before it could end."""
     suite.add("fs2", ONE_NODE)
-    with reserved(suite, "ALL"):
-        done = suite.run(suite.nightly())
-    assert done.code == 4, done.out + done.err
     said = (
         rf"{CASE}: all nodes of compute are reserved for maintenance from .* to .* UTC "
-        r"\(reservation upkeep\)\n"
+        r"\(reservation upkeep_of_ALL\)\n"
     )
-    assert len(re.findall(said, done.out)) == 1, done.out
-    with reserved(suite, ",".join(NODES[:3])):
-        done = suite.run(suite.nightly())
-    assert done.code == 0, done.out + done.err
-    with reserved(suite, "ALL", begin="now+30minutes"):
+    with reserved(suite, ",".join(NODES[:3])), reserved(suite, "ALL", begin="now+30minutes"):
         done = suite.run(suite.nightly())
         assert done.code == 0, done.out + done.err
         suite.partitions[-1]["time_limit"] = "35m"
         done = suite.run(suite.nightly())
     assert done.code == 4, done.out + done.err
     assert len(re.findall(said, done.out)) == 1, done.out
-
-
-def test_job_that_no_node_is_there_for(suite: Suite) -> None:
-    """It waits: the nodes may come back. Where a site lets ReFrame give it up, it is not measured.
-
-    Slurm's word is that of a reservation of others, and on a machine with all nodes drained.
-    """
-    suite.add("fs2", ONE_NODE)
-    suite.partitions[-1]["time_limit"] = "10m"
-    suite.environment["RFM_SLURM_PENDING_JOB_REASON_POLL_FREQ"] = "1"
-    with reserved(suite, ",".join(NODES[1:]), begin="now+5minutes"), drained(suite, NODES[0]):
-        night = suite.start(suite.nightly())
-        wait_until(lambda: queue(suite, "PENDING") or night.poll() is not None, "a job", 300)
-        time.sleep(10)  # ReFrame asks Slurm every few seconds
-    waited = finish(night, 300)
-    assert waited.code == 0, waited.out + waited.err
-
-    suite.environment["RFM_SLURM_JOB_CANCEL_REASONS"] = "ReqNodeNotAvail"
-    with reserved(suite, ",".join(NODES[1:]), begin="now+5minutes"), drained(suite, NODES[0]):
-        done = suite.run(suite.nightly())
-        queued = queue(suite)
-    assert done.code == 4, done.out + done.err
-    assert queued == []
-    said = r"its job was cancelled in the queue: job \d+ had no nodes yet \(ReqNodeNotAvail, .*\)\n"
-    assert len(re.findall(said, done.out)) == 2, done.out
 
 
 def test_all_nodes_are_drained(suite: Suite) -> None:
@@ -207,7 +165,7 @@ def test_quota_of_a_directory(suite: Suite, ceph: Ceph) -> None:
 
 @SLOW
 def test_one_allocation_for_all_cases(suite: Suite) -> None:
-    """Each case has its own limit and verdict; what no time is left for is not measured."""
+    """Each case has its own limit and verdict."""
     directory = suite.add("fs2", MANY)
     suite.share_allocation("20:00")
     suite.partitions[-1]["time_limit"] = "5m"
@@ -224,34 +182,6 @@ def test_one_allocation_for_all_cases(suite: Suite) -> None:
         (command,) = re.findall(r"^srun .*", script.read_text(), re.MULTILINE)
         assert "--time=5 " in command, "of the case, not of the allocation"
         assert re.search(r" --phase-limit 30\b", command), "a tenth of it"
-
-    # Once the second case has begun, less than five minutes remain, which one may take.
-    asked = suite.folder / "run/allocations/*/job"
-    suite.prepare.append(
-        f"[ ! -s {asked} ] || scontrol update JobId=$(cat {asked}) TimeLimit=4 || exit 1"
-    )
-    done = suite.run(suite.nightly())
-    assert done.code == 4, done.out + done.err
-    said = r"the allocation of its filesystem, job \d+, had [0-3]:\d\d left at its turn, and it "
-    assert len(re.findall(rf"{said}may take 5 minutes\n", done.out)) == 2, done.out
-    assert "\namber: 2 cases measured, 2 not measured, 0 with a red verdict" in done.out
-
-
-@SLOW
-def test_allocation_that_is_queued_at_the_limit(suite: Suite) -> None:
-    suite.add("fs2", MANY)
-    suite.share_allocation("10:00")
-    with busy(suite):
-        done = night_that_ends(suite, after=lambda: queue(suite, "PENDING"))
-        queued = queue(suite)
-    assert done.code == 4, done.out + done.err
-    assert queued == []
-    waits = r"the allocation, job \d+, had no nodes yet \((?:Resources|Priority)\)\n"
-    for said, count in (
-        ("its job was still queued when the session was ended: ", 1),
-        ("its turn had not come when the session was ended: before it, ", 3),
-    ):
-        assert len(re.findall(said + waits, done.out)) == count, done.out
 
 
 @SLOW
@@ -320,22 +250,6 @@ def test_resumed_night_asks_for_another_allocation(suite: Suite) -> None:
     assert done.code == 0, done.out + done.err
     assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert queue(suite) == []
-
-
-@SLOW
-def test_resumed_night_whose_jobs_are_still_queued_at_the_limit(suite: Suite) -> None:
-    """They are taken up, and cancelled like others."""
-    suite.add("fs2", ONE_NODE)
-    with busy(suite):
-        night = suite.start(suite.nightly())
-        wait_until(lambda: queue(suite, "PENDING") or night.poll() is not None, "a job", 300)
-        kill(suite, night)
-        (stage,) = queue(suite, "PENDING")
-        done = night_that_ends(suite, "--resume", after=lambda: any_waits(suite))
-        assert queue(suite) == [], stage
-    assert done.code == 4, done.out + done.err
-    assert re.search(r"ended: job \d+ had no nodes yet \(", done.out), done.out
-    assert "\namber: 0 cases measured, 2 not measured, " in done.out
 
 
 def any_waits(suite: Suite) -> bool:

@@ -6,27 +6,19 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from conftest import compiled, finish, kill_session
+from conftest import compiled, finish
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
-from filesystems.slurm import Job
-from filesystems.suite import Suite
+from filesystems.suite import ENDLESS, Suite
 
 ONE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]}}
 WRITE = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [2]}}
 READ = {"SharedFileRead": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]}}
-NODE = {
-    "FilePerProcess": {
-        "backend": ["netcdf"], "local_size": [8], "nodes": [2], "files": ["node"],
-    }
-}  # fmt: skip
 ONLY = ("-n", "SharedFileWrite")
 
 
@@ -36,55 +28,56 @@ def left(suite: Suite, directory: Path) -> list[str]:
     return sorted(found - {".iowatch.lock"})
 
 
-def one_at_a_time(jobs: list[Job]) -> bool:
-    return not any(first.overlaps(second) for first, second in itertools.pairwise(jobs))
-
-
-def test_night(suite: Suite) -> None:
-    """Green; jobs take turns on a filesystem, and filesystems are measured at the same time."""
-    suite.prepare = ["sleep 2"]  # longer than the seconds that the accounting counts in
-    # on a node each, so that there is room for more than may run
+def test_night_beside_a_hand_run(suite: Suite) -> None:
+    """It is green. The jobs of a filesystem take turns, whoever starts them; filesystems are
+    measured at the same time."""
+    suite.prepare = ["sleep 1"]  # the accounting counts in seconds
+    # On a node each, so that there is room for more jobs than may run.
     write = {"SharedFileWrite": {**WRITE["SharedFileWrite"], "nodes": [1]}}
-    directories = [suite.add(name, {**write, **READ}) for name in ("fs2", "fs3")]
+    directories = [suite.add("fs2", write), suite.add("fs3", READ)]
+    for partition in suite.partitions:
+        partition["max_jobs"] = 4
     begin = datetime.now().astimezone()
-    done = suite.run(suite.nightly())
-    assert done.code == 0, done.out + done.err
-    assert "green: 8 cases measured, 0 with a red verdict, 0 problems" in done.out
+    queued = ("squeue", "-h", "--name=iowatch_fs2", "--states=PENDING")
+    with suite.slurm.busy():
+        sessions = [suite.start(suite.nightly())]
+        suite.environment["RFM_PREFIX"] = str(suite.folder / "by_hand")
+        by_hand = suite.reframe("-n", "SharedFileWrite.*mpiio", system="cluster:fs2")
+        sessions.append(suite.start(by_hand))
+        wait_until(
+            lambda: len(suite.slurm.sh(*queued).splitlines()) == 3, "jobs of both sessions", 60
+        )
+    done, *others = [finish(session, 120) for session in sessions]
+    assert [session.code for session in (done, *others)] == [0, 0], (done, *others)
+    assert "green: 5 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert [left(suite, directory) for directory in directories] == [[], []]
 
-    fs2, fs3 = (suite.slurm.accounting(f"iowatch_{name}", begin, 3) for name in ("fs2", "fs3"))
-    assert (len(fs2), len(fs3)) == (3, 3)
-    assert one_at_a_time(fs2)
-    assert one_at_a_time(fs3)
-    assert any(job.overlaps(other) for job in fs2 for other in fs3)
-
-
-def test_prefix_that_the_nodes_do_not_see(suite: Suite) -> None:
-    """Such as a disk of the login node's own: nobody else knows what became of the jobs."""
-    suite.environment["RFM_PREFIX"] = "/dev/shm/run"
-    suite.add("fs2", ONE)
-    done = suite.run(suite.nightly())
-    assert done.code == 1, done.out + done.err
-    said = (
-        r"job \d+, on node\d(?:,node\d)?, has left nothing in /dev/shm/run, not even what it prints"
+    fs2, fs3 = (
+        suite.slurm.accounting(f"iowatch_{name}", begin, count)
+        for name, count in (("fs2", 3), ("fs3", 1))
     )
-    assert len(re.findall(said, done.out)) == 2, done.out
+    assert (len(fs2), len(fs3)) == (3, 1)
+    assert not any(first.overlaps(second) for first, second in itertools.pairwise(fs2))
+    assert any(job.overlaps(fs3[0]) for job in fs2)
 
 
 def test_filesystem_that_one_node_does_not_have(suite: Suite) -> None:
     """It is named: the last one by benchio, and the first one by the job itself."""
-    suite.add("fs2", ONE)
-    place = suite.slurm.folder / "fs2"
-    for node, options, said in (
-        ("node2", [], rf"benchio: io_error: rank 2 on node2: realpath: {place}/iowatch/"),
-        ("node1", ["-o", "ro"], rf"on node1: mktemp: [^\n]*{place}/iowatch"),
+    with ExitStack() as mounts:
+        for name, node, options in (("fs2", "node2", []), ("fs3", "node1", ["-o", "ro"])):
+            suite.add(name, ONE)
+            suite.partitions[-1]["access"] = ["--nodelist=node1,node2"]
+            place = suite.slurm.folder / name
+            mount = suite.slurm.on_node(node, "mount", "-t", "tmpfs", *options, "none", place)
+            suite.slurm.sh(*mount)
+            mounts.callback(suite.slurm.sh, *suite.slurm.on_node(node, "umount", place))
+        done = suite.run(suite.nightly())
+    assert done.code == 1, done.out + done.err
+    folder = suite.slurm.folder
+    for said in (
+        rf"benchio: io_error: rank 2 on node2: realpath: {folder}/fs2/iowatch/",
+        rf"on node1: mktemp: [^\n]*{folder}/fs3/iowatch",
     ):
-        suite.slurm.sh(*suite.slurm.on_node(node, "mount", "-t", "tmpfs", *options, "none", place))
-        try:
-            done = suite.run(suite.nightly())
-        finally:
-            suite.slurm.sh(*suite.slurm.on_node(node, "umount", place))
-        assert done.code == 1, done.out + done.err
         assert re.search(said, done.out), done.out
 
 
@@ -139,104 +132,52 @@ def test_what_a_night_has_kept_is_read_on_the_next(suite: Suite) -> None:
     assert left(suite, directory) == [f"kept.{os.getuid()}"]
 
 
-def test_two_sessions_take_turns(suite: Suite) -> None:
-    """On four nodes there is room for a job of each, but not on one filesystem."""
-    suite.prepare = ["sleep 2"]
-    suite.add("fs2", ONE)
-    begin = datetime.now().astimezone()
-    sessions = []
-    for name in ("first", "second"):
-        suite.environment["RFM_PREFIX"] = str(suite.folder / name)
-        sessions.append(suite.start(suite.reframe(*ONLY)))
-    for session in sessions:
-        done = finish(session, 120)
-        assert done.code == 0, done.out + done.err
-    jobs = suite.slurm.accounting("iowatch_fs2", begin, 2)
-    assert len(jobs) == 2
-    assert one_at_a_time(jobs)
-
-
-@dataclass
-class Endless:
-    """A session whose only job writes without end."""
-
-    suite: Suite
-    session: subprocess.Popen[str]
-    job: str
-    directory: Path
-
-    def check_invalid(self, timeout: float = 60) -> Path:
-        """The session has to end soon, without a metric; where its raw results are."""
-        done = finish(self.session, timeout)
-        assert done.code == 1, done.out + done.err
-        (case,) = self.suite.cases()
-        assert (case["result"], case["verdict"]) == ("fail", "invalid")
-        assert case["perfvalues"] == {}
-        return Path(case["kept"])
-
-
-@pytest.fixture
-def endless(suite: Suite) -> Iterator[Endless]:
-    directory = suite.add("fs2", ONE)
-    session = suite.start(suite.reframe(*ONLY, "-S", "repeats=1000000"))
-    seen = suite.slurm.machine.seen(directory)
-    try:
-        wait_until(
-            lambda: session.poll() is not None or list(seen.glob("iowatch.*/benchio.*")),
-            "a file of the job", 60,
-        )  # fmt: skip
-        job = suite.slurm.sh("squeue", "-h", "-o", "%i", "--name=iowatch_fs2").strip()
-        assert job, finish(session)
-        yield Endless(suite, session, job, directory)
-    finally:
-        if session.poll() is None:
-            kill_session(session)
-        suite.slurm.sh("scancel", "--name=iowatch_fs2")
-
-
-def test_cancelled_job(suite: Suite, endless: Endless) -> None:
+def test_cancelled_job(suite: Suite) -> None:
     """What it said is kept, though nobody looks at a cancelled job."""
-    suite.slurm.sh("scancel", endless.job)
-    kept = endless.check_invalid()
+    directory = suite.add("fs2", ONE)
+    with suite.in_mid_run(directory, *ENDLESS) as session:
+        suite.slurm.sh("scancel", "--name=iowatch_fs2")
+        kept = Path(suite.invalid(session)["kept"])
     assert {"rfm_job.sh", "rfm_job.out", "rfm_job.err"} <= {file.name for file in kept.iterdir()}
-    assert left(suite, endless.directory) == []
+    assert left(suite, directory) == []
 
 
 @pytest.mark.slow
-def test_time_limit(suite: Suite, endless: Endless) -> None:
+def test_time_limit(suite: Suite) -> None:
     """Slurm looks at jobs' times twice a minute."""
-    endless.check_invalid(timeout=150)
-    assert "TIMEOUT" in suite.slurm.sh("sacct", "-nXP", "-j", endless.job, "--format=state")
-    assert left(suite, endless.directory) == []
+    directory = suite.add("fs2", ONE)
+    with suite.in_mid_run(directory, *ENDLESS) as session:
+        job = suite.slurm.sh("squeue", "-h", "-o", "%i", "--name=iowatch_fs2").strip()
+        suite.invalid(session, timeout=150)
+    assert "TIMEOUT" in suite.slurm.sh("sacct", "-nXP", "-j", job, "--format=state")
+    assert left(suite, directory) == []
 
 
-def test_killed_job(suite: Suite, endless: Endless) -> None:
+def test_killed_job(suite: Suite) -> None:
     """What its trap could not remove a later run does, once it is old; and nothing else."""
-    (script,) = [
-        pid for pid, words in suite.slurm.machine.processes().items() if "slurm_script" in words
-    ]
-    os.kill(script, signal.SIGKILL)
-    endless.check_invalid()
-    (dead,) = left(suite, endless.directory)
+    directory = suite.add("fs2", ONE)
+    with suite.in_mid_run(directory, *ENDLESS) as session:
+        (script,) = [
+            pid for pid, words in suite.slurm.machine.processes().items() if "slurm_script" in words
+        ]
+        os.kill(script, signal.SIGKILL)
+        suite.invalid(session)
+    (dead,) = left(suite, directory)
 
-    seen = suite.slurm.machine.seen(endless.directory)
+    seen = suite.slurm.machine.seen(directory)
+    young = "iowatch.ghijkl"  # a job may still use it
     others = ["iowatch.abcdef", "results.abcdef"]  # without our mark, and without our name
     for name in others:
         (seen / name).mkdir()
     (seen / others[1] / ".iowatch").touch()
-    run_once(suite)
-    assert left(suite, endless.directory) == sorted([dead, *others]), "a job may still use it"
-
     old = datetime.now().astimezone().timestamp() - 3 * 24 * 3600
     for path in [*seen.glob("*"), *seen.glob("*/.iowatch")]:
         os.utime(path, (old, old))
-    run_once(suite)
-    assert left(suite, endless.directory) == others
-
-
-def run_once(suite: Suite) -> None:
+    (seen / young).mkdir()
+    (seen / young / ".iowatch").touch()
     done = suite.run(suite.reframe(*ONLY, "-S", "repeats=1"))
     assert done.code == 0, done.out + done.err
+    assert left(suite, directory) == sorted([*others, young]), f"{dead} is old"
 
 
 @pytest.mark.slow
@@ -269,17 +210,16 @@ def test_blame(suite: Suite, tmp_path: Path, allocation: str) -> None:
 def test_distributed_filesystem(suite: Suite, gluster: Gluster) -> None:
     """Found to be what the configuration says; where that says something else, no metric."""
     right = {"on": gluster.path.name, "type": "fuse", "cached_reads": False}
-    wrong = {**right, "type": "lustre"}
-    directory = suite.add("pfs", {**WRITE, **NODE}, **right)
-    suite.add("wrong", WRITE, **wrong)
-    done = suite.run(suite.reframe())
+    directory = suite.add("pfs", ONE, **right)
+    suite.add("wrong", ONE, **{**right, "type": "lustre"})
+    done = suite.run(suite.reframe(*ONLY))
     assert done.code == 1, done.out + done.err
-    verdicts: dict[str, list[str]] = {"pfs": [], "wrong": []}
-    for case in suite.cases():
-        verdicts[case["partition"]].append(case["verdict"])
-        if case["partition"] == "wrong":
-            assert "filesystem is fuse (0x65735546), not lustre" in case["sentence"]
-    assert verdicts == {"pfs": ["ok"] * 3, "wrong": ["invalid"] * 2}
+    cases = {case["partition"]: case for case in suite.cases()}
+    assert {name: case["verdict"] for name, case in cases.items()} == {
+        "pfs": "ok",
+        "wrong": "invalid",
+    }
+    assert "filesystem is fuse (0x65735546), not lustre" in cases["wrong"]["sentence"]
     assert left(suite, directory) == []
 
 

@@ -3,17 +3,14 @@
 Some cases have faults in the last nights.
 """
 
-import json
 import math
-import sqlite3
-import uuid
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
 
 import numpy as np
 from cases import case, changed
+from reported import reported, session, store
 
 from iowatch.bless import Blessed, sample_of
 from iowatch.case import Case
@@ -29,12 +26,6 @@ SYSTEM = "archer"
 BLESSED = 30  # nights
 CEILINGS = {"mpiio": 9000.0, "hdf5": 7700.0, "netcdf": 6000.0}
 VERSIONS = {"benchio": "0.1.0", "mpi": "cray-mpich 7.2.6", "hdf5": "1.10.8", "netcdf": "4.9.0"}
-SCHEMA = """
-CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, session_end_unix REAL,
-                      json_blob TEXT, report_file TEXT);
-CREATE TABLE metadata(schema_version TEXT);
-INSERT INTO metadata VALUES ('1.0');
-"""
 
 BASE = case(
     place=f"{SYSTEM}:fs3/cray", stripe_count=-1, stripe_size=1, local_size=(128, 128, 128),
@@ -81,11 +72,12 @@ class Year:
         for of in self.all_cases():
             for at, test in self._tests(rng, of):
                 sessions.setdefault(at, []).append(test)
-        with closing(sqlite3.connect(database)) as connection, connection:
-            connection.executescript(SCHEMA)
-            for (night, _), tests in sorted(sessions.items()):
-                row = session(self._id(night), tests)
-                connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+        store(database, *(self._session(*at, tests) for at, tests in sorted(sessions.items())))
+
+    def _session(self, night, run, tests):
+        first = min(test["job_completion_time_unix"] for test in tests)
+        began = datetime.fromtimestamp(first - 60, UTC)
+        return session(*tests, uuid=f"{night} {run}", began=began, night=self._id(night))
 
     def recorded(self, runs):
         """The last night, as the record has it."""
@@ -207,56 +199,21 @@ def slowest(hosts):
 
 def as_reframe(of, time, metrics, verdict, met):
     """A test as ReFrame stores it."""
-    place = f"{of.system}:{of.partition}"
     is_first = verdict.kind is Kind.NO_BASELINE  # the references stand in for the baseline
     is_red = verdict.is_red and not is_first
     said = "; ".join(filter(None, [verdict.sentence, is_red and why_slow(of, metrics, {})]))
-    return {
-        "name": f"{of.check.name} %backend={of.backend}",
-        "display_name": f"{of.check.name} %backend={of.backend}",
-        "hashcode": uuid.uuid5(uuid.NAMESPACE_OID, str(of)).hex[:8],
-        "system": of.system,
-        "partition": of.partition,
-        "environ": of.environ,
-        "result": "fail" if is_red else "pass",
-        "fail_phase": "performance" if is_red else None,
-        "fail_reason": verdict.sentence if is_red else None,
-        "job_completion_time": time.isoformat(),
-        "job_completion_time_unix": time.timestamp(),
-        "job_nodelist": met["hosts"].split(),
-        "case_id": str(of),
-        "sweep": "nightly",
-        "filesystem_name": of.partition,
-        "kept": f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
-        "verdict": "ok" if is_first else str(verdict.kind),
-        "sentence": f"{of}: {said}",
-        "conditions": met,
-        "slowest": slowest(met["hosts"].split()),
-        "perfvalues": {
-            f"{place}:{name}": [value, 0, None, None, metric(name).unit, "pass"]
+    return reported(
+        of,
+        time,
+        promised=0,
+        result="fail" if is_red else "pass",
+        kept=f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
+        verdict="ok" if is_first else str(verdict.kind),
+        sentence=f"{of}: {said}",
+        conditions=met,
+        slowest=slowest(met["hosts"].split()),
+        perfvalues={
+            f"{of.system}:{of.partition}:{name}": [value, 0, None, None, metric(name).unit, "pass"]
             for name, value in metrics.items()
         },
-        "executable_opts": ["--backend", of.backend, "--operation", of.operation],
-        "prerun_cmds": ["a line of shell that nobody reads here, as long as real ones are"] * 30,
-    }
-
-
-def session(night, tests):
-    """A row of ReFrame's table."""
-    times = [test["job_completion_time_unix"] for test in tests]
-    start, end = min(times) - 60, max(times)
-    name = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{start} {len(tests)}"))
-    info = {
-        "data_version": "4.2",
-        "hostname": "login1",
-        "uuid": name,
-        "night": night,
-        "time_start_unix": start,
-        "time_end_unix": end,
-        "num_cases": len(tests),
-        "num_failures": sum(test["result"] == "fail" for test in tests),
-        "num_aborted": 0,
-        "num_skipped": 0,
-    }
-    blob = {"session_info": info, "runs": [{"testcases": tests}], "restored_cases": []}
-    return name, start, end, json.dumps(blob), ""
+    )

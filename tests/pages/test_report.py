@@ -7,16 +7,13 @@ from functools import partial
 
 import pytest
 from nights import BLESSED, HDF5, MPIIO, changed, over_osts, ran, red, tonight, well
-from pages.colours import contrast, luminance_of
+from pages.looks import NO_SCROLL, OPEN_ALL, WIDTHS, contrast, looks, luminance_of
 from pages.simulated import CLOSE, MESSAGE, Year
 
 from iowatch import history
 from iowatch.report import html
 
-WIDTHS = (1280, 400)
-SCHEMES = ("light", "dark")
-NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"
-OPEN_ALL = "document.querySelectorAll('details').forEach((d) => { d.open = true })"
+#: The texts of a drawing that are off the screen or cover others.
 COVERED = """svg => {
     const texts = [...svg.querySelectorAll("text, .key rect")];
     const boxes = texts.map((text) => text.getBoundingClientRect());
@@ -26,6 +23,19 @@ COVERED = """svg => {
         boxes[i].left < 0 || boxes[i].right > window.innerWidth ||
         boxes.some((box, other) => other !== i && meet(box, boxes[i])));
 }"""
+#: Of each case the drawings: title, width as drawn and as seen, covered texts.
+DRAWINGS = f"""cases => cases.map((one) => [...one.querySelectorAll("figure svg")].map((svg) => [
+    svg.querySelector("title").textContent,
+    Math.min(svg.getBBox().width, svg.getBoundingClientRect().width),
+    ({COVERED})(svg)]))"""
+
+
+#: Of each case: hidden cells, height, whether its link is seen, the text that is seen.
+IN_BRIEF = """cases => cases.map((one) => [
+    [...one.querySelectorAll("td")].filter((cell) => !cell.checkVisibility()).length,
+    one.getBoundingClientRect().height,
+    one.querySelector("a").checkVisibility(),
+    one.innerText])"""
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +70,16 @@ def numbers(texts):
 
 
 def test_page_fits_and_says_first_what_matters(night, path, open_page):
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            with open_page(path, width, color_scheme=scheme) as page:
-                assert page.title() == f"{night.brief} · iowatch archer 2026-11-20"
-                assert page.locator("h1").inner_text() == night.brief
-                assert page.locator("h1").bounding_box()["y"] < 200
-                assert page.locator(".why").inner_text() == night.why
-                assert page.evaluate(NO_SCROLL), (width, scheme)
-                page.evaluate(OPEN_ALL)
-                assert page.evaluate(NO_SCROLL), (width, scheme, "with all details open")
+    with open_page(path) as page:
+        assert page.title() == f"{night.brief} · iowatch archer 2026-11-20"
+        assert page.locator("h1").inner_text() == night.brief
+        assert page.locator(".why").inner_text() == night.why
+        for look in looks(page):
+            assert page.locator("h1").bounding_box()["y"] < 200
+            assert page.evaluate(NO_SCROLL), look
+        page.evaluate(OPEN_ALL)
+        for look in looks(page):
+            assert page.evaluate(NO_SCROLL), (look, "with all details open")
 
 
 def test_environments_side_by_side_lead_to_their_cases_and_fit(tmp_path, open_page):
@@ -84,19 +94,21 @@ def test_environments_side_by_side_lead_to_their_cases_and_fit(tmp_path, open_pa
     ]
     path = tmp_path / "report.html"
     path.write_text(html(tonight(*runs)))
-    for width in WIDTHS:
-        with open_page(path, width) as page:
-            assert page.evaluate(NO_SCROLL)
-            table = page.locator(".environs table")
-            titles = [text.split()[-1] for text in table.locator("thead th").all_inner_texts()]
-            assert titles == ["Setting", *versions]
-            assert table.locator("tbody tr").count() == 2
-            for cell in table.locator("td").all():
-                label, link = cell.get_attribute("data-label"), cell.get_by_role("link")
-                said = cell.evaluate("cell => getComputedStyle(cell, '::before').content")
-                assert said == (f'"{label}"' if width == 400 else "none")
-                target = page.locator(link.get_attribute("href"))
-                assert label.split(",")[0] in target.locator("summary").inner_text()
+    with open_page(path) as page:
+        table = page.locator(".environs table")
+        titles = [text.split()[-1] for text in table.locator("thead th").all_inner_texts()]
+        assert titles == ["Setting", *versions]
+        assert table.locator("tbody tr").count() == 2
+        for cell in table.locator("td").all():
+            target = page.locator(cell.get_by_role("link").get_attribute("href"))
+            label = cell.get_attribute("data-label")
+            assert label.split(",")[0] in target.locator("summary").inner_text()
+        labels = "cells => cells.map((cell) => getComputedStyle(cell, '::before').content)"
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(NO_SCROLL), width
+            before = table.locator("td").evaluate_all(labels)
+            assert all((label == "none") == (width == 1280) for label in before), (width, before)
 
 
 def test_narrow_page_names_its_metrics_and_is_brief_on_what_is_ok_only(rows, path, open_page):
@@ -105,43 +117,37 @@ def test_narrow_page_names_its_metrics_and_is_brief_on_what_is_ok_only(rows, pat
             "cell => getComputedStyle(cell, '::before').content"
         )
         assert "MiB/s" in said
-        for row, case in zip(rows, page.locator("tbody.case").all(), strict=True):
-            hidden = case.locator("td:not(:visible)").count()
-            if row.is_ok:
-                assert hidden == 3
-                assert case.bounding_box()["height"] < 70
-            else:
-                assert hidden == 0
-            assert case.inner_text().split()[0] == row.kind
-            assert case.get_by_role("link").is_visible()
-            for text in (row.case.partition, row.case.backend, f"{row.case.writers}"):
-                assert case.get_by_text(text, exact=True).first.is_visible()
+        cases = page.locator("tbody.case").evaluate_all(IN_BRIEF)
+        for row, (hidden, height, has_link, text) in zip(rows, cases, strict=True):
+            assert hidden == (3 if row.is_ok else 0)
+            assert height < 70 or not row.is_ok
+            assert has_link
+            assert text.split()[0] == row.kind
+            for word in (row.case.partition, row.case.backend, f"{row.case.writers}"):
+                assert word in text.split()
         page.set_viewport_size({"width": 1280, "height": 900})
         assert page.get_by_role("columnheader", name="MiB/s").is_visible()
 
 
 def test_every_plot_is_drawn_and_can_be_read(rows, path, open_page):
-    for width in WIDTHS:
-        with open_page(path, width) as page:
-            page.evaluate(OPEN_ALL)
-            for place, row in enumerate(rows, start=1):
-                case = page.locator(f"#case-{place}")
+    with open_page(path) as page:
+        page.evaluate(OPEN_ALL)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            every = page.locator("details.case").evaluate_all(DRAWINGS)
+            for row, drawings in zip(rows, every, strict=True):
                 titles = [f"Bandwidth of {row.name}, "]
                 if row.phases:
                     titles.append(f"Time of {row.name} in each phase: ")
                 if row.case == CLOSE:  # what the white paper found
                     titles.append("Best write bandwidth on Cirrus, 4608 writers")
-                assert case.locator("figure").count() == len(titles), row.name
-                for number, title in enumerate(titles):
-                    svg = case.get_by_role("img").nth(number)
-                    assert svg.locator("title").text_content().startswith(title)
-                    assert case.get_by_role("img", name=title).count() == 1, "read aloud"
-                    drawn, seen = svg.evaluate(
-                        "svg => [svg.getBBox().width, svg.getBoundingClientRect().width]"
-                    )
-                    assert min(drawn, seen) > 300, (width, title)
-                    assert svg.evaluate(COVERED) == [], (width, title)
-            assert page.locator("img").count() == 0
+                for title, (drawn, seen, covered) in zip(titles, drawings, strict=True):
+                    assert drawn.startswith(title)
+                    assert seen > 300, (width, title)
+                    assert covered == [], (width, title)
+        aloud = page.locator("#case-1").get_by_role("img", name=f"Bandwidth of {rows[0].name}, ")
+        assert aloud.count() == 1
+        assert page.locator("img").count() == 0
 
 
 def test_case_that_is_slow_to_finish_tells_it_at_one_glance(tmp_path, open_page):
@@ -152,26 +158,22 @@ def test_case_that_is_slow_to_finish_tells_it_at_one_glance(tmp_path, open_page)
     runs = [replace(run, control=control) for run in (*well(), slow)]
     path = tmp_path / "report.html"
     path.write_text(html(tonight(*runs, blessed={HDF5: BLESSED})))
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            with open_page(path, width, color_scheme=scheme, java_script_enabled=False) as page:
-                figures = page.locator("#case-1 figure")
-                trend, phases, paper = (figure.bounding_box() for figure in figures.all())
-                assert (trend["y"] == phases["y"] == paper["y"]) == (width == 1280)
-                names = figures.nth(1).locator(".nights text").all_text_contents()
-                assert names == ["hdf5 tonight", "hdf5 usual", "mpiio tonight", "mpiio usual"]
-                assert figures.nth(2).locator("figcaption").first.inner_text() == (
-                    "For comparison, the white paper on Cirrus, a Lustre system: HDF5 came to 36 % "
-                    "of MPI-IO's bandwidth and NetCDF to 86 %, for H5Fclose set the size of each "
-                    "file (MPI_File_set_size), and on Lustre that is slow."
-                )
-                totals = figures.nth(2).locator(".totals text").all_text_contents()
-                assert totals == ["7617 MiB/s", "2773 MiB/s", "6588 MiB/s"]
-                background = luminance_of(page, "body", "backgroundColor")
-                assert contrast(background, luminance_of(page, ".rates rect", "fill")) > 3
-                for svg in figures.locator("svg").all():
-                    assert svg.evaluate(COVERED) == [], width
-                assert page.evaluate(NO_SCROLL)
+    with open_page(path, java_script_enabled=False) as page:
+        figures = page.locator("#case-1 figure")
+        names = figures.nth(1).locator(".nights text").all_text_contents()
+        assert names == ["hdf5 tonight", "hdf5 usual", "mpiio tonight", "mpiio usual"]
+        said = figures.nth(2).locator("figcaption").first.inner_text()
+        assert "HDF5 came to 36 % of MPI-IO's bandwidth and NetCDF to 86 %" in said
+        totals = figures.nth(2).locator(".totals text").all_text_contents()
+        assert totals == ["7617 MiB/s", "2773 MiB/s", "6588 MiB/s"]
+        for width, scheme in looks(page):
+            trend, phases, paper = (figure.bounding_box() for figure in figures.all())
+            assert (trend["y"] == phases["y"] == paper["y"]) == (width == 1280)
+            background = luminance_of(page, "body", "backgroundColor")
+            assert contrast(background, luminance_of(page, ".rates rect", "fill")) > 3, scheme
+            for svg in figures.locator("svg").all():
+                assert svg.evaluate(COVERED) == [], width
+            assert page.evaluate(NO_SCROLL)
 
 
 def test_osts_are_told_apart_by_shade_and_by_number(tmp_path, open_page):
@@ -184,28 +186,25 @@ def test_osts_are_told_apart_by_shade_and_by_number(tmp_path, open_page):
     path.write_text(html(over_osts(1, part)))
     style = "element => ['fill', 'fillOpacity'].map((name) => getComputedStyle(element)[name])"
     shades = ("even", "near", "low", "lower", "half", "missing")
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            with open_page(path, width, color_scheme=scheme) as page:
-                drawn = page.locator(".osts svg")
-                assert drawn.count() == 2
-                assert page.get_by_role("img", name="Read rate of 6 OSTs beside").count() == 1
-                svg = drawn.first
-                assert svg.bounding_box()["width"] > 300
-                assert svg.evaluate(COVERED) == [], (width, scheme)
-                assert page.evaluate(NO_SCROLL)
-                looks = [svg.locator(f".cells .{shade}").first.evaluate(style) for shade in shades]
-                assert looks == [svg.locator(f".key .{shade}").evaluate(style) for shade in shades]
-                even, *slow, _ = looks
-                assert len({fill for fill, _ in (even, *slow)}) == 2
-                opacity = [float(value) for _, value in slow]
-                assert opacity == sorted({*opacity}), "the slower, the stronger"
-                behind = luminance_of(page, "body", "backgroundColor")
-                half = luminance_of(page, ".osts .cells .half", "fill")
-                assert contrast(behind, half) > 3
-                assert "OST 4, 0." in svg.locator(".slowest").text_content()
-                page.locator(".osts a").click()
-                assert page.locator("#case-1").evaluate("row => row.open")
+    with open_page(path) as page:
+        assert page.locator(".osts svg").count() == 2
+        assert page.get_by_role("img", name="Read rate of 6 OSTs beside").count() == 1
+        svg = page.locator(".osts svg").first
+        assert "OST 4, 0." in svg.locator(".slowest").text_content()
+        for look in looks(page):
+            assert svg.bounding_box()["width"] > 300
+            assert svg.evaluate(COVERED) == [], look
+            assert page.evaluate(NO_SCROLL)
+            cells = [svg.locator(f".cells .{shade}").first.evaluate(style) for shade in shades]
+            assert cells == [svg.locator(f".key .{shade}").evaluate(style) for shade in shades]
+            even, *slow, _ = cells
+            assert len({fill for fill, _ in (even, *slow)}) == 2
+            opacity = [float(value) for _, value in slow]
+            assert opacity == sorted({*opacity}), "the slower, the stronger"
+            behind = luminance_of(page, "body", "backgroundColor")
+            assert contrast(behind, luminance_of(page, ".osts .cells .half", "fill")) > 3
+        page.locator(".osts a").click()
+        assert page.locator("#case-1").evaluate("row => row.open")
 
 
 def test_phases_differ_by_colour_and_lines_are_no_areas(tmp_path, open_page):
@@ -213,16 +212,17 @@ def test_phases_differ_by_colour_and_lines_are_no_areas(tmp_path, open_page):
     metrics = red().metrics | {f"{name}_s": 0.1 for name in names}
     path = tmp_path / "report.html"
     path.write_text(html(tonight(*well(nights=40), red(metrics=metrics))))
-    style = "element => ['fill', 'stroke'].map((name) => getComputedStyle(element)[name])"
-    for scheme in SCHEMES:
-        with open_page(path, 400, color_scheme=scheme) as page:
-            bars = page.locator(".bars rect")
-            colours = [bars.nth(number).evaluate(style)[0] for number in range(len(names))]
-            assert len({"rgb(0, 0, 0)", *colours}) == 1 + len(names), scheme
-            squares = page.locator(".key rect")
-            assert [square.evaluate(style)[0] for square in squares.all()] == colours
-            for line in page.locator("svg path").all():
-                fill, stroke = line.evaluate(style)
+    styles = (
+        "elements => elements.map((element) => "
+        "['fill', 'stroke'].map((name) => getComputedStyle(element)[name]))"
+    )
+    with open_page(path) as page:
+        for look in looks(page):
+            bars = page.locator(".bars rect").evaluate_all(styles)
+            colours = [fill for fill, _ in bars[: len(names)]]
+            assert len({"rgb(0, 0, 0)", *colours}) == 1 + len(names), look
+            assert [fill for fill, _ in page.locator(".key rect").evaluate_all(styles)] == colours
+            for fill, stroke in page.locator("svg path").evaluate_all(styles):
                 assert (fill, stroke == "none") == ("none", False)
             assert page.locator("svg").last.evaluate(COVERED) == []
 
@@ -276,24 +276,23 @@ def test_worst_first_and_sorted_on_demand(rows, path, open_page):
 
 
 def test_filters(rows, path, open_page):
-    for width in WIDTHS:
-        with open_page(path, width) as page:
-            every = len(rows)
-            assert page.locator("output").inner_text() == f"{every} of {every} cases"
-            page.get_by_label("Show").fill("HDF5 fs3")
-            wanted = [
-                row for row in rows if (row.case.backend, row.case.partition) == ("hdf5", "fs3")
-            ]
-            assert 0 < len(wanted) < every
+    with open_page(path) as page:
+        every = len(rows)
+        assert page.locator("output").inner_text() == f"{every} of {every} cases"
+        page.get_by_label("Show").fill("HDF5 fs3")
+        wanted = [row for row in rows if (row.case.backend, row.case.partition) == ("hdf5", "fs3")]
+        assert 0 < len(wanted) < every
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
             assert set(shown(page, 4)) == {"hdf5"}
             assert set(shown(page, 2)) == {"fs3"}
             assert page.locator("details.case:visible").count() == len(wanted)
-            assert page.locator("output").inner_text() == f"{len(wanted)} of {every} cases"
-            page.get_by_label("Show").fill("")
-            page.get_by_label("Verdict", exact=True).select_option("suspect")
-            assert {text.split()[0] for text in shown(page, 1)} == {"suspect"}
-            page.get_by_label("Show").fill("no such case")
-            assert shown(page, 1) == []
+        assert page.locator("output").inner_text() == f"{len(wanted)} of {every} cases"
+        page.get_by_label("Show").fill("")
+        page.get_by_label("Verdict", exact=True).select_option("suspect")
+        assert {text.split()[0] for text in shown(page, 1)} == {"suspect"}
+        page.get_by_label("Show").fill("no such case")
+        assert shown(page, 1) == []
 
 
 def test_keyboard_is_enough(path, open_page):
@@ -316,9 +315,9 @@ def test_keyboard_is_enough(path, open_page):
 
 
 def test_text_and_lines_stand_out(path, open_page):
-    for scheme in SCHEMES:
-        with open_page(path, color_scheme=scheme) as page:
-            luminance = partial(luminance_of, page)
+    with open_page(path) as page:
+        luminance = partial(luminance_of, page)
+        for _, scheme in looks(page):
             background = luminance("body", "backgroundColor")
             assert (background > 0.5) == (scheme == "light")
             least = {

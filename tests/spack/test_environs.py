@@ -3,14 +3,13 @@ stand-in, which knows one environment; test_spack.py has a real one."""
 
 import ast
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from spack.locks import lock
+from typer.testing import CliRunner
 
 from iowatch.adopt.spack import Built, names, read_lock
+from iowatch.cli import app
 
 SPACK = """\
 #!/bin/sh
@@ -26,7 +25,7 @@ ROOTS = [("newnewnew", "1.14.5"), ("oldoldold", "1.10.0-patch1")]
 
 
 @pytest.fixture
-def environs(tmp_path):
+def environs(tmp_path, monkeypatch):
     """environs(ENV): the command, with a Spack that has installed these roots in `versions`."""
     spack = tmp_path / "bin/spack"
     spack.parent.mkdir()
@@ -36,20 +35,16 @@ def environs(tmp_path):
     (tmp_path / "installed").write_text("".join(f"{key} /opt/{key}\n" for key, _ in ROOTS[::-1]))
 
     def run(environment="versions", path=spack.parent):
-        command = [sys.executable, "-m", "iowatch", "site", "environs", "--system", "archer"]
-        return subprocess.run(
-            [*command, "--from-spack", environment],
-            env={**os.environ, "PATH": f"{path}:/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-        )
+        monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
+        words = ["site", "environs", "--system", "archer", "--from-spack", environment]
+        return CliRunner().invoke(app, words)
 
     return run
 
 
 def test_each_benchio_that_spack_has_installed_is_an_environment(environs, tmp_path):
     done = environs()
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert ast.literal_eval(f"[{done.stdout}]") == [
         {
             "name": f"hdf5-{version.replace('.', '-')}",
@@ -76,7 +71,7 @@ def test_each_benchio_that_spack_has_installed_is_an_environment(environs, tmp_p
 def test_what_is_missing_is_named_with_what_to_do(environs, tmp_path):
     def says(words, **given):
         done = environs(**given)
-        assert done.returncode == 2
+        assert done.exit_code == 2
         assert words in done.stderr
         assert done.stderr.count("\n") == 1
 
@@ -100,30 +95,29 @@ def built(key="abcdefghij", **linked):
 @pytest.mark.parametrize(
     ("linked", "expected"),
     [
-        ([{"hdf5": "1.10.0", "openmpi": "4.1.4"}], ["hdf5-1-10-0"]),
+        ([{"hdf5": "1.10.0", "openmpi": "4.1.4"}], ["1-10-0"]),
         (
             [{"hdf5": "1.14.5", "openmpi": "4.1.4"}, {"hdf5": "1.14.5", "openmpi": "5.0.3"}],
-            ["hdf5-1-14-5-openmpi-4-1-4", "hdf5-1-14-5-openmpi-5-0-3"],
+            ["1-14-5-openmpi-4-1-4", "1-14-5-openmpi-5-0-3"],
         ),
         (
             [{"hdf5": "1.14.5", "netcdf_c": "4.9.2"}, {"hdf5": "1.12.3", "netcdf_c": "4.7.4"}],
-            ["hdf5-1-14-5", "hdf5-1-12-3"],
+            ["1-14-5", "1-12-3"],
         ),
-        (
-            [{"mpich": "4.2.0"}, {"hdf5": "1.12.3", "mpich": "4.2.0"}],
-            ["no-hdf5", "hdf5-1-12-3"],
-        ),
+        # Linked to the same: Spack's hash.
+        ([{"hdf5": "1.12.3"}, {"hdf5": "1.12.3"}], ["1-12-3-abcdefg", "1-12-3-klmnopq"]),
     ],
 )
 def test_a_name_is_what_tells_an_environment_from_others(linked, expected):
-    assert names([built(**one) for one in linked]) == expected
+    keys = ("abcdefghij", "klmnopqrst")
+    every = [built(key, **one) for key, one in zip(keys, linked, strict=False)]
+    assert names(every) == [f"hdf5-{name}" for name in expected]
 
 
-def test_two_that_are_linked_to_the_same_have_spacks_hash_in_their_names():
-    same = {"hdf5": "1.12.3"}
-    assert names([built("abcdefghij", **same), built("klmnopqrst", **same)]) == [
-        "hdf5-1-12-3-abcdefg",
-        "hdf5-1-12-3-klmnopq",
+def test_an_environment_without_hdf5_says_so():
+    assert names([built(mpich="4.2.0"), built(hdf5="1.12.3", mpich="4.2.0")]) == [
+        "no-hdf5",
+        "hdf5-1-12-3",
     ]
 
 

@@ -88,35 +88,38 @@ def test_a_system_without_an_environment_is_named(reframe, copy):
     assert "spack-repo/environments/local/spack.yaml is missing" in out
 
 
+def edit_site(copy, old, new):
+    site = copy / "site_configs/local.py"
+    assert site.read_text().count(old) == 1
+    site.write_text(site.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize(
-    ("options", "command"),
+    ("option", "command"),
     [
-        ([], "spack -e environments/local add benchio@0.1.0\n"),
-        (["-S", "spack_spec=benchio@main"], "spack -e environments/local add benchio@main\n"),
-        (["-S", "build=cmake"], "cmake --build "),
+        ("spack_spec=benchio@main", "spack -e environments/local add benchio@main\n"),
+        pytest.param("build=cmake", "cmake --build ", marks=pytest.mark.slow),
     ],
 )
-def test_a_site_can_ask_for_a_spec(reframe, copy, tmp_path, options, command):
-    site = copy / "site_configs/local.py"
+def test_a_session_can_ask_for_another_spec(reframe, copy, tmp_path, option, command):
     plain = '{"name": "gnu", "target_systems": ["local"]'
-    text = site.read_text()
-    assert plain in text
-    site.write_text(text.replace(plain, plain + ', "extras": {"spack": "benchio@0.1.0"}'))
-    code, out = reframe(copy, "--dry-run", *options)
+    edit_site(copy, plain, f'{plain}, "extras": {{"spack": "benchio@0.1.0"}}')
+    code, out = reframe(copy, "--dry-run", "-S", option)
     assert code == 0, out
     (job,) = (tmp_path / "run/stage").glob("**/BuiltBenchio*/rfm_job.sh")
     assert command in job.read_text()
 
 
-#: Spack's part without its work: what it would install is there already.
+#: Spack's part without its work: what it would install is there already, and each environ of
+#: ReFrame's gets a lock file made up.
 STAND_IN = """\
 #!/bin/sh
-echo "$*" >>{lock}.asked
+echo "$*" >>{asked}
 case "$*" in
 "-e environments/local config add packages:"*) ;;
 # What another Spack wrote cannot be read.
 "-e environments/local add benchio@"*) [ ! -e environments/local/spack.lock ] ;;
-"-e environments/local install") cp {lock} environments/local/spack.lock ;;
+"-e environments/local install") cp {lock}.$(basename "$PWD") environments/local/spack.lock ;;
 "-e environments/local load --sh "*) ;;
 "-e environments/local location --install-dir benchio@"*) echo {build} ;;
 *) echo "==> Error: beyond this stand-in: $*" >&2 && exit 2 ;;
@@ -124,55 +127,56 @@ esac
 """
 
 
-@pytest.fixture
-def stand_in(tmp_path):
-    """The stand-in's folder, and the lock file that it copies; `.asked` beside it has its calls."""
-    program, asked = tmp_path / "bin/spack", tmp_path / "spack.lock"
-    program.parent.mkdir()
-    program.write_text(STAND_IN.format(lock=asked, build=ROOT / "build"))
-    program.chmod(0o755)
-    return program.parent, asked
-
-
-def test_spack_makes_an_environ_concrete_once_a_session(reframe, copy, stand_in, tmp_path):
-    """Not once a partition: it takes minutes. Each partition keeps what was made."""
-    folder, asked = stand_in
-    asked.write_text(json.dumps(lock(("abcdefghij", "1.10.8"))))
-    (copy / "spack-repo/environments/local/spack.lock").write_text("of another Spack")
-    for session in (1, 2):
-        code, out = reframe(copy, *SPACK, "--system", "local", path=[folder])
-        assert code == 0, out
-        kept = sorted((tmp_path / "run/output").glob("local/*/gnu/BuiltBenchio*/spack.lock"))
-        assert [path.parts[-4] for path in kept] == ["disk", "tmpfs"]
-        assert [path.read_text() for path in kept] == [asked.read_text()] * 2
-        calls = Path(f"{asked}.asked").read_text().splitlines()
-        assert len([call for call in calls if call.endswith(" install")]) == session, calls
-        (source,) = {call for call in calls if "config add" in call}
-        assert source.endswith(
-            f'config add packages:benchio:package_attributes:git:"file://{copy}"'
-        )
-
-
-def test_a_library_that_is_not_what_spack_was_asked_for_is_invalid(
-    reframe, clone, stand_in, tmp_path
+def test_spack_builds_an_environ_once_a_session_and_a_wrong_library_is_invalid(
+    reframe, copy, tmp_path
 ):
-    """Such as a wrong external: the job has benchio with HDF5 of another version."""
-    folder, asked = stand_in
+    """Not once a partition: it takes minutes. Each partition keeps what was made. Where Spack was
+    asked for another HDF5 than benchio has, such as by a wrong external, no case is valid."""
     here = subprocess.run(
         [ROOT / "build/bin/benchio", "--version"], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     version = re.search(r"^hdf5 +(\S+)$", here, re.MULTILINE)[1]
-    for hdf5, verdict in ((version, "ok"), ("1.99.5", "invalid")):
-        asked.write_text(json.dumps(lock(("abcdefghij", hdf5))))
-        code, out = reframe(clone, *SPACK, "-n", CHECK, "-S", "repeats=1", path=[folder])
-        (report,) = (tmp_path / "run/reports").glob("*.json")
-        tests = json.loads(report.read_text())["runs"][-1]["testcases"]
-        verdicts = {test["case_id"]: test["verdict"] for test in tests if test.get("case_id")}
-        assert len(verdicts) == 2, out
-        assert set(verdicts.values()) == {verdict}, out
-        said = f"hdf5: the library says {version}, where Spack was asked for hdf5@{hdf5}"
-        assert (code, said in " ".join(out.split())) == ((0, False), (1, True))[verdict != "ok"]
-        report.unlink()
+    program, asked = tmp_path / "bin/spack", tmp_path / "asked"
+    locks = {"gnu": tmp_path / "lock.gnu", "wrong": tmp_path / "lock.wrong"}
+    program.parent.mkdir()
+    program.write_text(STAND_IN.format(asked=asked, lock=tmp_path / "lock", build=ROOT / "build"))
+    program.chmod(0o755)
+    for (environ, file), hdf5 in zip(locks.items(), (version, "1.99.5"), strict=True):
+        file.write_text(json.dumps(lock((f"of{environ}", hdf5))))
+    edit_site(copy, '"environs": ["gnu"]', '"environs": ["gnu", "wrong"]')
+    edit_site(
+        copy,
+        '"environments": [{"name": "gnu", "target_systems": ["local"]}]',
+        '"environments": [{"name": "gnu", "target_systems": ["local"]}, {"name": "wrong",'
+        ' "target_systems": ["local"], "extras": {"spack": "benchio@0.1.0"}}]',
+    )
+    (copy / "spack-repo/environments/local/spack.lock").write_text("of another Spack")
+
+    code, out = reframe(copy, *SPACK, "--system", "local", path=[program.parent])
+    assert code == 1, out
+    kept = sorted((tmp_path / "run/output").glob("local/*/gnu/BuiltBenchio*/spack.lock"))
+    assert [path.parts[-4] for path in kept] == ["disk", "tmpfs"], out
+    assert [path.read_text() for path in kept] == [locks["gnu"].read_text()] * 2
+    calls = asked.read_text().splitlines()
+    assert len([call for call in calls if call.endswith(" install")]) == 2, calls
+    (source,) = (call for call in calls if "config add" in call)
+    assert source.endswith(f'config add packages:benchio:package_attributes:git:"file://{copy}"')
+    added = sorted(call.split(" add ")[1] for call in calls if " add benchio@" in call)
+    commit = git(copy, "log", "-1", "--format=%H", "--", "src/benchio")
+    assert added == ["benchio@0.1.0", f"benchio@git.{commit}=main"]
+
+    code, out = reframe(copy, *SPACK, "-n", CHECK, "-S", "repeats=1", path=[program.parent])
+    assert code == 1, out
+    calls = asked.read_text().splitlines()
+    assert len([call for call in calls if call.endswith(" install")]) == 4, calls
+    *_, report = sorted((tmp_path / "run/reports").glob("*.json"), key=os.path.getmtime)
+    tests = json.loads(report.read_text())["runs"][-1]["testcases"]
+    invalid = [
+        (test["environ"], test["verdict"] == "invalid") for test in tests if test.get("case_id")
+    ]
+    assert sorted(invalid) == [("gnu", False)] * 2 + [("wrong", True)] * 2, out
+    said = f"hdf5: the library says {version}, where Spack was asked for hdf5@1.99.5"
+    assert said in " ".join(out.split())
 
 
 @pytest.mark.slow

@@ -1,4 +1,9 @@
-"""Whether what stands on a page stands out."""
+"""How a page looks: on screens of two widths, by day and by night."""
+
+WIDTHS = (1280, 400)
+SCHEMES = ("light", "dark")
+NO_SCROLL = "document.documentElement.scrollWidth <= window.innerWidth"
+OPEN_ALL = "document.querySelectorAll('details').forEach((d) => { d.open = true })"
 
 LUMINANCE = """color => {
     const linear = color.match(/[\\d.]+/g).slice(0, 3).map((part) => {
@@ -20,3 +25,12 @@ def contrast(one, other):
     """Of two luminances, as WCAG has it."""
     low, high = sorted((one, other))
     return (high + 0.05) / (low + 0.05)
+
+
+def looks(page):
+    """(width, scheme), once the page is shown so: every one of them."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            yield width, scheme
