@@ -2,10 +2,12 @@
 
 import contextlib
 import ctypes
+import difflib
 import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -275,6 +277,64 @@ def each(cases: Iterable[Case], check: Callable[[Case], None], at_once: int = 2)
             said.append(f"{case}\n{''.join(lines)}")
     if said:
         pytest.fail(f"{len(said)} of {len(checks)} failed\n\n" + "\n".join(said), pytrace=False)
+
+
+def covering(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The cases that have every value, and every pair of values of two axes, in few lines. With
+    --product, as in `make test-all`, all cases."""
+    values = [list(axis) for axis in axes]
+    product = list(itertools.product(*values))
+    if os.environ.get(PRODUCT):
+        return product
+    # Of places in their axes, for a value need not be hashable.
+    places = itertools.product(*(range(len(axis)) for axis in values))
+    pairs = [set(itertools.combinations(enumerate(place), min(2, len(axes)))) for place in places]
+    missing = set().union(*pairs)
+    chosen = []
+    while missing:
+        best = max(range(len(pairs)), key=lambda case: len(pairs[case] & missing))
+        missing -= pairs[best]
+        chosen.append(best)
+    return [product[case] for case in sorted(chosen)]
+
+
+# An environment variable because the workers of pytest-xdist are processes of their own.
+PRODUCT = "IOWATCH_TEST_PRODUCT"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--product", action="store_true", help="every combination, not every pair")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.product:
+        os.environ[PRODUCT] = "1"
+
+
+def again(item: pytest.Item, *options: str) -> str:
+    """A command that runs only this test, from the top of the checkout."""
+    return shlex.join(["pytest", *options, item.nodeid])
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """golden("night.txt", text): the text is what the file in `golden` beside the test has."""
+
+    def compare(name: str, text: str) -> None:
+        file = request.path.parent / "golden" / name
+        if request.config.option.update_golden:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        known = file.read_text() if file.exists() else ""
+        if text != known or not file.exists():
+            lines = difflib.unified_diff(
+                known.splitlines(), text.splitlines(), str(file), "this test", lineterm=""
+            )
+            update = again(request.node, "--update-golden")
+            pytest.fail("\n".join([*lines, f"If this is right: {update}"]), pytrace=False)
+
+    return compare
 
 
 @pytest.fixture(scope="session")
