@@ -60,8 +60,7 @@ def plan(files="shared", repeats=1, env=None, group="", of=None):
     return Plan(RANKS, options, env or {}, group=group, of=of)
 
 
-@pytest.mark.parametrize("files", FILES)
-def test_what_is_wrong_with_a_name_ends_the_run(names_shim, new_directory, files):
+def test_what_is_wrong_with_a_name_ends_the_run(names_shim, new_directory):
     """Without a rate, and nothing of it is left."""
 
     def check(outcome):
@@ -75,9 +74,9 @@ def test_what_is_wrong_with_a_name_ends_the_run(names_shim, new_directory, files
         assert path.match(fault.named or fault.name)
         assert list(outcome.directory.iterdir()) == []
 
-    plans = [  # in three starts at one time, for some only wait
-        plan(files, 2, {"NAMES_FAULT": fault.kind, "NAMES_NAME": fault.name}, number % 3, fault)
-        for number, fault in enumerate(FAULTS)
+    plans = [  # of several starts at one time, for some only wait
+        plan(files, 2, {"NAMES_FAULT": fault.kind, "NAMES_NAME": fault.name}, number % 4, fault)
+        for number, (fault, files) in enumerate(itertools.product(FAULTS, FILES))
     ]
     each(run_many(plans, new_directory, names_shim), check, at_once=1)
 
