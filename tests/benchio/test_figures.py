@@ -2,14 +2,13 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import BACKENDS, Run, each
+from conftest import BACKENDS, each
 
 from iowatch.checks import format_size
 
@@ -30,22 +29,18 @@ Outcome = tuple[dict[str, Any], str]  # the result file, and the table
 
 
 @pytest.fixture(scope="module")
-def outcomes(
-    mpirun: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Outcome]:
+def outcomes(mpirun, read_result, tmp_path_factory):
     """Of a run in each layout, on this disk."""
     folder = tmp_path_factory.mktemp("figures")
     tables = {}
 
-    def start(files: str) -> None:
+    def start(files):
         directory = folder / files
         directory.mkdir()
         done = mpirun(
             RANKS, "--backend", ",".join(BACKENDS), "--operation", "write,read", "--files", files,
             "--local-size", format_size(SIZES[files]), "--warmup", 1, "--repeats", ROUNDS - 1,
-            *(["--flush"] if files == FLUSHED else []),
+            *(["--flush"] if files == FLUSHED else []), "--time-limit", 3600,
             "--dir", directory, "--json", folder / f"{files}.json",
         )  # fmt: skip
         assert done.code == 0, done.err
@@ -56,21 +51,21 @@ def outcomes(
     return {files: (read_result(folder / f"{files}.json"), tables[files]) for files in LAYOUTS}
 
 
-def repetitions(result: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def repetitions(result):
     """Each with its case."""
     for case in result["cases"]:
         for repetition in case["repetitions"]:
             yield case, repetition
 
 
-def median_of(values: list[float | None]) -> float | None:
+def median_of(values):
     """Of a case that does not have this value none."""
     known = [value for value in values if value is not None]
     return float(np.median(known)) if len(known) == len(values) else None
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_rounds_rotate(outcomes: dict[str, Outcome], files: str) -> None:
+def test_rounds_rotate(outcomes, files):
     """Each has its start and its witness, who is of the write and of its reading alike."""
     result, _ = outcomes[files]
     asked = [(operation, name) for operation in ("write", "read") for name in BACKENDS]
@@ -99,10 +94,11 @@ def test_rounds_rotate(outcomes: dict[str, Outcome], files: str) -> None:
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_rates_follow_from_windows(outcomes: dict[str, Outcome], files: str) -> None:
+def test_rates_follow_from_windows(outcomes, files):
     result, _ = outcomes[files]
     mebibytes = result["run"]["bytes"] / 2**20
     assert mebibytes == RANKS * prod(SIZES[files]) / 2**17
+    assert (result["status"], result["run"]["time_limit"]) == ("ok", 3600), "it was not reached"
     assert result["run"]["flush"] == (files == FLUSHED)
     for case, repetition in repetitions(result):
         windows = {name: phase["window"] for name, phase in repetition["phases"].items()}
@@ -114,7 +110,7 @@ def test_rates_follow_from_windows(outcomes: dict[str, Outcome], files: str) -> 
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_phases_fit_into_each_other(outcomes: dict[str, Outcome], files: str) -> None:
+def test_phases_fit_into_each_other(outcomes, files):
     """Ranks in their file's window, files in that of all, parts in their phase, phases in total."""
     result, _ = outcomes[files]
     for case, repetition in repetitions(result):
@@ -147,7 +143,7 @@ def test_phases_fit_into_each_other(outcomes: dict[str, Outcome], files: str) ->
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_table_says_the_same(outcomes: dict[str, Outcome], files: str) -> None:
+def test_table_says_the_same(outcomes, files):
     """As the rounds of the result file that count, in fewer digits; and what the witness was able
     to do."""
     result, table = outcomes[files]
@@ -187,7 +183,7 @@ def test_table_says_the_same(outcomes: dict[str, Outcome], files: str) -> None:
 
 
 @pytest.mark.parametrize("files", LAYOUTS)
-def test_what_is_in_memory_is_suspect(outcomes: dict[str, Outcome], files: str) -> None:
+def test_what_is_in_memory_is_suspect(outcomes, files):
     """Whether this disk's filesystem drops its pages or not: the result says so."""
     result, _ = outcomes[files]
     # Others may have caches beside the kernel's.
@@ -201,11 +197,11 @@ def test_what_is_in_memory_is_suspect(outcomes: dict[str, Outcome], files: str) 
 
 
 @pytest.fixture
-def says(own_mounts: None, tmp_path: Path) -> Iterator[Callable[[str, str], None]]:
+def says(own_mounts, tmp_path):
     """says("/proc/loadavg", text): for this test, a file that a kernel makes has that in it."""
     mounted = []
 
-    def replace(path: str, text: str) -> None:
+    def replace(path, text):
         file = tmp_path / path.replace("/", "_")
         file.write_text(text)
         subprocess.run(["mount", "--bind", file, path], check=True)
@@ -216,15 +212,10 @@ def says(own_mounts: None, tmp_path: Path) -> Iterator[Callable[[str, str], None
         subprocess.run(["umount", path], check=True)
 
 
-def test_what_else_a_node_does(
-    mpirun: Callable[..., Run],
-    directory: Path,
-    read_result: Callable[[Path], dict[str, Any]],
-    says: Callable[[str, str], None],
-) -> None:
+def test_what_else_a_node_does(mpirun, directory, read_result, says):
     """Once for the node. What its kernel does not say, or says wrongly, is not known."""
 
-    def seen() -> dict[str, Any]:
+    def seen():
         file = directory.parent / "result.json"
         options = ("--backend", "posix", "--local-size", 8, "--repeats", 1, "--dir", directory)
         done = mpirun(2, *options, "--json", file)

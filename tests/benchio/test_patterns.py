@@ -1,18 +1,16 @@
 """Files that are not one array in large pieces, read by independent readers."""
 
-import itertools
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
 import netCDF4
 import numpy as np
 import pytest
 import reference_data
-from benchio.traces import calls_on, rounds, watched
-from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, Run, each, run_directory
-from numpy.typing import NDArray
+from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, each
+from many_runs import Plan, result_of, run_many
+
+from iowatch.checks import format_size
 
 
 class Pattern(NamedTuple):
@@ -25,12 +23,12 @@ class Pattern(NamedTuple):
     backends: tuple[str, ...] = BACKENDS
 
     @property
-    def given(self) -> dict[str, int]:
+    def given(self):
         """The numbers in it."""
         pairs = (word.partition("=") for word in self.words.split(","))
         return {word: int(number or 1) for word, _, number in pairs}
 
-    def of(self, word: str, usual: int) -> int:
+    def of(self, word, usual):
         return self.given.get(word, usual)
 
 
@@ -57,19 +55,19 @@ PATTERNS = [
 ]
 
 
-def layers(values: NDArray[np.float64], pattern: Pattern) -> NDArray[np.float64]:
+def layers(values, pattern):
     """A whole array as (step, variable, z, y, x)."""
     steps, variables = pattern.of("steps", 1), pattern.of("variables", 1)
     _, ny, nx = values.shape
     return values.reshape(steps, variables, -1, ny, nx)
 
 
-def names(pattern: Pattern) -> list[str]:
+def names(pattern):
     variables = pattern.of("variables", 1)
     return [f"data{number + 1}" for number in range(variables)] if variables > 1 else ["data"]
 
 
-def read_hdf5(path: Path, pattern: Pattern) -> NDArray[np.float64]:
+def read_hdf5(path, pattern):
     with h5py.File(path) as file:
         datasets = [file[name] for name in names(pattern)]
         grows = pattern.of("steps", 1) > 1
@@ -83,7 +81,7 @@ def read_hdf5(path: Path, pattern: Pattern) -> NDArray[np.float64]:
     return found.swapaxes(0, 1) if grows else found[np.newaxis]
 
 
-def read_netcdf(path: Path, pattern: Pattern) -> NDArray[np.float64]:
+def read_netcdf(path, pattern):
     with netCDF4.Dataset(path) as file:
         file.set_auto_mask(False)
         variables = [file[name] for name in names(pattern)]
@@ -104,7 +102,7 @@ def read_netcdf(path: Path, pattern: Pattern) -> NDArray[np.float64]:
     return found.swapaxes(0, 1) if grows else found[np.newaxis]
 
 
-def read(backend: str, path: Path, pattern: Pattern, size: Any) -> NDArray[np.float64]:
+def read(backend, path, pattern, size):
     with reference_data.ONE_READER:
         if backend == "hdf5":
             return read_hdf5(path, pattern)
@@ -113,7 +111,7 @@ def read(backend: str, path: Path, pattern: Pattern, size: Any) -> NDArray[np.fl
         return layers(reference_data.read_raw(path, size), pattern)
 
 
-def check_file(backend: str, path: Path, pattern: Pattern, size: Any, file: int) -> None:
+def check_file(backend, path, pattern, size, file):
     """The documented values, or what the documentation says of those to be compressed."""
     key = reference_data.key_of(RUN_ID, backend, file, 2)
     expected = layers(reference_data.array(size, key), pattern)
@@ -131,28 +129,15 @@ def check_file(backend: str, path: Path, pattern: Pattern, size: Any, file: int)
 
 
 @pytest.mark.parametrize("component", [MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
-def test_files_are_as_their_pattern_is(
-    mpirun: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    new_directory: Callable[[], Path],
-    component: str,
-) -> None:
-    def check(pattern: Pattern) -> None:
-        directory = new_directory()
-        json = directory.parent / "result.json"
-        done = mpirun(
-            pattern.ranks, "--backend", ",".join(pattern.backends), "--pattern", pattern.words,
-            "--operation", "write-keep,read", "--global-size", "x".join(map(str, pattern.size)),
-            "--warmup", 1, "--repeats", 1, "--run-id", RUN_ID, *pattern.options.split(),
-            "--dir", directory, "--json", json, env={"OMPI_MCA_io": component},
-        )  # fmt: skip
-        assert (done.code, done.errors) == (0, []), done.err
-
-        result = read_result(json)
+def test_files_are_as_their_pattern_is(read_result, new_directory, component):
+    def check(outcome):
+        pattern = outcome.plan.of
+        assert (outcome.done.code, outcome.done.errors) == (0, []), outcome.done.err
+        result = read_result(result_of(outcome.directory))
         run = result["run"]
         assert run["pattern"] == pattern.words
         for backend in pattern.backends:
-            files = sorted(run_directory(directory).glob(FILES[backend].replace(".", "*.")))
+            files = sorted(outcome.own.glob(FILES[backend].replace(".", "*.")))
             assert len(files) == run["file_count"]
             for number, file in enumerate(files):
                 check_file(backend, file, pattern, run["file_size"], number)
@@ -165,43 +150,17 @@ def test_files_are_as_their_pattern_is(
             stored = rep["file_bytes"] / run["bytes"]
             assert stored < 0.6 if "deflate" in pattern.given else stored >= 1, stored
 
-    each(PATTERNS, check)
-
-
-def test_rows_of_all_writers_take_turns(
-    mpirun: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], tmp_path: Path
-) -> None:
-    """As IOR's hard test has them: a piece is a row of one writer, then comes the next writer."""
-    json = tmp_path / "result.json"
-    for order in ("strided", "random"):
-        done = mpirun(
-            3, "--backend", "posix", "--pattern", order, "--local-size", "5876x2x2",
-            "--repeats", 1, "--warmup", 0, "--dir", tmp_path, "--json", json,
-        )  # fmt: skip
-        assert done.code == 0, done.err
-        run = read_result(json)["run"]
-        assert (run["grid"], run["contiguous_bytes"]) == ([3, 1, 1], 47008)
-
-
-def test_random_rows_are_in_another_order(
-    mpirun: Callable[..., Run], need: Callable[[str], str], tmp_path: Path
-) -> None:
-    """But in the same one in every round, or two would not compare."""
-    in_order = [96 * row for row in range(40)]
-    for order in ("strided", "random"):
-        traces = tmp_path / order
-        done = mpirun(
-            1, "--backend", "posix", "--pattern", order, "--local-size", "12x40x1", "--halo", 0,
-            "--repeats", 2, "--warmup", 0, "--dir", tmp_path, launcher=watched(need, traces),
-        )  # fmt: skip
-        assert done.code == 0, done.err
-        first, second = (
-            [int(call.words.split(",")[-1]) for call in calls if call.kind == "write"]
-            for calls in rounds(calls_on(traces, FILES["posix"]))
+    plans = [
+        Plan(
+            pattern.ranks,
+            [
+                "--backend", ",".join(pattern.backends), "--pattern", pattern.words,
+                "--operation", "write-keep,read", "--global-size", format_size(pattern.size),
+                "--warmup", 1, "--repeats", 1, *pattern.options.split(),
+            ],
+            component=component,
+            of=pattern,
         )
-        assert first == second
-        assert sorted(first) == in_order
-        assert (first == in_order) == (order == "strided")
-        if order == "random":
-            steps = {other - one for one, other in itertools.pairwise(first)}
-            assert len(steps) > 20, "an order that reading ahead would see"
+        for pattern in PATTERNS
+    ]  # fmt: skip
+    each(run_many(plans, new_directory), check, at_once=1)

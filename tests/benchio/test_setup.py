@@ -6,28 +6,27 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import BACKENDS, FILES, OPEN_MPI, ROOT, Run, kill_session, run, session_of
+from conftest import BACKENDS, FILES, OPEN_MPI, ROOT, kill_session, run, session_of
 
 PARALLEL = {"libnetcdff_mpi", "libnetcdf_mpi", "libhdf5_openmpi", "libpnetcdf"}
 SERIAL = {"libnetcdff", "libnetcdf", "libhdf5_serial"}
 
 
-def names(text: str) -> set[str]:
+def names(text):
     """The libraries named in a text: libnetcdf_mpi for /usr/lib/libnetcdf_mpi.so.19."""
     return set(re.findall(r"\b(lib[\w-]+)(?:[.-][\d.]+)?\.so\b", text))
 
 
-def test_benchio_is_linked_with_the_parallel_libraries(benchio: Path) -> None:
+def test_benchio_is_linked_with_the_parallel_libraries(benchio):
     linked = names(run(["ldd", benchio]).out)
     assert linked >= PARALLEL
     assert not linked & SERIAL
 
 
-def test_running_benchio_maps_only_the_parallel_libraries(benchio: Path, tmp_path: Path) -> None:
+def test_running_benchio_maps_only_the_parallel_libraries(benchio, tmp_path):
     """ldd does not see what is loaded later; the memory map of a rank that is writing does."""
     process = subprocess.Popen(
         ["mpirun", "-n", "2", benchio, "--backend", ",".join(BACKENDS), "--local-size", "16",
@@ -56,7 +55,7 @@ def test_running_benchio_maps_only_the_parallel_libraries(benchio: Path, tmp_pat
         assert not libraries & SERIAL
 
 
-def test_set_up_again_changes_nothing() -> None:
+def test_set_up_again_changes_nothing():
     # It would make .venv anew, from which this test runs.
     for name in ("pyproject.toml", "tests/constraints.txt"):
         needed = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
@@ -77,7 +76,7 @@ def test_set_up_again_changes_nothing() -> None:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Callable[..., Run]:
+def elsewhere(tmp_path):
     """elsewhere(hidden, fakes): runs set-up in a copy of the project on a machine that lacks the
     hidden commands and whose fakes (name: shell text) stand before the real ones."""
     copy = tmp_path / "project"
@@ -92,7 +91,7 @@ def elsewhere(tmp_path: Path) -> Callable[..., Run]:
         else:
             shutil.copy(source, copy / name)
 
-    def start(hidden: set[str], fakes: dict[str, str]) -> Run:
+    def start(hidden, fakes):
         commands = tmp_path / "commands"
         commands.mkdir()
         for folder in ("/bin", "/usr/bin"):
@@ -108,7 +107,7 @@ def elsewhere(tmp_path: Path) -> Callable[..., Run]:
     return start
 
 
-def test_missing_packages_without_root_are_named(elsewhere: Callable[..., Run]) -> None:
+def test_missing_packages_without_root_are_named(elsewhere):
     done = elsewhere(
         hidden={"sudo"},
         fakes={
@@ -127,7 +126,7 @@ def test_missing_packages_without_root_are_named(elsewhere: Callable[..., Run]) 
     assert "-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=$PWD/build/bin" in done.err, "where it is looked for"
 
 
-def test_missing_packages_are_installed_with_sudo(elsewhere: Callable[..., Run]) -> None:
+def test_missing_packages_are_installed_with_sudo(elsewhere):
     done = elsewhere(
         hidden=set(),
         fakes={
@@ -142,7 +141,7 @@ def test_missing_packages_are_installed_with_sudo(elsewhere: Callable[..., Run])
     assert "packages failed" in done.err
 
 
-def test_machine_without_debian_or_compiler(elsewhere: Callable[..., Run]) -> None:
+def test_machine_without_debian_or_compiler(elsewhere):
     done = elsewhere(
         hidden={"dpkg-query", "apt-get"},
         fakes={"cmake": "echo there is no MPI here; exit 1", "python3": python_stand_in()},
@@ -152,13 +151,13 @@ def test_machine_without_debian_or_compiler(elsewhere: Callable[..., Run]) -> No
     assert "module load" in done.err
 
 
-def python_stand_in() -> str:
+def python_stand_in():
     """Makes .venv without a package index: what is tested comes after."""
     return 'case "$*" in "-m venv"*) mkdir -p .venv/bin; ln -sf /bin/true .venv/bin/python;; esac'
 
 
 @pytest.mark.slow
-def test_clean_clone_with_half_a_venv(elsewhere: Callable[..., Run], tmp_path: Path) -> None:
+def test_clean_clone_with_half_a_venv(elsewhere, tmp_path):
     """An interrupted set-up is repaired by the next one."""
     half = tmp_path / "project/.venv/bin"
     half.mkdir(parents=True)

@@ -5,16 +5,13 @@ import re
 import shlex
 import shutil
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 import reference_data
 from benchio.traces import calls_on, rounds, watched
-from conftest import RUN_ID, Run, each, injected, run, run_directory
+from conftest import RUN_ID, each, injected, run, run_directory
 
 RANKS, COUNT, STRIPE = 3, 3, 2**17
 SIZE = (32, 32, 192)  # 1.5 MiB, which go four times around the subfiles
@@ -26,12 +23,12 @@ STUB = "hdf5.h5"
 
 
 @pytest.fixture(scope="module")
-def has_subfiling(benchio: Path) -> bool:
+def has_subfiling(benchio):
     return "\nsubfiling built into hdf5\n" in run([benchio, "--version"]).out
 
 
 @pytest.fixture
-def subfiling(has_subfiling: bool, mpirun: Callable[..., Run]) -> Callable[..., Run]:
+def subfiling(has_subfiling, mpirun):
     """subfiling(directory, options..., pattern=..., stripe=..., env=...): a run with subfiles."""
     if not has_subfiling:
         pytest.skip(
@@ -40,14 +37,7 @@ def subfiling(has_subfiling: bool, mpirun: Callable[..., Run]) -> Callable[..., 
             "-DHDF5_ROOT=PREFIX -DBENCHIO_NETCDF=OFF, and run cmake --build build/benchio"
         )
 
-    def start(
-        directory: Path,
-        *options: object,
-        pattern: str = f"subfiling={COUNT}",
-        stripe: int = STRIPE,
-        env: dict[str, str] | None = None,
-        **how: Any,
-    ) -> Run:
+    def start(directory, *options, pattern=f"subfiling={COUNT}", stripe=STRIPE, env=None, **how):
         return mpirun(
             RANKS, "--backend", "hdf5", "--pattern", pattern, "--global-size",
             "x".join(map(str, SIZE)), "--warmup", 0, "--repeats", 2, "--run-id", RUN_ID,
@@ -58,9 +48,7 @@ def subfiling(has_subfiling: bool, mpirun: Callable[..., Run]) -> Callable[..., 
     return start
 
 
-def test_without_subfiling_it_is_refused(
-    has_subfiling: bool, mpirun: Callable[..., Run], directory: Path
-) -> None:
+def test_without_subfiling_it_is_refused(has_subfiling, mpirun, directory):
     """Before anything is made."""
     if has_subfiling:
         pytest.skip("benchio's HDF5 was built with subfiling")
@@ -72,12 +60,12 @@ def test_without_subfiling_it_is_refused(
     assert list(directory.iterdir()) == []
 
 
-def part(number: int, directory: Path, run_id: str = RUN_ID) -> Path:
+def part(number, directory, run_id=RUN_ID):
     """As a pattern, for its name has the inode of the stub."""
     return run_directory(directory, run_id) / f"{STUB}.subfile_*_{number}_of_{COUNT}"
 
 
-def fused(folder: Path) -> Path:
+def fused(folder):
     """The one file that the subfiles in a folder are, put together by HDF5's list of them."""
     (config,) = folder.glob(f"{STUB}.subfile_*.config")
     lines = config.read_text().splitlines()
@@ -107,12 +95,8 @@ def fused(folder: Path) -> Path:
     ],
 )
 def test_files_are_what_an_independent_reader_finds(
-    subfiling: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    shim: Path,
-    directory: Path,
-    options: str,
-) -> None:
+    subfiling, read_result, shim, directory, options
+):
     """Copied once they are all closed, and read by another HDF5 that knows of no subfiles."""
     copied = directory.parent / "copied"
     words = options.split()
@@ -150,9 +134,7 @@ def test_files_are_what_an_independent_reader_finds(
     assert np.array_equal(found, expected)
 
 
-def test_others_write_one_file_in_turn(
-    subfiling: Callable[..., Run], read_result: Callable[[Path], dict[str, Any]], directory: Path
-) -> None:
+def test_others_write_one_file_in_turn(subfiling, read_result, directory):
     """And what HDF5 wrote is read back through it, too."""
     done = subfiling(
         directory, *WHOLE_BLOCKS, "--backend", "hdf5,mpiio,posix", "--operation", "write,read"
@@ -165,9 +147,7 @@ def test_others_write_one_file_in_turn(
     assert {case["operation"] for case in cases} == {"write", "read"}
 
 
-def test_every_part_is_synced_once_it_is_closed(
-    subfiling: Callable[..., Run], need: Callable[[str], str], directory: Path
-) -> None:
+def test_every_part_is_synced_once_it_is_closed(subfiling, need, directory):
     """The subfiles, the stub and the list: by benchio, for HDF5 syncs nothing."""
     traces = directory.parent / "traces"
     done = subfiling(directory, *WHOLE_BLOCKS, launcher=watched(need, traces))
@@ -184,10 +164,8 @@ def test_every_part_is_synced_once_it_is_closed(
         assert min(time for time in closed if time > max(wrote)) < synced, name
 
 
-def test_variables_that_would_scatter_the_files_are_refused(
-    subfiling: Callable[..., Run], directory: Path, tmp_path: Path
-) -> None:
-    def check(name: str) -> None:
+def test_variables_that_would_scatter_the_files_are_refused(subfiling, directory, tmp_path):
+    def check(name):
         done = subfiling(directory, env={name: str(tmp_path)})
         assert done.code == 2, done.err
         assert f"getenv: {name}: this variable is set" in done.errors[0]
@@ -203,9 +181,7 @@ def test_variables_that_would_scatter_the_files_are_refused(
     assert list(directory.iterdir()) == []
 
 
-def test_a_subfile_without_bytes_is_no_subfile(
-    subfiling: Callable[..., Run], directory: Path
-) -> None:
+def test_a_subfile_without_bytes_is_no_subfile(subfiling, directory):
     """In stripes of 32 MiB, which are HDF5's unless told otherwise, all is in the first."""
     done = subfiling(directory, *WHOLE_BLOCKS, stripe=2**25)
     assert done.code == IO, done.err
@@ -229,15 +205,11 @@ ATTACKS = {
 
 @pytest.mark.parametrize("operation", ["write", "write,read"])
 def test_what_becomes_of_a_subfile_after_the_sync(
-    subfiling: Callable[..., Run],
-    read_result: Callable[[Path], dict[str, Any]],
-    shim: Path,
-    new_directory: Callable[[], Path],
-    operation: str,
-) -> None:
+    subfiling, read_result, shim, new_directory, operation
+):
     """HDF5 has no checksum of data, and the subfiles are as many and as large as before."""
 
-    def check(attack: str) -> None:
+    def check(attack):
         fault, command, number, code = ATTACKS[attack]
         directory = new_directory()
         how = injected(shim, fault, part(number, directory), COMMAND=command, RANK="all")
@@ -252,9 +224,7 @@ def test_what_becomes_of_a_subfile_after_the_sync(
     each(ATTACKS, check)
 
 
-def test_last_nights_subfile(
-    subfiling: Callable[..., Run], shim: Path, new_directory: Callable[[], Path]
-) -> None:
+def test_last_nights_subfile(subfiling, shim, new_directory):
     """As large, and whole; that of the same run is none."""
     nights = {}
     for night in ("last", RUN_ID):
@@ -276,12 +246,10 @@ def test_last_nights_subfile(
         assert done.code == code, done.err
 
 
-def test_a_write_that_fails_leaves_nothing(
-    subfiling: Callable[..., Run], shim: Path, new_directory: Callable[[], Path]
-) -> None:
+def test_a_write_that_fails_leaves_nothing(subfiling, shim, new_directory):
     """HDF5 1.17 says nothing of it, and waits for ever."""
 
-    def check(fault: str) -> None:
+    def check(fault):
         directory = new_directory()
         how = injected(
             shim, fault, part(2, directory), ERRNO=errno.ENOSPC, RANK="all", THROUGH=2**18
@@ -295,9 +263,7 @@ def test_a_write_that_fails_leaves_nothing(
     each(["write", "short", "sleep", "sync", "sleep-in-sync"], check)
 
 
-def test_a_full_filesystem(
-    subfiling: Callable[..., Run], shim: Path, tmpfs: Callable[[str], Path]
-) -> None:
+def test_a_full_filesystem(subfiling, shim, tmpfs):
     """That statfs says nothing of. The small write of the watchdog says what HDF5 does not."""
     directory = tmpfs("size=1m")
     how = injected(shim, "space", directory / "none")
@@ -307,7 +273,7 @@ def test_a_full_filesystem(
     assert list(directory.iterdir()) == []
 
 
-def test_killed_rank(subfiling: Callable[..., Run], shim: Path, directory: Path) -> None:
+def test_killed_rank(subfiling, shim, directory):
     """As of any file, what was written by then is left, all in the run's directory."""
     how = injected(shim, "kill", part(2, directory), RANK="all", THROUGH=2**18)
     done = subfiling(directory, *WHOLE_BLOCKS, **how)
@@ -317,7 +283,7 @@ def test_killed_rank(subfiling: Callable[..., Run], shim: Path, directory: Path)
 
 
 @pytest.mark.usefixtures("subfiling")
-def test_signal(launch: Callable[..., Any], directory: Path) -> None:
+def test_signal(launch, directory):
     """The round is ended, and nothing stays."""
     process = launch(
         RANKS, "--backend", "hdf5", "--pattern", f"subfiling={COUNT}", "--global-size",

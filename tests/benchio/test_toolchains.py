@@ -3,19 +3,17 @@ library, as `ftn` does on a Cray; and what is said of libraries that do not fit.
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import ROOT, Run, run
+from conftest import ROOT, run
 
 BUILDS = ROOT / "build/toolchains"
 BACKENDS = ["mpiio", "hdf5", "posix"]
 
 
 @pytest.fixture(scope="module")
-def libraries() -> Path:
+def libraries():
     """Where Debian has a serial HDF5 and one for each MPI."""
     if shutil.which("gfortran") is None:
         pytest.skip("there is no gfortran here: make setup installs it")
@@ -23,7 +21,7 @@ def libraries() -> Path:
 
 
 @pytest.fixture(scope="module")
-def mpich() -> str:
+def mpich():
     """The compiler wrapper of MPICH, which is not the machine's mpif90."""
     compiler = shutil.which("mpif90.mpich")
     if compiler is None:
@@ -31,7 +29,7 @@ def mpich() -> str:
     return compiler
 
 
-def configure(name: str, compiler: str, *options: str) -> Run:
+def configure(name, compiler, *options):
     return run(["cmake", "-S", ROOT / "src/benchio", "-B", BUILDS / name, "-G", "Ninja",
                 f"-DCMAKE_Fortran_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Debug",
                 "-DBENCHIO_WERROR=ON", "-DBUILD_TESTING=OFF", *options])  # fmt: skip
@@ -39,8 +37,8 @@ def configure(name: str, compiler: str, *options: str) -> Run:
 
 @pytest.mark.slow  # it builds all of benchio
 def test_a_wrapper_that_knows_every_library_needs_no_flags(
-    mpich: str, libraries: Path, directory: Path, read_result: Callable[[Path], dict[str, Any]]
-) -> None:
+    mpich, libraries, directory, read_result
+):
     hdf5 = libraries / "hdf5/mpich"
     BUILDS.mkdir(parents=True, exist_ok=True)
     wrapper = BUILDS / "ftn"
@@ -75,14 +73,14 @@ def test_a_wrapper_that_knows_every_library_needs_no_flags(
     assert "MPICH" in result["libraries"]["mpi"]
 
 
-def test_the_library_of_the_compilers_mpi_is_taken(mpich: str, libraries: Path) -> None:
+def test_the_library_of_the_compilers_mpi_is_taken(mpich, libraries):
     """Debian has one for each MPI, and Open MPI's stands first."""
     configured = configure("mpich", mpich, "-DBENCHIO_NETCDF=OFF", "-DBENCHIO_PNETCDF=OFF")
     assert configured.code == 0, configured.err
     assert f"Found HDF5: {libraries}/hdf5/mpich" in configured.out
 
 
-def test_global_symbols_are_benchios_own(benchio: Path, need: Callable[[str], str]) -> None:
+def test_global_symbols_are_benchios_own(benchio, need):
     """Another library may have a `visit` or a `watch`, too."""
     assert benchio.exists()
     listed = run(
@@ -94,10 +92,10 @@ def test_global_symbols_are_benchios_own(benchio: Path, need: Callable[[str], st
     assert [name for name in symbols if not re.match(r"(__)?benchio_", name)] == []
 
 
-def test_a_library_that_does_not_fit_is_refused(libraries: Path) -> None:
+def test_a_library_that_does_not_fit_is_refused(libraries):
     """One folder for all: nothing that was found is remembered."""
 
-    def said(*options: str) -> str:
+    def said(*options):
         configured = configure("refused", "gfortran", *options)
         assert configured.code != 0, configured.out
         return " ".join(configured.err.split())

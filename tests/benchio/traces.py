@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 CALLS = (
     "open", "openat", "close", "read", "pread64", "readv", "preadv", "write", "pwrite64", "writev",
-    "pwritev", "fsync", "fdatasync", "fadvise64", "unlink", "unlinkat",
+    "pwritev", "fsync", "fdatasync", "syncfs", "fadvise64", "unlink", "unlinkat", "mkdir", "rmdir",
+    "rename", "stat", "lstat", "newfstatat",
 )  # fmt: skip
 LINE = re.compile(r"^(?P<time>[\d.]+) (?P<name>\w+)\((?P<words>.*)\) += (?P<value>-?\d+)")
 
 
 class Call(NamedTuple):
-    """A system call on a file that went well."""
+    """A system call on files."""
 
     time: float
     process: str
@@ -24,11 +25,9 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """open, close, read, write, sync, fadvise or unlink."""
-        for kind in ("unlink", "write", "read", "sync", "open", "close", "fadvise"):
-            if kind in self.name:
-                return kind
-        raise ValueError(self.name)
+        """open, close, read, write, sync, fadvise, unlink or rename; else its name."""
+        kinds = ("unlink", "write", "read", "sync", "open", "close", "fadvise", "rename")
+        return next((kind for kind in kinds if kind in self.name), self.name)
 
 
 def watched(need: Callable[[str], str], traces: Path) -> list[str]:
@@ -40,23 +39,23 @@ def watched(need: Callable[[str], str], traces: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def calls_on(traces: Path, name: str) -> list[Call]:
-    """All processes' calls on a file of this name, by their time."""
-    found = []
+def all_calls(traces: Path) -> list[Call]:
+    """Of all processes, by their time; a failed one has a negative value."""
+    calls = []
     for trace in traces.iterdir():
         for line in trace.read_text().splitlines():
-            matched = LINE.match(line)
-            if not matched or not re.search(rf"/{re.escape(name)}[>\"]", line):
-                continue
-            words, value = matched["words"], int(matched["value"])
-            if value < 0:
-                continue
-            first = re.match(r"\d+(?=<)", words)
-            descriptor = value if "open" in matched["name"] else int(first[0]) if first else -1
-            found.append(
-                Call(float(matched["time"]), trace.name, matched["name"], descriptor, words, value)
-            )
-    return sorted(found)
+            if matched := LINE.match(line):
+                time, name, words, value = matched.groups()
+                first = re.match(r"\d+(?=<)", words)
+                opened = int(value) if "open" in name else int(first[0]) if first else -1
+                calls.append(Call(float(time), trace.name, name, opened, words, int(value)))
+    return sorted(calls)
+
+
+def calls_on(traces: Path, name: str) -> list[Call]:
+    """Those on a file of this name that went well."""
+    of_file = re.compile(rf"/{re.escape(name)}[>\"]")
+    return [call for call in all_calls(traces) if call.value >= 0 and of_file.search(call.words)]
 
 
 def rounds(calls: list[Call]) -> list[list[Call]]:

@@ -18,25 +18,28 @@
  *   nodes      every rank is on a node of its own
  *
  * Both names of an MPI call are here: C libraries call MPI_X, the Fortran bindings PMPI_X. */
-#define _GNU_SOURCE
+#include "interpose.h"
 
-#include <dlfcn.h>
 #include <mpi.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 enum { NC_EPERM = -37, DIMENSIONS = 4, TIME = 0 };
 
+/* Since the run began. */
 static int has_read; /* by HDF5 */
+static int places; /* that HDF5 was asked for */
+static int collective_writes; /* of benchio's own */
+static int64_t first_dataset; /* that HDF5 wrote */
+
+/* Another run of the same process begins, with another fault; see many_runs.f90. */
+void next_run(void)
+{
+    has_read = places = collective_writes = 0;
+    first_dataset = 0;
+}
 
 static int asked(const char *call)
 {
-    const char *fault = getenv("LIBRARY_FAULT");
-
-    return fault != NULL && strcmp(fault, call) == 0;
+    return is_set("LIBRARY_FAULT", call);
 }
 
 /* What the call returned, or on rank 1 the error. */
@@ -72,9 +75,7 @@ int H5Dread(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t
 
 uint64_t H5Dget_offset(int64_t dataset)
 {
-    static int calls;
-
-    return asked("apart") && calls++ == 0 ? UINT64_MAX : NEXT(H5Dget_offset)(dataset);
+    return asked("apart") && places++ == 0 ? UINT64_MAX : NEXT(H5Dget_offset)(dataset);
 }
 
 int H5Pget_mpio_actual_io_mode(int64_t transfer, int *mode)
@@ -92,15 +93,14 @@ int H5Sget_simple_extent_dims(int64_t space, uint64_t *extents, uint64_t *limits
 
 int H5Dwrite(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t transfer, const void *data)
 {
-    static int64_t first;
     uint64_t whole[DIMENSIONS];
 
     if (asked("lost") && NEXT(H5Sget_simple_extent_ndims)(file) == DIMENSIONS
         && NEXT(H5Sget_simple_extent_dims)(file, whole, NULL) >= 0 && whole[TIME] == 2)
         return 0;
-    if (first == 0)
-        first = dataset;
-    return NEXT(H5Dwrite)(asked("twice") ? first : dataset, type, memory, file, transfer, data);
+    if (first_dataset == 0)
+        first_dataset = dataset;
+    return NEXT(H5Dwrite)(asked("twice") ? first_dataset : dataset, type, memory, file, transfer, data);
 }
 
 /* PnetCDF's variables are numbered from 0. */
@@ -166,10 +166,9 @@ int PMPI_File_write_at(MPI_File file, MPI_Offset at, const void *data, int count
 int PMPI_File_write_at_all(
     MPI_File file, MPI_Offset at, const void *data, int count, MPI_Datatype type, MPI_Status *status)
 {
-    static int calls;
     MPI_Count size;
 
-    if (asked("lost") && ++calls == 2) {
+    if (asked("lost") && ++collective_writes == 2) {
         PMPI_Type_size_x(type, &size);
         PMPI_Status_set_elements_x(status, MPI_DOUBLE, count * size / (MPI_Count)sizeof(double));
         return MPI_SUCCESS;

@@ -15,25 +15,13 @@
  * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
  * with LUSTRE_MAGIC statfs says another filesystem. With LUSTRE_RANKS=N each N ranks say that they
  * are on a host of their own. */
-#define _GNU_SOURCE
+#include "interpose.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <mntent.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-
-enum { OSTS = 4, LONGEST = 4096 };
+enum { OSTS = 4, LONGEST = PATH_MAX };
 
 /* What lfs has noted of a directory. */
 struct note {
@@ -227,16 +215,6 @@ ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
     }
     memcpy(value, bytes, length);
     return (ssize_t)length;
-}
-
-static void path_of(int descriptor, char path[LONGEST])
-{
-    char link[40];
-    ssize_t length;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    length = readlink(link, path, LONGEST - 1);
-    path[length < 0 ? 0 : length] = '\0';
 }
 
 int ioctl(int descriptor, unsigned long request, ...)

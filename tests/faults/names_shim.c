@@ -18,33 +18,33 @@
  *   remade      a directory of names is not made again, as by a client that knows the old one
  *   full        mkdir fails with ENOSPC
  *   hangs       unlink never returns */
-#define _GNU_SOURCE
+#include "interpose.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 enum { MOST = 4096 };
 
 static int made = -1; /* the descriptor of the name that its maker has open */
-static char removed[PATH_MAX]; /* the directory of names that this process has removed last */
+
+/* What this process has met since the run began. */
+static struct {
+    char removed[PATH_MAX]; /* the directory of names that it has removed last */
+    time_t until; /* a name lingers */
+    int survived; /* a name that was to be removed */
+    struct dirent seen[MOST]; /* when it listed first */
+    int known, is_listed, listings, next;
+    DIR *replayed;
+} met;
+
+/* Another run of the same process begins, with another fault; see many_runs.f90. */
+void next_run(void)
+{
+    memset(&met, 0, sizeof met);
+}
 
 static int fault_is(const char *name)
 {
-    const char *fault = getenv("NAMES_FAULT");
-
-    return fault != NULL && strcmp(fault, name) == 0;
+    return is_set("NAMES_FAULT", name);
 }
 
 static int is_name(const char *path)
@@ -61,13 +61,9 @@ static int hits(const char *fault, const char *path)
 
 int open(const char *path, int flags, ...)
 {
-    va_list more;
-    mode_t mode;
-    int fd;
+    int fd, mode;
 
-    va_start(more, flags);
-    mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
-    va_end(more);
+    TAKE_MODE(mode, flags);
     fd = NEXT(open)(path, flags, mode);
     if (fd >= 0 && flags & O_CREAT && is_name(path)) {
         made = fd;
@@ -102,12 +98,10 @@ int stat(const char *path, struct stat *st)
 
 int lstat(const char *path, struct stat *st)
 {
-    static time_t until;
-
     if (hits("lingers", path)) {
-        if (until == 0)
-            until = time(NULL) + 2;
-        if (time(NULL) < until) {
+        if (met.until == 0)
+            met.until = time(NULL) + 2;
+        if (time(NULL) < met.until) {
             memset(st, 0, sizeof *st);
             return 0;
         }
@@ -118,29 +112,25 @@ int lstat(const char *path, struct stat *st)
 /* Whether a directory is one of benchio's, for MPI reads others. */
 static int is_of_names(DIR *directory)
 {
-    char link[40], path[PATH_MAX];
-    ssize_t length;
+    char path[PATH_MAX];
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd(directory));
-    length = readlink(link, path, PATH_MAX - 1);
-    path[length < 0 ? 0 : length] = '\0';
+    path_of(dirfd(directory), path);
     return strstr(path, "/metadata") != NULL;
 }
 
 struct dirent *readdir(DIR *directory)
 {
-    static struct dirent seen[MOST], again;
-    static int first_is_over, known, listings, next, repeats;
-    static DIR *replayed;
+    static struct dirent again;
+    static int repeats;
     struct dirent *entry;
 
     if (!is_of_names(directory))
         return NEXT(readdir)(directory);
-    if (fault_is("stale") && first_is_over) {
-        if (replayed != directory)
-            next = 0;
-        replayed = next < known ? directory : NULL;
-        return next < known ? &seen[next++] : NULL;
+    if (fault_is("stale") && met.is_listed) {
+        if (met.replayed != directory)
+            met.next = 0;
+        met.replayed = met.next < met.known ? directory : NULL;
+        return met.next < met.known ? &met.seen[met.next++] : NULL;
     }
     if (repeats) {
         repeats = 0;
@@ -148,15 +138,15 @@ struct dirent *readdir(DIR *directory)
     }
     entry = NEXT(readdir)(directory);
     if (entry != NULL
-        && (hits("hidden", entry->d_name) || (hits("unseen", entry->d_name) && listings > 1)))
+        && (hits("hidden", entry->d_name) || (hits("unseen", entry->d_name) && met.listings > 1)))
         entry = NEXT(readdir)(directory);
     if (entry == NULL) {
-        first_is_over = known > 0;
-        listings++;
+        met.is_listed = met.known > 0;
+        met.listings++;
         return NULL;
     }
-    if (fault_is("stale") && known < MOST)
-        seen[known++] = *entry;
+    if (fault_is("stale") && met.known < MOST)
+        met.seen[met.known++] = *entry;
     if (hits("twice", entry->d_name) || hits("stranger", entry->d_name)) {
         repeats = 1;
         again = *entry;
@@ -177,23 +167,19 @@ int rename(const char *from, const char *to)
 
 int unlink(const char *path)
 {
-    static int once;
-
     while (hits("hangs", path))
         pause();
-    if ((hits("survives", path) || hits("unseen", path)) && !once++)
+    if ((hits("survives", path) || hits("unseen", path)) && !met.survived++)
         return 0;
     return NEXT(unlink)(path);
 }
 
 int rmdir(const char *path)
 {
-    static int once;
-
-    if (hits("remains", path) && !once++)
+    if (hits("remains", path) && !met.survived++)
         return 0;
     if (strstr(path, "/metadata") != NULL && strchr(strstr(path, "/metadata") + 1, '/') == NULL)
-        snprintf(removed, sizeof removed, "%s", path);
+        snprintf(met.removed, sizeof met.removed, "%s", path);
     return NEXT(rmdir)(path);
 }
 
@@ -203,7 +189,7 @@ int mkdir(const char *path, mode_t mode)
         errno = ENOSPC;
         return -1;
     }
-    if (fault_is("remade") && strcmp(path, removed) == 0) {
+    if (fault_is("remade") && strcmp(path, met.removed) == 0) {
         errno = ESTALE;
         return -1;
     }

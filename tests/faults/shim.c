@@ -13,15 +13,11 @@
  * bytes (1 MiB: more than the metadata of HDF5 and NetCDF) and all after it:
  *   open, write, sync, close, read   fails with errno FAULT_ERRNO (a number); a close that fails loses
  *                               half of the file, as NFS may; a read is benchio's own, by pread
+ *   direct     the same, of an open with O_DIRECT alone
  *   short      writes half of what it was given, and then nothing more: a quota
  *   kill       writes half of what it was given and kills the process
  *   sleep      never returns, not even for a signal, as a call that the kernel does not let go;
  *              sleep-in-sync: of syncs
- *
- * on every rank:
- *   swap       FAULT_FILE's second FAULT_SWAP bytes are written where its third belong and the
- *              reverse, as by two aggregators that have each other's buffer; the libraries read them
- *              so, too, and find all well
  *
  * of FAULT_FILE's pages:
  *   cached     stay where they are, whatever posix_fadvise is asked for, after this process's first
@@ -32,37 +28,32 @@
  *
  * anywhere:
  *   space      statfs reports free space that is not there */
-#define _GNU_SOURCE
+#include "interpose.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <mpi.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+/* By this process, of FAULT_FILE, since the run began. */
+static size_t written;
+static int is_cut; /* a write was short */
+static int syncs, syncs_by_benchio;
 
-enum { VECTORS = 1024 }; /* at most in a call */
+/* Another run of the same process begins, with another fault; see many_runs.f90. */
+void next_run(void)
+{
+    void (*next)(void) = (void (*)(void))dlsym(RTLD_NEXT, "next_run");
 
-static size_t written; /* by this process to FAULT_FILE */
-static int syncs; /* of it, by this process */
+    written = 0;
+    is_cut = syncs = syncs_by_benchio = 0;
+    if (next != NULL)
+        next();
+}
 
 static int fault_is(const char *name)
 {
-    const char *fault = getenv("FAULT");
-
-    return fault != NULL && strcmp(fault, name) == 0;
+    return is_set("FAULT", name);
 }
 
 static int number(const char *name, int otherwise)
@@ -91,17 +82,6 @@ static int hit(void)
 static int is_through(void)
 {
     return written <= (size_t)number("FAULT_THROUGH", 1 << 20);
-}
-
-/* The path of an open file; empty: it has none. */
-static void path_of(int fd, char path[PATH_MAX])
-{
-    char link[40];
-    ssize_t length;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    length = readlink(link, path, PATH_MAX - 1);
-    path[length < 0 ? 0 : length] = '\0';
 }
 
 static int is_fault_path(const char *path)
@@ -168,12 +148,11 @@ static void damage(const char *path)
 /* benchio has made the file stable; what becomes of it now, only a witness can tell. */
 static void after_sync(int fd)
 {
-    static int synced;
     char path[PATH_MAX];
 
     if (!fault_is("flip") && !fault_is("truncate") && !fault_is("command"))
         return;
-    if (!is_fault_file(fd) || !hit() || ++synced != number("FAULT_CALL", 1))
+    if (!is_fault_file(fd) || !hit() || ++syncs_by_benchio != number("FAULT_CALL", 1))
         return;
     path_of(fd, path);
     if (fault_is("command")) {
@@ -220,15 +199,11 @@ int mincore(void *pages, size_t bytes, unsigned char *are_there)
 
 int open(const char *path, int flags, ...)
 {
-    va_list more;
-    int mode = 0;
+    int mode;
 
-    if (flags & (O_CREAT | O_TMPFILE)) {
-        va_start(more, flags);
-        mode = va_arg(more, int);
-        va_end(more);
-    }
-    if (fault_is("open") && (flags & O_ACCMODE) != O_RDONLY && is_fault_path(path) && hit()) {
+    TAKE_MODE(mode, flags);
+    if (((fault_is("open") && (flags & O_ACCMODE) != O_RDONLY)
+            || (fault_is("direct") && flags & O_DIRECT)) && is_fault_path(path) && hit()) {
         errno = number("FAULT_ERRNO", EIO);
         return -1;
     }
@@ -287,8 +262,6 @@ int close(int fd)
 /* How much of a write of so many bytes is to go through; -1 and errno: it fails. */
 static ssize_t allowed(int fd, size_t bytes)
 {
-    static int cut;
-
     if (!fault_is("write") && !fault_is("short") && !fault_is("kill") && !fault_is("sleep")
         && !fault_is("close"))
         return (ssize_t)bytes;
@@ -299,11 +272,11 @@ static ssize_t allowed(int fd, size_t bytes)
         return (ssize_t)bytes;
     if (fault_is("sleep"))
         never_return();
-    if (fault_is("write") || cut) {
+    if (fault_is("write") || is_cut) {
         errno = number("FAULT_ERRNO", EIO);
         return -1;
     }
-    cut = 1;
+    is_cut = 1;
     return (ssize_t)(bytes / 2);
 }
 
@@ -323,88 +296,16 @@ static ssize_t length(const struct iovec *vectors, int count)
     return bytes;
 }
 
-/* The first so many bytes of vectors; their number. */
-static int shorten(const struct iovec *vectors, ssize_t bytes, struct iovec *shorter)
+/* What goes through of the first of several vectors, where not all of them do. */
+static ssize_t first_of(const struct iovec *vectors, ssize_t part)
 {
-    int count = 0;
-
-    for (; bytes > 0 && count < VECTORS; count++) {
-        shorter[count] = vectors[count];
-        if ((ssize_t)shorter[count].iov_len > bytes)
-            shorter[count].iov_len = (size_t)bytes;
-        bytes -= (ssize_t)shorter[count].iov_len;
-    }
-    return count;
-}
-
-/* Moves bytes to or from a file whose second and third FAULT_SWAP bytes have changed places. */
-static ssize_t swapped(int fd, int writes, char *data, size_t bytes, off_t offset)
-{
-    off_t part = number("FAULT_SWAP", 1 << 16);
-    size_t moved = 0;
-
-    while (moved < bytes) {
-        off_t place = offset + (off_t)moved, number_of_part = place / part;
-        size_t count = (size_t)((number_of_part + 1) * part - place);
-        ssize_t one;
-
-        if (number_of_part == 1 || number_of_part == 2)
-            place += number_of_part == 1 ? part : -part;
-        if (count > bytes - moved)
-            count = bytes - moved;
-        one = writes ? NEXT(pwrite)(fd, data + moved, count, place) : NEXT(pread)(fd, data + moved, count, place);
-        if (one <= 0)
-            return moved > 0 ? (ssize_t)moved : one;
-        moved += (size_t)one;
-    }
-    return (ssize_t)moved;
-}
-
-enum { AT_POSITION = -1 }; /* an offset: where the file stands, which moves on */
-
-static ssize_t all_swapped(int fd, int writes, const struct iovec *vectors, int count, off_t at)
-{
-    off_t offset = at == AT_POSITION ? lseek(fd, 0, SEEK_CUR) : at;
-    ssize_t moved = 0;
-
-    for (int i = 0; i < count; i++) {
-        ssize_t one = swapped(fd, writes, vectors[i].iov_base, vectors[i].iov_len, offset + moved);
-
-        if (one < 0 && moved == 0)
-            return one;
-        if (one > 0)
-            moved += one;
-        if (one < (ssize_t)vectors[i].iov_len)
-            break;
-    }
-    if (at == AT_POSITION)
-        lseek(fd, moved, SEEK_CUR);
-    return moved;
-}
-
-static ssize_t one_swapped(int fd, int writes, const void *data, size_t bytes, off_t at)
-{
-    struct iovec vector = {(void *)data, bytes};
-
-    return all_swapped(fd, writes, &vector, 1, at);
-}
-
-static int swaps(int fd)
-{
-    return fault_is("swap") && is_fault_file(fd);
-}
-
-static int swaps_read_of(int fd, const void *caller)
-{
-    return swaps(fd) && !by_benchio(caller);
+    return part < (ssize_t)vectors[0].iov_len ? part : (ssize_t)vectors[0].iov_len;
 }
 
 ssize_t write(int fd, const void *data, size_t bytes)
 {
     ssize_t part = allowed(fd, bytes);
 
-    if (swaps(fd))
-        return one_swapped(fd, 1, data, bytes, AT_POSITION);
     return part < 0 ? part : done(NEXT(write)(fd, data, (size_t)part), (ssize_t)bytes);
 }
 
@@ -412,8 +313,6 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
     ssize_t part = allowed(fd, bytes);
 
-    if (swaps(fd))
-        return one_swapped(fd, 1, data, bytes, offset);
     return part < 0 ? part : done(NEXT(pwrite)(fd, data, (size_t)part, offset), (ssize_t)bytes);
 }
 
@@ -423,32 +322,24 @@ ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
 
 ssize_t writev(int fd, const struct iovec *vectors, int count)
 {
-    struct iovec shorter[VECTORS];
     ssize_t whole = length(vectors, count), part = allowed(fd, (size_t)whole);
 
-    if (swaps(fd))
-        return all_swapped(fd, 1, vectors, count, AT_POSITION);
-    if (part < 0)
-        return part;
-    return done(NEXT(writev)(fd, shorter, shorten(vectors, part, shorter)), whole);
+    if (part < 0 || part == whole)
+        return part < 0 ? part : NEXT(writev)(fd, vectors, count);
+    return done(NEXT(write)(fd, vectors[0].iov_base, (size_t)first_of(vectors, part)), whole);
 }
 
-ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t offset)
+ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t at)
 {
-    struct iovec shorter[VECTORS];
     ssize_t whole = length(vectors, count), part = allowed(fd, (size_t)whole);
 
-    if (swaps(fd))
-        return all_swapped(fd, 1, vectors, count, offset);
-    if (part < 0)
-        return part;
-    return done(NEXT(pwritev)(fd, shorter, shorten(vectors, part, shorter), offset), whole);
+    if (part < 0 || part == whole)
+        return part < 0 ? part : NEXT(pwritev)(fd, vectors, count, at);
+    return done(NEXT(pwrite)(fd, vectors[0].iov_base, (size_t)first_of(vectors, part), at), whole);
 }
 
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
-    if (swaps_read_of(fd, __builtin_return_address(0)))
-        return one_swapped(fd, 0, data, bytes, offset);
     if (by_benchio(__builtin_return_address(0)) && fails("read", fd))
         return -1;
     if (fault_is("cached") && is_fault_file(fd) && fcntl(fd, F_GETFL) & O_DIRECT) {
@@ -456,25 +347,4 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
         return -1;
     }
     return NEXT(pread)(fd, data, bytes, offset);
-}
-
-ssize_t preadv(int fd, const struct iovec *vectors, int count, off_t offset)
-{
-    if (swaps_read_of(fd, __builtin_return_address(0)))
-        return all_swapped(fd, 0, vectors, count, offset);
-    return NEXT(preadv)(fd, vectors, count, offset);
-}
-
-ssize_t read(int fd, void *data, size_t bytes)
-{
-    if (swaps_read_of(fd, __builtin_return_address(0)))
-        return one_swapped(fd, 0, data, bytes, AT_POSITION);
-    return NEXT(read)(fd, data, bytes);
-}
-
-ssize_t readv(int fd, const struct iovec *vectors, int count)
-{
-    if (swaps_read_of(fd, __builtin_return_address(0)))
-        return all_swapped(fd, 0, vectors, count, AT_POSITION);
-    return NEXT(readv)(fd, vectors, count);
 }

@@ -19,25 +19,14 @@
  *   independent             HDF5's transfers, and so NetCDF's, are independent instead of collective
  *
  * Both names of an MPI call are here: HDF5 calls MPI_X, the Fortran bindings PMPI_X. */
-#define _GNU_SOURCE
+#include "interpose.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <mpi.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static int slow(const char *what)
 {
-    const char *asked = getenv("SLOW");
-
-    return asked != NULL && strcmp(asked, what) == 0;
+    return is_set("SLOW", what);
 }
 
 /* SLOW_S seconds, so many times; a shim without it would be a fault that nobody could find. */
@@ -75,14 +64,9 @@ struct tm *gmtime_r(const time_t *clock, struct tm *utc)
 
 int open(const char *path, int flags, ...)
 {
-    va_list more;
-    int mode = 0;
+    int mode;
 
-    if (flags & (O_CREAT | O_TMPFILE)) {
-        va_start(more, flags);
-        mode = va_arg(more, int);
-        va_end(more);
-    }
+    TAKE_MODE(mode, flags);
     if ((flags & O_CREAT) && strstr(path, "/benchio.") != NULL && slow("open") && is_slow_rank())
         delay(1);
     return NEXT(open)(path, flags, mode);

@@ -1,170 +1,136 @@
-"""Where files and results cannot go: said once, with neither a figure nor a file left."""
+"""Where files and results cannot go: told once, with neither a figure nor a file left."""
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from conftest import BACKENDS, FILES, Run, each, finish, run_directory
+import pytest
+from conftest import BACKENDS, FILES, each, finish, run_directory
 from faults.attempts import (
-    EVERY_BACKEND,
     IO,
     RANKS,
     VERIFICATION,
     WAYS,
     Attempt,
     Way,
-    few_mib,
-    file_of,
+    file_in,
     no_rate,
+    places,
+    small,
 )
 
-NewDirectory = Callable[[], Path]
+ALL = Way(",".join(BACKENDS))
 
 
-def test_missing_directory(attempt: Attempt, new_directory: NewDirectory) -> None:
-    def check(way: Way) -> None:
-        failure = attempt(way, new_directory() / "nosuch")
-        assert failure.code == IO
-        assert "No such file or directory" in failure.message
-        assert not failure.directory.exists()
-
-    each(EVERY_BACKEND, check)
-
-
-def test_file_instead_of_a_directory(attempt: Attempt, new_directory: NewDirectory) -> None:
-    """Not one that another process holds."""
-
-    def check(way: Way) -> None:
-        file = new_directory() / "file"
-        file.write_text("somebody's")
-        failure = attempt(way, file)
-        assert failure.code == IO
-        assert "Not a directory" in failure.message
-        assert file.read_text() == "somebody's"
-
-    each(EVERY_BACKEND, check)
+def deep(directory, length):
+    """A directory below it whose path has so many characters."""
+    path = str(directory)
+    while len(path) < length:
+        path += "/" + "x" * min(length - len(path) - 1, 200)
+    Path(path).mkdir(parents=True)
+    return Path(path)
 
 
-def test_path_that_leaves_no_room_for_names(
-    attempt: Attempt, mpirun: Callable[..., Run], new_directory: NewDirectory
-) -> None:
-    """Longer ones than Linux takes would be cut off, by benchio and by libraries."""
+def test_directories_that_take_no_files(fail, new_directory, tmpfs):
+    """Before any backend has its turn: it is not there, a file, read-only, too small, or another
+    filesystem; or its path leaves no room for names, which benchio and libraries would cut off."""
+    no_directory = new_directory() / "file"
+    no_directory.write_text("somebody's")
+    reasons = {
+        new_directory() / "nosuch": "No such file or directory",
+        no_directory: "Not a directory",
+        tmpfs("ro"): "Read-only file system",
+        tmpfs("size=4m"): "free",
+        new_directory(): "not lustre,gpfs",
+        deep(new_directory(), 3841): "the path has 3841 characters, and more than 3840 leave no",
+    }
 
-    def long(length: int) -> Path:
-        path = str(new_directory())
-        while len(path) < length:
-            path += "/" + "x" * min(length - len(path) - 1, 200)
-        Path(path).mkdir(parents=True)
-        return Path(path)
+    def check(outcome, attempt):
+        assert outcome.done.code == IO
+        assert reasons[outcome.directory] in outcome.error["message"]
 
-    failure = attempt(Way("posix"), long(3841))
-    assert (failure.code, failure.call) == (IO, "realpath")
-    assert failure.message == (
-        "the path has 3841 characters, and more than 3840 leave no room for the names of files"
+    options = {"not lustre,gpfs": "--fs-type lustre,gpfs"}
+    fail(
+        [Attempt(ALL, options.get(why, ""), directory=where) for where, why in reasons.items()],
+        check,
     )
-    assert list(failure.directory.iterdir()) == []
-    last = long(3840)
-    for options in (
-        ["--backend", ",".join(BACKENDS), "--local-size", 8],
-        ["--operation", "metadata"],
-    ):
-        done = mpirun(2, *options, "--repeats", 1, "--dir", last)
+    assert no_directory.read_text() == "somebody's"
+    for directory in reasons:
+        assert not directory.is_dir() or list(directory.iterdir()) == []
+
+
+def test_directories_that_do(mpirun, tmpfs, new_directory):
+    """The other half: a filesystem that is right, and the longest path; what is beside the run's
+    own directory is nobody's business."""
+    place = tmpfs("size=64m")
+    theirs = place / FILES["posix"]
+    theirs.write_text("somebody's")
+    longest = deep(new_directory(), 3840)
+
+    def check(options):
+        done = mpirun(2, *options, "--repeats", 1)
         assert done.code == 0, done.err
 
-
-def test_read_only_filesystem(attempt: Attempt, tmpfs: Callable[[str], Path]) -> None:
-    """Before any backend has its turn."""
-    failure = attempt(Way("posix"), tmpfs("ro"))
-    assert failure.code == IO
-    assert (failure.call, failure.path) == ("mkdir", run_directory(failure.directory))
-    assert "Read-only file system" in failure.message
-    assert list(failure.directory.iterdir()) == []
-
-
-def test_too_little_space_is_seen_before_the_first_write(
-    attempt: Attempt, tmpfs: Callable[[str], Path]
-) -> None:
-    def check(way: Way) -> None:
-        failure = attempt(way, tmpfs("size=4m"))
-        assert failure.code == IO
-        assert failure.path == failure.directory
-        assert re.search(r"(?i)free", failure.message), failure.message
-
-    each(EVERY_BACKEND, check)
+    arrays = ["--backend", ",".join(BACKENDS), "--local-size", 8]
+    each(
+        [
+            [*arrays, "--dir", place, "--fs-type", "lustre,tmpfs"],
+            [*arrays, "--dir", longest],
+            ["--operation", "metadata", "--items", 3, "--dir", longest],
+        ],
+        check,
+    )
+    assert [file.read_text() for file in place.iterdir()] == ["somebody's"]
 
 
-def test_full_filesystem(inject: Attempt, tmpfs: Callable[[str], Path]) -> None:
+def test_a_full_filesystem(fail, tmpfs):
     """As when others fill it meanwhile. OMPIO reports success: size or verification must tell.
-    Where a library says no more than that it met an I/O error, benchio finds out which."""
+    Where a library knows no more than that it met an I/O error, benchio finds out which."""
 
-    def check(way: Way) -> None:
-        failure = inject(way, "space", tmpfs("size=4m"))
-        silent = way.component != "romio321"
-        assert failure.code == IO or (failure.code == VERIFICATION and silent)
-        assert failure.path == file_of(way, failure.directory), "not even tried"
-        if failure.code == IO:
-            assert "No space left on device" in failure.message, failure.message
-        assert list(failure.directory.iterdir()) == []
+    def check(outcome, attempt):
+        silent = attempt.way.component != "romio321"
+        assert outcome.done.code == IO or (outcome.done.code == VERIFICATION and silent)
+        assert outcome.call[1] == file_in(outcome), "not even tried"
+        if outcome.done.code == IO:
+            assert "No space left on device" in outcome.error["message"]
+        assert list(outcome.directory.iterdir()) == []
 
-    each(WAYS, check)
-
-
-def test_result_on_a_read_only_filesystem(
-    mpirun: Callable[..., Run], tmpfs: Callable[[str], Path], directory: Path
-) -> None:
-    """Found before the first write, not after hours of it."""
-    results = tmpfs("ro")
-    done = mpirun(RANKS, *few_mib(",".join(BACKENDS), directory, results / "result.json"))
-    assert done.code == IO, done.err
-    assert len(done.errors) == 1
-    assert "Read-only file system" in done.errors[0]
-    assert "round" not in done.err
-    assert list(directory.iterdir()) == []
+    fail([Attempt(way, fault="space", directory=tmpfs("size=2m")) for way in WAYS], check)
 
 
-def test_result_on_a_full_filesystem(
-    mpirun: Callable[..., Run], tmpfs: Callable[[str], Path], new_directory: NewDirectory
-) -> None:
+def test_a_result_on_a_full_filesystem(mpirun, tmpfs, directory):
     """There is never half a result file, and no figure that the result file does not have."""
-
-    def check(way: Way) -> None:
-        results, directory = tmpfs("size=4k"), new_directory()
-        done = mpirun(
-            RANKS, "--backend", way.backend, "--local-size", 8, "--repeats", 20,
-            "--dir", directory, "--json", results / "result.json",
-        )  # fmt: skip
-        assert done.code == IO, done.err
-        assert len(done.errors) == 1
-        assert "No space left on device" in done.errors[0]
-        assert no_rate(done)
-        assert list(results.iterdir()) == list(directory.iterdir()) == []
-
-    each(EVERY_BACKEND, check)
-
-
-def test_old_result_that_cannot_be_replaced(
-    mpirun: Callable[..., Run], tmpfs: Callable[[str], Path], directory: Path
-) -> None:
-    """As another user's in a directory like /tmp: said before the first write, and not taken for
-    this run's."""
-    old = tmpfs("size=1m") / "result.json"
-    old.write_text("yesterday's")
-    subprocess.run(["mount", "--bind", old, old], check=True)
-    done = mpirun(RANKS, *few_mib("mpiio", directory, old))
+    results = tmpfs("size=4k")
+    done = mpirun(
+        RANKS, "--backend", ",".join(BACKENDS), "--local-size", 8, "--repeats", 5,
+        "--dir", directory, "--json", results / "result.json",
+    )  # fmt: skip
     assert done.code == IO, done.err
     (said,) = done.errors
-    assert re.fullmatch(rf"rank 0 on \S+: unlink: {old}: Device or resource busy", said)
+    assert "No space left on device" in said
+    assert no_rate(done)
+    assert list(results.iterdir()) == list(directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_result_that_cannot_be_written(mpirun, tmpfs, directory, old):
+    """Told before the first write, not after hours of it. An old one that cannot be replaced, as
+    another user's in a directory like /tmp, is not taken for this run's."""
+    results = tmpfs("size=1m" if old else "ro")
+    file = results / "result.json"
+    if old:
+        file.write_text("yesterday's")
+        subprocess.run(["mount", "--bind", file, file], check=True)
+    done = mpirun(RANKS, *small("mpiio"), *places(directory), "--json", file)
+    assert done.code == IO, done.err
+    (said,) = done.errors
+    reason = f"unlink: {file}: Device or resource busy" if old else "Read-only file system"
+    assert reason in said
     assert "round" not in done.err
     assert list(directory.iterdir()) == []
 
 
-def test_two_runs_in_one_directory(
-    launch: Callable[..., subprocess.Popen[str]],
-    read_result: Callable[[Path], dict[str, Any]],
-    directory: Path,
-) -> None:
+def test_two_runs_in_one_directory(launch, read_result, directory):
     """Neither writes, reads or removes the other's files: each has a run id of its own, which
     nobody gave it."""
     results = [directory.parent / f"{name}.json" for name in ("one", "other")]
@@ -178,74 +144,51 @@ def test_two_runs_in_one_directory(
     done = [finish(process) for process in started]
     assert [run.code for run in done] == [0, 0], done
     one, other = (read_result(result)["run"]["id"] for result in results)
+    assert re.fullmatch("[0-9a-f]{16}", one)
     assert one != other
     assert list(directory.iterdir()) == []
 
 
-def somebodys_directory(path: Path) -> None:
+def somebodys_directory(path):
     path.mkdir()
     (path / FILES["posix"]).write_text("somebody's")
 
 
-def somebodys_file(path: Path) -> None:
+def somebodys_file(path):
     path.write_text("somebody's")
 
 
-def link_to_nothing(path: Path) -> None:
+def link_to_nothing(path):
     """A user's own, to a place that comes later."""
     path.symlink_to("later")
 
 
-def test_run_directory_that_exists_is_left_alone(
-    attempt: Attempt, new_directory: NewDirectory
-) -> None:
-    """As that of another run with the same id."""
+def test_a_run_directory_that_exists_is_left_alone(fail, new_directory):
+    """As that of another run with the same id, which may have kept its files."""
 
-    def state(path: Path) -> list[tuple[str, str]]:
+    def state(path):
         if path.is_symlink():
             return [("", str(path.readlink()))]
         files = [path] if path.is_file() else list(path.iterdir())
         return [(file.name, file.read_text()) for file in files]
 
-    def check(make: Callable[[Path], None]) -> None:
+    before = {}
+    for make in (somebodys_directory, somebodys_file, link_to_nothing):
         directory = new_directory()
         theirs = run_directory(directory)
         make(theirs)
-        before = state(theirs)
-        failure = attempt(Way("posix"), directory)
-        assert failure.code == IO
-        assert (failure.call, failure.path) == ("mkdir", theirs)
-        assert "exists" in failure.message
-        assert state(theirs) == before
-        assert list(directory.iterdir()) == [theirs]
+        before[directory] = state(theirs)
 
-    each([somebodys_directory, somebodys_file, link_to_nothing], check)
+    def check(outcome, attempt):
+        theirs = run_directory(outcome.directory)
+        assert outcome.done.code == IO
+        assert outcome.call == ("mkdir", theirs)
+        assert outcome.error["message"].startswith("exists already")
+        assert state(theirs) == before[outcome.directory]
+        assert list(outcome.directory.iterdir()) == [theirs]
 
-
-def test_other_files_in_the_directory_are_nobodys_business(
-    mpirun: Callable[..., Run], directory: Path
-) -> None:
-    theirs = directory / FILES["posix"]
-    theirs.write_text("somebody's")
-    done = mpirun(RANKS, *few_mib("posix", directory, directory.parent / "result.json"))
-    assert done.code == 0, done.err
-    assert [file.read_text() for file in directory.iterdir()] == ["somebody's"]
-
-
-def test_wrong_filesystem(attempt: Attempt, new_directory: NewDirectory) -> None:
-    def check(way: Way) -> None:
-        failure = attempt(way, new_directory(), "--fs-type", "lustre,gpfs")
-        assert failure.code == IO
-        assert "lustre" in failure.message
-        assert list(failure.directory.iterdir()) == []
-
-    each(EVERY_BACKEND, check)
-
-
-def test_right_filesystem(mpirun: Callable[..., Run], tmpfs: Callable[[str], Path]) -> None:
-    """The other half of the test above: a name that is right is not refused."""
-    done = mpirun(
-        RANKS, "--backend", ",".join(BACKENDS), "--local-size", 8, "--fs-type", "lustre,tmpfs",
-        "--dir", tmpfs("size=64m"),
-    )  # fmt: skip
-    assert done.code == 0, done.err
+    kept = [Attempt(Way("posix"), directory=directory) for directory in before]
+    fail(
+        [*kept, Attempt(Way("posix"), "--operation write-keep", directory=next(iter(before)))],
+        check,
+    )

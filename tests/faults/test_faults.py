@@ -2,14 +2,12 @@
 
 import errno
 import itertools
-import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from benchio.traces import calls_on, watched
-from conftest import FILES, Run, each, files_of, injected
+from conftest import each, files_of, injected
 from faults.attempts import (
+    EVERY_BACKEND,
     IO,
     KILLED,
     RANKS,
@@ -18,86 +16,133 @@ from faults.attempts import (
     WAYS,
     Attempt,
     Way,
-    few_mib,
+    file_in,
     file_of,
     no_rate,
     other_component_is_slow,
-    result_of,
+    places,
+    small,
 )
+from many_runs import result_of
 
 # What of the fault benchio may see: the error, or that the data are not what they should be.
 SEEN = (IO, VERIFICATION)
-# So many runs at a time where some only wait for the watchdog.
-WAITING = 4
+ALL = {"RANK": "all"}
+# Where rows do not take turns in the file, ROMIO locks none of it.
+INDEPENDENT = "--collective no --grid 1x1x3 --halo 0"
 
 
 @other_component_is_slow
-@pytest.mark.parametrize(("fault", "code"), [("flip", VERIFICATION), ("truncate", IO)])
-def test_damage_after_the_sync(
-    inject: Attempt, new_directory: Callable[[], Path], ways: list[Way], fault: str, code: int
-) -> None:
+def test_damage_after_the_sync(fail, ways):
     """A library's read beyond the end reports success and touches nothing: the size is looked at
     first."""
 
-    def check(case: tuple[Way, str]) -> None:
-        way, operations = case
-        # Whichever rank it is that syncs.
-        options = ["--operation", operations]
-        if way.backend == "mpiio":
-            options += ["--pattern", "steps=3,variables=2"]
-        failure = inject(way, fault, new_directory(), options, RANK="all")
-        assert failure.code == code
-        assert fault != "truncate" or failure.call == "stat"
-        assert failure.path == file_of(way, failure.directory)
-        assert list(failure.directory.iterdir()) == []
+    def check(outcome, attempt):
+        is_short = attempt.fault == "truncate"
+        assert outcome.done.code == (IO if is_short else VERIFICATION)
+        assert outcome.call == ("stat" if is_short else outcome.error["call"], file_in(outcome))
 
-    each(itertools.product(ways, ["write", "read", "write,read"]), check)
-
-
-@pytest.mark.parametrize("call", ["open", "write", "sync", "close"])
-def test_filesystem_full_at_a_call(survive: Callable[..., Run], call: str) -> None:
-    def check(way: Way) -> None:
-        done = survive(way, call, ERRNO=errno.ENOSPC, RANK="all")
-        assert done.code in SEEN, done.err
-
-    each(WAYS, check, WAITING)
+    steps = {"mpiio": "--pattern steps=3,variables=2"}
+    operations = ["write", "read", "write,read"]
+    fail(
+        [
+            # Whichever rank it is that syncs.
+            Attempt(way, f"--operation {timed} {steps.get(way.backend, '')}", fault, ALL)
+            for way, timed, fault in itertools.product(ways, operations, ["flip", "truncate"])
+        ],
+        check,
+    )  # fmt: skip
 
 
-def test_what_an_io_error_was(survive: Callable[..., Run]) -> None:
+# The rank that aggregates collective writes, another, all.
+ONE_CALL = [
+    (call, code, INDEPENDENT, rank)
+    for call, code in (("write", errno.EIO), ("short", errno.EDQUOT))
+    for rank in (0, 1, "all")
+]
+ONE_CALL += [(call, errno.ENOSPC, "", "all") for call in ("open", "write", "close")]
+ONE_CALL += [("short", errno.EDQUOT, "", "all")]
+
+
+def test_a_call_that_fails(fail):
+    """The ranks that have no error must not wait for ever for those that have."""
+
+    def check(outcome, attempt):
+        assert outcome.done.code in SEEN or attempt == hangs, outcome.said
+
+    attempts = [
+        Attempt(way, options, call, {"ERRNO": code, "RANK": rank})
+        for way, (call, code, options, rank) in itertools.product(WAYS, ONE_CALL)
+        if (way, call, options) != (Way("netcdf", "ompio"), "write", "")
+    ]
+    # It keeps ROMIO's lock on the rows of the others: the watchdog ends them.
+    waits = "--collective no --grid 3x1x1 --phase-limit 1"
+    attempts.append(Attempt(Way("mpiio"), waits, "write", {"ERRNO": errno.EIO}))
+    # Of OMPIO's ranks some may wait for ever before any has an error to tell.
+    full = {"ERRNO": errno.ENOSPC, "RANK": "all"}
+    hangs = Attempt(Way("netcdf", "ompio"), "--phase-limit 2", "write", full, is_alone=True)
+    attempts.append(hangs)
+    fail(attempts, check)
+
+
+def test_a_sync_that_fails(fail):
+    """On one rank, and on all."""
+
+    def check(outcome, attempt):
+        assert outcome.done.code == IO
+
+    settings = [{"ERRNO": errno.EIO, "RANK": 0}, {"ERRNO": errno.ENOSPC, "RANK": "all"}]
+    fail([Attempt(way, "", "sync", one) for way in WAYS for one in settings], check)
+
+
+@pytest.mark.slow
+def test_an_io_error_in_the_first_write(fail):
+    """Of HDF5 and NetCDF it is their metadata: no rank may ever return to tell the error."""
+
+    def check(outcome, attempt):
+        assert outcome.done.code in (*SEEN, TIME_LIMIT)
+
+    fail(
+        [
+            Attempt(
+                way, "--phase-limit 3", "write", {"ERRNO": errno.EIO, "RANK": rank, "THROUGH": 0}
+            )
+            for way in WAYS
+            for rank in (0, "all")
+        ],
+        check,
+    )
+
+
+def test_what_an_io_error_was(fail):
     """MPI-IO, and what is above it, knows an I/O error: what a small write beside the file meets is
     said as well, a quota or nothing at all. OMPIO may report success; then the witness tells."""
 
-    def check(case: tuple[Way, str]) -> None:
-        way, others = case
-        file = others or FILES[way.backend]
-        done = survive(
-            way, "write", "--collective", "no", file=file, ERRNO=errno.EDQUOT, RANK="all"
-        )
-        if done.code != IO and way.component == "ompio":
-            assert done.code == VERIFICATION
+    def check(outcome, attempt):
+        if outcome.done.code != IO and attempt.way.component == "ompio":
             return
-        assert done.code == IO, done.err
-        met = "fails: Disk quota exceeded" if others else "succeeds"
-        says = way.backend == "posix" and "Disk quota exceeded" in done.errors[0]
-        assert says or f"; a small write beside it {met}" in done.errors[0], done.errors
+        assert outcome.done.code == IO
+        met = "fails: Disk quota exceeded" if attempt.file else "succeeds"
+        knows = attempt.way.backend == "posix" and "Disk quota exceeded" in outcome.said
+        assert knows or f"; a small write beside it {met}" in outcome.said
 
-    each(itertools.product(WAYS, ["*", ""]), check, WAITING)
+    fail(
+        [
+            Attempt(way, INDEPENDENT, "write", {"ERRNO": errno.EDQUOT, "RANK": "all"}, file)
+            for way in WAYS
+            for file in ("*", "")
+        ],
+        check,
+    )
 
 
-def test_one_rank_looks_at_what_an_io_error_was(
-    mpirun: Callable[..., Run],
-    shim: Path,
-    need: Callable[[str], str],
-    new_directory: Callable[[], Path],
-) -> None:
+def test_one_rank_looks_at_what_an_io_error_was(mpirun, shim, need, directory):
     """The lowest: where all fail, all of them would write much at one time."""
-    directory = new_directory()
-    way, traces = Way("posix"), directory.parent / "traces"
-    every = file_of(way, directory, "posix.*")
-    how = injected(shim, "write", every, ERRNO=errno.EIO, RANK="all")
+    traces = directory.parent / "traces"
+    every = file_of(Way("posix"), directory, "posix.*")
+    how = injected(shim, "write", every, ERRNO=errno.EIO, RANK="all", THROUGH=0)
     how["launcher"] += watched(need, traces)
-    options = few_mib("posix", directory, result_of(directory))
-    done = mpirun(RANKS, *options, "--files", "process", **how)
+    done = mpirun(RANKS, *small("posix"), *places(directory), "--files", "process", **how)
     assert done.code == IO, done.err
     assert done.errors[0].startswith("rank 0 on "), done.errors
     assert "; a small write beside it succeeds" in done.errors[0], done.errors
@@ -105,132 +150,107 @@ def test_one_rank_looks_at_what_an_io_error_was(
     assert {call.process for call in written if call.kind == "open"} == {written[0].process}
 
 
-def test_open_fails_on_a_rank_that_did_not_create(survive: Callable[..., Run]) -> None:
-    """The file is there by then, and must go. From OMPIO's MPI_File_open nobody returns to tell the
-    error: the watchdog must end it."""
+def test_an_open_fails_on_a_rank_that_did_not_create(fail):
+    """The file is there by then, and must go."""
 
-    def check(way: Way) -> None:
-        done = survive(way, "open", ERRNO=errno.EIO, RANK=1)
-        assert done.code == (TIME_LIMIT if way.component == "ompio" else IO), done.err
+    def check(outcome, attempt):
+        assert outcome.done.code == IO
 
-    each(WAYS, check, WAITING)
-
-
-SLOW = pytest.mark.slow
-
-
-# The rank that aggregates collective writes, another, all.
-@pytest.mark.parametrize(
-    "rank", ["0", pytest.param("1", marks=SLOW), pytest.param("all", marks=SLOW)]
-)
-def test_io_error(survive: Callable[..., Run], rank: str) -> None:
-    """One rank has an I/O error: the others must not wait for it for ever."""
-
-    def check(way: Way) -> None:
-        done = survive(way, "write", "--collective", "no", ERRNO=errno.EIO, RANK=rank)
-        assert done.code in SEEN, done.err
-
-    each(WAYS, check, WAITING)
-
-
-@pytest.mark.parametrize(
-    "rank", [pytest.param("0", marks=SLOW), pytest.param("1", marks=SLOW), "all"]
-)
-def test_short_write(survive: Callable[..., Run], rank: str) -> None:
-    """As at a quota: half a write, then none."""
-
-    def check(way: Way) -> None:
-        done = survive(way, "short", "--collective", "no", ERRNO=errno.EDQUOT, RANK=rank)
-        assert done.code in SEEN, done.err
-
-    each(WAYS, check, WAITING)
-
-
-@SLOW
-@pytest.mark.parametrize("fault", ["write", "short"])
-def test_fault_below_collective_writes(survive: Callable[..., Run], fault: str) -> None:
-    """Only the ranks that aggregate have it."""
-
-    def check(way: Way) -> None:
-        done = survive(way, fault, ERRNO=errno.EDQUOT, RANK="all")
-        assert done.code in SEEN, done.err
-
-    each(WAYS, check, WAITING)
-
-
-@SLOW
-@pytest.mark.parametrize("rank", ["0", "all"])
-def test_io_error_in_the_first_write(survive: Callable[..., Run], rank: str) -> None:
-    """Of HDF5 and NetCDF it is their metadata: no rank may ever return to tell the error."""
-
-    def check(way: Way) -> None:
-        done = survive(way, "write", ERRNO=errno.EIO, RANK=rank, THROUGH=0)
-        assert done.code in (*SEEN, TIME_LIMIT), done.err
-
-    each(WAYS, check, WAITING)
-
-
-def test_failed_sync(survive: Callable[..., Run]) -> None:
-    """On one rank."""
-
-    def check(way: Way) -> None:
-        done = survive(way, "sync", ERRNO=errno.EIO, RANK=0)
-        assert done.code == IO, done.err
-        assert re.match(r"rank 0 on \S+: \w+: .*: .+", done.errors[0]), done.errors
-
-    each(WAYS, check, WAITING)
+    ways = [way for way in WAYS if way.component != "ompio"]
+    fail([Attempt(way, "", "open", {"ERRNO": errno.EIO, "RANK": 1}) for way in ways], check)
 
 
 @other_component_is_slow
-def test_rank_that_never_returns(survive: Callable[..., Run], ways: list[Way]) -> None:
-    """Nobody has an error to tell: the watchdog ends it for its time, and says that the
-    filesystem is well. Whoever waits for that rank leaves no file either, nor does anybody where
-    all hang."""
+def test_an_io_error_in_other_layouts(fail, ways):
+    """On the rank that alone writes the file."""
 
-    def check(case: tuple[Way, str, str, object]) -> None:
+    def check(outcome, attempt):
+        assert outcome.done.code in SEEN, outcome.said
+
+    attempts = []
+    for way in ways:
+        of_one = files_of(way.backend, RANKS)[1]
+        attempts += [
+            Attempt(way, "--files gather", "write", {"ERRNO": errno.EIO}),
+            Attempt(way, "--files process", "write", {"ERRNO": errno.EIO, "RANK": 1}, of_one),
+        ]
+    fail(attempts, check)
+
+
+def end(mpirun, shim, directory, way, fault, file="", options=(), **settings):
+    """A run that a fault ends, in a start of its own; it has no result."""
+    how = injected(shim, fault, file_of(way, directory, file), **settings)
+    how["env"]["OMPI_MCA_io"] = way.component
+    done = mpirun(RANKS, *small(way.backend), *places(directory), *options, **how)
+    assert no_rate(done)
+    assert not result_of(directory).exists()
+    return done
+
+
+# Way, files, fault, rank. The last: from OMPIO's MPI_File_open nobody returns to tell the error.
+HANGS = [
+    *((way, "process" if index % 2 else "shared", "sleep", 0)
+      for index, way in enumerate(EVERY_BACKEND)),
+    (Way("mpiio"), "shared", "sleep-in-sync", 0),
+    (Way("mpiio"), "process", "sleep", "all"),
+    (Way("mpiio", "ompio"), "shared", "open", 1),
+]  # fmt: skip
+MORE_HANGS = [
+    *((way, files, "sleep", 0) for way in WAYS for files in ("shared", "process")),
+    *((way, "shared", "open", 1) for way in WAYS if way.component == "ompio"),
+]
+
+
+@pytest.mark.parametrize(
+    "hangs",
+    [pytest.param(HANGS, id="some"), pytest.param(MORE_HANGS, id="more", marks=pytest.mark.slow)],
+)
+def test_a_rank_that_never_returns(mpirun, shim, new_directory, hangs):
+    """Nobody has an error to tell: the watchdog ends it for its time, and knows that the filesystem
+    is well. Whoever waits for that rank leaves no file either, nor does anybody where all hang."""
+
+    def check(case):
         way, files, fault, rank = case
+        directory = new_directory()
         file = files_of(way.backend, RANKS if files == "process" else 1)[0]
         if rank == "all":
             file = file.replace(".000000", "*")
-        done = survive(way, fault, "--files", files, "--phase-limit", 1, file=file, RANK=rank)
+        options = ["--files", files, "--phase-limit", 1]
+        done = end(mpirun, shim, directory, way, fault, file, options, RANK=rank, ERRNO=errno.EIO)
         assert done.code == TIME_LIMIT, done.err
-        assert re.fullmatch(
-            r"rank 0: .+ \(--phase-limit\); a small write beside it succeeds", done.errors[0]
-        ), done.errors
+        (said,) = done.errors
+        assert fault == "open" or said.endswith("(--phase-limit); a small write beside it succeeds")
+        assert list(directory.iterdir()) == []
 
-    cases = [(way, files, "sleep", 0) for way in ways for files in ("shared", "process")]
-    one = ways[0]
-    more = [(one, "shared", "sleep-in-sync", 0), (one, "process", "sleep", "all")]
-    each([*cases, *more], check, at_once=6)
+    each(hangs, check, at_once=8)
 
 
-@other_component_is_slow
-def test_io_error_in_other_layouts(survive: Callable[..., Run], ways: list[Way]) -> None:
-    """On the rank that alone writes the file."""
+@pytest.mark.parametrize("ways", [WAYS[:2], pytest.param(WAYS[2:], marks=pytest.mark.slow)])
+def test_a_killed_rank(mpirun, shim, new_directory, ways):
+    """In the middle of a write: nobody is left to clean up, nor to tell a figure."""
 
-    def check(case: tuple[Way, str]) -> None:
-        (way, files), rank, file = case, 0, ""
-        if files == "process":
-            rank, file = 1, files_of(way.backend, RANKS)[1]
-        done = survive(way, "write", "--files", files, file=file, ERRNO=errno.EIO, RANK=rank)
-        assert done.code in SEEN, done.err
-
-    each(itertools.product(ways, ["process", "gather"]), check)
-
-
-@other_component_is_slow
-def test_killed_rank(
-    mpirun: Callable[..., Run], shim: Path, new_directory: Callable[[], Path], ways: list[Way]
-) -> None:
-    """In the middle of a write: nobody is left to clean up, nor to say a figure."""
-
-    def check(way: Way) -> None:
-        directory = new_directory()
-        how = injected(shim, "kill", file_of(way, directory))
-        how["env"].update(way.env)
-        done = mpirun(RANKS, *few_mib(way.backend, directory, result_of(directory)), **how)
+    def check(way):
+        done = end(mpirun, shim, new_directory(), way, "kill")
         assert done.code == KILLED, done.err
-        assert no_rate(done)
-        assert not result_of(directory).exists()
 
     each(ways, check)
+
+
+def test_direct_that_cannot_be_is_refused(fail):
+    """By the sizes of the run, or by the filesystem."""
+
+    def check(outcome, attempt):
+        assert outcome.done.code == IO
+        why = "the filesystem refuses O_DIRECT" if attempt.fault else "takes multiples of"
+        assert why in outcome.error["message"]
+        assert "leave --direct out" in outcome.error["message"]
+
+    options = "--direct --grid 1x1x3 --halo 2 --transfer 20000 --local-size"
+    refuses = {"ERRNO": errno.EINVAL, "RANK": "all"}
+    fail(
+        [
+            Attempt(Way("posix"), f"{options} 500x5x7"),
+            Attempt(Way("posix"), f"{options} 512x5x7", "direct", refuses),
+        ],
+        check,
+    )

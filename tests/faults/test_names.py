@@ -1,15 +1,13 @@
 """Names that are not as they should be: benchio's --operation metadata must end without a rate."""
 
 import itertools
-import json
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from conftest import ROOT, RUN_ID, Run, compiled, each, run_directory
-from faults.attempts import IO, STATUS, TIME_LIMIT, VERIFICATION
+from conftest import ROOT, compiled, each, run_directory
+from faults.attempts import IO, STATUS, TIME_LIMIT, VERIFICATION, places
+from many_runs import Plan, result_of, run_many
 
 RANKS = 3
 ITEMS = 20
@@ -46,125 +44,94 @@ FAULTS = [
     Fault("remains", "d000001.0000019", "readdir", "it is still listed"),
     Fault("full", "d000001.0000002", "mkdir", "No space left on device", code=IO),
 ]  # fmt: skip
+FILES = ("shared", "process")
 
 
 @pytest.fixture(scope="session")
-def names_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def names_shim(tmp_path_factory):
     return compiled("names_shim.c", tmp_path_factory.mktemp("names"), "gcc")
 
 
-@pytest.mark.parametrize("files", ["shared", "process"])
-def test_what_is_wrong_with_a_name_ends_the_run(
-    mpirun: Callable[..., Run], names_shim: Path, new_directory: Callable[[], Path], files: str
-) -> None:
+def plan(files="shared", repeats=1, env=None, group="", of=None):
+    options = [
+        "--operation", "metadata", "--items", ITEMS, "--files", files, "--repeats", repeats,
+        "--warmup", 0,
+    ]  # fmt: skip
+    return Plan(RANKS, options, env or {}, group=group, of=of)
+
+
+def test_what_is_wrong_with_a_name_ends_the_run(names_shim, new_directory):
     """Without a rate, and nothing of it is left."""
 
-    def check(fault: Fault) -> None:
-        directory = new_directory()
-        result = directory.parent / "result.json"
-        done = mpirun(
-            RANKS, "--operation", "metadata", "--items", ITEMS, "--files", files, "--repeats", 2,
-            "--warmup", 0, "--run-id", RUN_ID, "--dir", directory, "--json", result,
-            env={"NAMES_FAULT": fault.kind, "NAMES_NAME": fault.name},
-            launcher=["-x", f"LD_PRELOAD={names_shim}"],
-        )  # fmt: skip
+    def check(outcome):
+        fault, done = outcome.plan.of, outcome.done
         assert (done.code, len(done.errors)) == (fault.code, 1), done.err
-        data = json.loads(result.read_text())
-        assert (data["status"], data["cases"]) == (STATUS[fault.code], [])
+        assert (outcome.result["status"], outcome.result["cases"]) == (STATUS[fault.code], [])
         assert "operations/s" not in done.out
-        error = data["error"]
-        assert (error["call"], error["message"]) == (fault.call, fault.said)
-        place = run_directory(directory)
-        assert Path(error["path"]).is_relative_to(place)
-        assert Path(error["path"]).match(fault.named or fault.name)
-        assert list(directory.iterdir()) == []
+        call, path = outcome.call
+        assert (call, outcome.error["message"]) == (fault.call, fault.said)
+        assert path.is_relative_to(outcome.own)
+        assert path.match(fault.named or fault.name)
+        assert list(outcome.directory.iterdir()) == []
 
-    each(FAULTS, check)
+    plans = [  # of several starts at one time, for some only wait
+        plan(files, 2, {"NAMES_FAULT": fault.kind, "NAMES_NAME": fault.name}, number % 4, fault)
+        for number, (fault, files) in enumerate(itertools.product(FAULTS, FILES))
+    ]
+    each(run_many(plans, new_directory, names_shim), check, at_once=1)
 
 
-def test_each_node_lists_all_names(
-    mpirun: Callable[..., Run], library_shim: Path, new_directory: Callable[[], Path]
-) -> None:
+def test_each_node_lists_all_names(library_shim, new_directory):
     """What was listed is counted, and not what there is."""
-    directory = new_directory()
-    result = directory.parent / "result.json"
-    done = mpirun(
-        RANKS, "--operation", "metadata", "--items", ITEMS, "--repeats", 1, "--warmup", 0,
-        "--dir", directory, "--json", result, env={"LIBRARY_FAULT": "nodes"},
-        launcher=["-x", f"LD_PRELOAD={library_shim}"],
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    (rep,) = json.loads(result.read_text())["cases"][0]["repetitions"]
+    (outcome,) = run_many([plan(env={"LIBRARY_FAULT": "nodes"})], new_directory, library_shim)
+    assert outcome.done.code == 0, outcome.done.err
+    (rep,) = outcome.result["cases"][0]["repetitions"]
     assert rep["phases"]["list"]["operations"] == RANKS * (2 * ITEMS * RANKS)
     assert rep["witness"]["other_node_fraction"] == 1
 
 
-def test_what_a_client_remembers_is_no_fault(
-    mpirun: Callable[..., Run], names_shim: Path, new_directory: Callable[[], Path]
-) -> None:
+def test_what_a_client_remembers_is_no_fault(names_shim, new_directory):
     """A name that was removed on another node, for a while; a directory, for longer."""
-
-    def check(case: tuple[str, str]) -> None:
-        fault, files = case
-        done = mpirun(
-            RANKS, "--operation", "metadata", "--items", ITEMS, "--files", files, "--repeats", 2,
-            "--warmup", 0, "--dir", new_directory(),
-            env={"NAMES_FAULT": fault, "NAMES_NAME": "f000002.0000003"},
-            launcher=["-x", f"LD_PRELOAD={names_shim}"],
-        )  # fmt: skip
-        assert done.code == 0, done.err
-
-    each(itertools.product(["lingers", "remade"], ["shared", "process"]), check)
+    plans = [
+        plan(files, 2, {"NAMES_FAULT": fault, "NAMES_NAME": "f000002.0000003"}, fault + files)
+        for fault, files in itertools.product(["lingers", "remade"], FILES)
+    ]
+    for outcome in run_many(plans, new_directory, names_shim):
+        assert outcome.done.code == 0, f"{outcome}: {outcome.done.err}"
 
 
-def test_a_hang_is_ended(
-    mpirun: Callable[..., Run], names_shim: Path, directory: Path, tmp_path: Path
-) -> None:
+def test_a_hang_is_ended(mpirun, names_shim, directory):
     """By the watchdog, which names the phase; the job removes what is left."""
     done = mpirun(
-        RANKS, "--operation", "metadata", "--items", ITEMS, "--repeats", 1, "--dir", directory,
-        "--json", tmp_path / "result.json", "--phase-limit", 2, "--run-id", RUN_ID,
+        RANKS, *plan().options, *places(directory), "--phase-limit", 1,
         env={"NAMES_FAULT": "hangs", "NAMES_NAME": "g000000.0000011"},
         launcher=["-x", f"LD_PRELOAD={names_shim}"],
     )  # fmt: skip
     assert done.code == TIME_LIMIT
     place = run_directory(directory) / "metadata.round1"
     assert [line.partition(";")[0] for line in done.errors] == [
-        f"rank 0: unlink: {place}: no end after 2 s (--phase-limit)"
+        f"rank 0: unlink: {place}: no end after 1 s (--phase-limit)"
     ]
-    assert not (tmp_path / "result.json").exists()
+    assert not result_of(directory).exists()
 
 
-def test_names_are_on_the_mdt_that_was_asked_for(
-    mpirun: Callable[..., Run], lustre_shim: Path, new_directory: Callable[[], Path]
-) -> None:
+def test_names_are_on_the_mdt_that_was_asked_for(lustre_shim, new_directory):
     """Their own directory, too: a filesystem may spread directories over its MDTs."""
-
-    def start(**lustre: str) -> tuple[Run, dict[str, Any], list[str]]:
-        directory = new_directory()
-        result, state = directory.parent / "result.json", directory.parent / "state"
-        done = mpirun(
-            2, "--operation", "metadata", "--items", 3, "--repeats", 1, "--mdt-index", 2,
-            "--run-id", RUN_ID, "--dir", directory, "--json", result,
-            env={
-                "PATH": f"{ROOT / 'tests/faults'}:{os.environ['PATH']}",
-                "LUSTRE_STATE": str(state),
-                **lustre,
-            },
-            launcher=["-x", f"LD_PRELOAD={lustre_shim}"],
-        )  # fmt: skip
-        assert list(directory.iterdir()) == []
-        calls = state.with_suffix(".log").read_text().splitlines()
-        assert calls == [f"mkdir -i 2 {run_directory(directory)}"]
-        return done, json.loads(result.read_text()), calls
-
-    done, result, _ = start()
-    assert done.code == 0, done.err
-    assert (
-        result["run"]["filesystem"] | {"type": "lustre", "mdt_index": 2}
-        == (result["run"]["filesystem"])
+    path = f"{ROOT}/tests/faults:{os.environ['PATH']}"
+    stand_in = {"PATH": path, "LUSTRE_STATE": "{beside}/state"}
+    options = [*plan().options, "--mdt-index", 2]
+    right, wrong = outcomes = run_many(
+        [Plan(2, options, stand_in | below) for below in ({}, {"LUSTRE_MDT_BELOW": 1})],
+        new_directory,
+        lustre_shim,
     )
-    assert result["cases"][0]["layout"]["observed"]["stripe_count"] == 1, "as users get it"
-    done, result, _ = start(LUSTRE_MDT_BELOW="1")
-    assert (done.code, result["cases"]) == (IO, [])
-    assert result["error"]["message"] == "the directory is on MDT 1, asked for: 2"
+    for outcome in outcomes:
+        assert list(outcome.directory.iterdir()) == []
+        (call,) = (outcome.directory.parent / "state.log").read_text().splitlines()
+        assert call == f"mkdir -i 2 {outcome.own}"
+    assert right.done.code == 0, right.done.err
+    filesystem = right.result["run"]["filesystem"]
+    assert filesystem.items() >= {"type": "lustre", "mdt_index": 2}.items()
+    assert right.result["cases"][0]["layout"]["observed"]["stripe_count"] == 1, "as users get it"
+    assert (wrong.done.code, wrong.result["cases"]) == (IO, [])
+    assert wrong.error["message"] == "the directory is on MDT 1, asked for: 2"

@@ -31,6 +31,11 @@ program test_layout
     call file_of_ranks('shared', 3, blocks, file, error)
     call expect(index(error, '--instances 3') == 1, 'unequal instances are refused')
 
+    call unshareable([argument('--grid=2x1x1')], '--grid 2x1x1')
+    call unshareable([argument('--global-size=4x4x1')], '4x4x1')
+    call unshareable([argument('--halo=0'), argument('--local-size=1000000000x1000000000x1')], &
+        '2^63 - 1')
+
     call partners(blocks, 8, 'all read from elsewhere')
     call partners(cyclic, 8, 'also if ranks alternate')
     call partners(uneven, 6, 'as many as can')
@@ -51,6 +56,21 @@ contains
         call expect(error == '', layout//': '//error)
         call expect(all(file == expected), layout//' over these nodes')
     end subroutine files
+
+    !> By two ranks with a file each.
+    subroutine unshareable(arguments, reason)
+        type(argument), intent(in) :: arguments(:)
+        character(*), intent(in) :: reason
+
+        type(options) :: choice
+        type(file_share) :: share
+
+        call parse_options(arguments, choice, error)
+        call expect(error == '', 'it parses: '//error)
+        call file_of_ranks('process', 1, [0, 0], file, error)
+        call plan_share(choice, file, 0, share, error)
+        call expect(index(error, reason) > 0, 'it is refused for '//reason//': '//error)
+    end subroutine unshareable
 
     !> Every rank's share is read once, never by itself.
     subroutine partners(node, on_other_nodes, what)

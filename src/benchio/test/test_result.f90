@@ -1,8 +1,9 @@
 !> What may be said of a run.
 program test_result
-    use, intrinsic :: iso_fortran_env, only: real64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_decomposition, only: new_decomposition
     use benchio_failure, only: exit_io, exit_time_limit
-    use benchio_result, only: has_cases, is_cache_suspect, run_result
+    use benchio_result, only: contiguous_bytes, has_cases, is_cache_suspect, run_result
     use check, only: expect
     implicit none (type, external)
 
@@ -22,7 +23,20 @@ program test_result
     call expect(.not. has_cases_after(exit_time_limit, 1), 'nor one with its warm-up alone')
     call expect(has_cases_after(exit_time_limit, 2), 'but one that the time limit ended later')
 
+    call expect(all([piece([4, 1, 1]), piece([2, 2, 1]), piece([1, 4, 1]), piece([1, 1, 4])] &
+        == 8*[5, 5, 5*6, 5*6*7]), 'pieces grow with every direction in which blocks are whole')
+
 contains
+
+    !> Bytes that a block of 5 x 6 x 7 has in one piece in the file.
+    integer function piece(grid)
+        integer, intent(in) :: grid(3)
+
+        integer(int64), parameter :: extents(3) = [5, 6, 7]
+
+        piece = int(contiguous_bytes(new_decomposition(extents*grid, int(grid, int64), 0_int64, &
+            0_int64)))
+    end function piece
 
     logical function suspect(filesystem, in_memory, from_other_nodes)
         character(*), intent(in) :: filesystem

@@ -1,0 +1,250 @@
+!> Many runs in one start, for tests of what fails below benchio: a start of MPI takes ten times as
+!> long as a small run. tests/many_runs.py writes the list and reads what is printed.
+!>
+!> A line of the list is a run: words parted by tabs, first the variables of its environment, each
+!> NAME=VALUE, then "benchio" and its options. Before each run a preloaded fault injector forgets
+!> what it has counted, if it has a next_run. A run says as much as the program benchio does,
+!> between two lines of the two standard streams: "run N begins" and "run N ends with STATUS".
+!> Whatever ends a process ends the list.
+program many_runs
+    use, intrinsic :: iso_c_binding, only: c_char, c_f_procpointer, c_funptr, c_associated, c_int, &
+        c_null_char, c_null_ptr, c_ptr
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
+        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Gather, MPI_Get_processor_name, MPI_Init, MPI_INT64_T, &
+        MPI_MAX_PROCESSOR_NAME, MPI_SUM
+    use benchio_command_line, only: argument, parse_options
+    use benchio_failure, only: agree, exit_io, exit_ok
+    use benchio_kept_files, only: choose_readers, find_kept_files, write_record
+    use benchio_layout, only: choose_partners, new_layout
+    use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_node_state, only: look_at_node, node_state
+    use benchio_options, only: is_metadata, layout_requests
+    use benchio_posix, only: catch_interrupts, exit_at_once, utc_now, write_file
+    use benchio_registry, only: backend_item, new_backend
+    use benchio_report, only: table_text
+    use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
+    use benchio_result_json, only: result_json
+    use benchio_rounds, only: run_rounds
+    use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
+        place_targets, remove_run_directory
+    use benchio_text, only: decimal
+    use check, only: expect
+    implicit none (type, external)
+
+    character(1), parameter :: tab = achar(9)
+
+    interface
+        integer(c_int) function setenv(name, value, replaces) bind(C)
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: name(*), value(*)
+            integer(c_int), value :: replaces
+        end function setenv
+
+        integer(c_int) function unsetenv(name) bind(C)
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: name(*)
+        end function unsetenv
+
+        type(c_funptr) function dlsym(library, name) bind(C)
+            import :: c_char, c_funptr, c_ptr
+            type(c_ptr), value :: library
+            character(kind=c_char), intent(in) :: name(*)
+        end function dlsym
+
+        subroutine next_run() bind(C)
+        end subroutine next_run
+    end interface
+
+    procedure(next_run), pointer :: forget => null()
+    type(c_funptr) :: address
+    type(MPI_Comm) :: comm
+    character(16384) :: line, path
+    integer :: list, number, rank, status
+
+    call catch_interrupts()
+    call MPI_Init()
+    call MPI_Comm_dup(MPI_COMM_WORLD, comm)
+    call MPI_Comm_rank(comm, rank)
+    address = dlsym(c_null_ptr, 'next_run'//c_null_char)
+    if (c_associated(address)) call c_f_procpointer(address, forget)
+    call get_command_argument(1, path)
+    open (newunit=list, file=path, status='old', action='read')
+    number = 0
+    do
+        read (list, '(a)', iostat=status) line
+        if (status /= 0) exit
+        number = number + 1
+        call tell('run '//decimal(number)//' begins')
+        if (associated(forget)) call forget()
+        call run_line(trim(line), status)
+        call tell('run '//decimal(number)//' ends with '//decimal(status))
+        call MPI_Barrier(comm)
+    end do
+    ! HDF5 would close what runs have had to leave open.
+    call exit_at_once(exit_ok)
+
+contains
+
+    subroutine tell(text)
+        character(*), intent(in) :: text
+
+        if (rank /= 0) return
+        write (output_unit, '(a)') text
+        write (error_unit, '(a)') text
+        flush (output_unit)
+    end subroutine tell
+
+    !> Collective: one line of the list, in an environment of its own.
+    subroutine run_line(words, status)
+        character(*), intent(in) :: words
+        integer, intent(out) :: status
+
+        type(argument), allocatable :: variables(:), arguments(:)
+        character(:), allocatable :: before, rest, word
+        integer :: next
+        logical :: is_option
+
+        allocate (variables(0), arguments(0))
+        is_option = .false.
+        rest = words//tab
+        do while (len(rest) > 0)
+            next = index(rest, tab)
+            word = rest(:next - 1)
+            rest = rest(next + 1:)
+            if (is_option) then
+                arguments = [arguments, argument(word)]
+            else if (word == 'benchio') then
+                is_option = .true.
+            else
+                call exchange(word, before)
+                variables = [variables, argument(before)]
+            end if
+        end do
+        call run_benchio(arguments, status)
+        do next = 1, size(variables)
+            call exchange(variables(next)%text, before)
+        end do
+    end subroutine run_line
+
+    !> Sets a variable, NAME=VALUE, or removes it, NAME; `before` would set it back.
+    subroutine exchange(word, before)
+        character(*), intent(in) :: word
+        character(:), allocatable, intent(out) :: before
+
+        character(:), allocatable :: name, value
+        integer :: code, length
+
+        name = word
+        if (index(word, '=') > 0) name = word(:index(word, '=') - 1)
+        before = name
+        call get_environment_variable(name, length=length, status=code)
+        if (code == 0) then
+            allocate (character(length) :: value)
+            call get_environment_variable(name, value)
+            before = name//'='//value
+        end if
+        if (name == word) then
+            code = unsetenv(name//c_null_char)
+        else
+            code = setenv(name//c_null_char, word(len(name) + 2:)//c_null_char, 1)
+        end if
+        call expect(code == 0, 'the environment takes '//word)
+    end subroutine exchange
+
+    !> Collective: as the program benchio runs.
+    subroutine run_benchio(arguments, status)
+        type(argument), intent(in) :: arguments(:)
+        integer, intent(out) :: status
+
+        type(run_result) :: run
+        type(backend_item), allocatable :: methods(:)
+        type(node_state) :: node
+        character(MPI_MAX_PROCESSOR_NAME) :: name
+        character(len(run%host_of_rank)) :: host
+        character(:), allocatable :: message
+        integer(int64) :: room
+        integer :: i
+
+        associate (choice => run%choice)
+            call parse_options(arguments, choice, message)
+            call expect(message == '', message)
+            allocate (methods(size(choice%backends)))
+            do i = 1, size(methods)
+                methods(i) = new_backend(trim(choice%backends(i)))
+            end do
+            if (choice%reads_existing) call find_kept_files(choice%directory, comm, choice, &
+                run%kept, run%error)
+            if (.not. run%error%failed()) call new_layout(choice, comm, run%plan, run%error)
+            if (run%error%failed()) then    ! there is no result file yet
+                status = run%error%status
+                if (rank == 0) write (error_unit, '(2a)') 'benchio: error: ', run%error%line()
+                return
+            end if
+            call choose_run_id(choice%run_id, comm, message, run%error)
+            choice%run_id = message
+            run%started = utc_now()
+            node = look_at_node(run%plan%is_first_on_node)
+            call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
+            if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
+            call MPI_Get_processor_name(name, i)
+            allocate (run%host_of_rank(merge(run%plan%ranks, 0, rank == 0)))
+            host = name(:i)
+            call MPI_Gather(host, len(host), MPI_CHARACTER, run%host_of_rank, len(host), &
+                MPI_CHARACTER, 0, comm)
+            call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
+                choice%mdt_index, comm, run%place, run%error)
+            if (.not. (run%error%failed() .or. choice%reads_existing)) then
+                room = run%bytes
+                if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
+                    run%place%mounted%block_bytes)
+                call check_room(run%place, room, 1, comm, run%error)
+            end if
+            if (.not. run%error%failed()) call measure(run, methods)
+            call gather_memory(run)
+            call gather_nodes(run, node)
+            if (rank == 0) then
+                call write_file(choice%json, result_json(run), message)
+                if (message /= '') call run%error%set(exit_io, 'write', choice%json, message)
+                if (has_cases(run)) write (output_unit, '(a)', advance='no') table_text(run)
+                if (run%error%failed()) write (error_unit, '(2a)') 'benchio: error: ', &
+                    run%error%line()
+            end if
+            call agree(run%error, comm)
+            status = run%error%status
+        end associate
+    end subroutine run_benchio
+
+    !> Collective: all rounds, in a directory of their own or of what was kept.
+    subroutine measure(run, methods)
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(inout) :: methods(:)
+
+        character(:), allocatable :: message
+
+        if (run%choice%reads_existing) then
+            call place_targets(run%place, run%place%path)
+            call choose_readers(run%choice, run%kept, run%host_of_rank, run%plan)
+            call run_rounds(run, methods)
+            return
+        end if
+        call make_run_directory(run%place, run%choice%run_id, run%choice%mdt_index, &
+            run%plan%is_first_on_node, comm, run%error)
+        if (run%error%failed()) return
+        call choose_partners(run%choice, run%place%is_node_local, run%plan)
+        call run_rounds(run, methods)
+        if (run%choice%keeps .and. has_cases(run)) then
+            call write_record(run%place%run_path, run%place%directories()//run%place%path &
+                //c_null_char, run%choice, run%plan, run%started, run%completed, &
+                run%host_of_rank, error=run%error)
+            return
+        end if
+        call agree(run%error, comm)
+        if (run%place%is_made_here) then
+            call remove_run_directory(run%place, message)
+            if (message /= '') call run%error%set(exit_io, 'rmdir', run%place%run_path, message)
+        end if
+        call agree(run%error, comm)
+    end subroutine measure
+
+end program many_runs
