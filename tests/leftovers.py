@@ -94,6 +94,7 @@ class Watch:
         with tempfile.TemporaryDirectory(
             prefix="iow.", dir=self.temporary, ignore_cleanup_errors=True
         ) as name:
+            Path(name).chmod(0o755)  # other users come to what is theirs in it
             before = {**processes(), **mounts(), **files(Path(name))}
             with _environment(str(os.getpid()), Path(name)):
                 yield left

@@ -65,15 +65,15 @@ def test_golden_file_is_written_only_on_demand(pytester):
     [
         ("src/iowatch/mdtest.py", "iowatch/test_mdtest.py", "iowatch/test_case.py"),
         # cases.py imports it, and many tests cases.py.
-        ("src/iowatch/case.py", "iowatch/test_acceptance.py", "benchio/test_files.py"),
+        ("src/iowatch/case.py", "iowatch/test_acceptance.py", "benchio/test_signals.py"),
         ("bench/acceptance.py", "iowatch/test_acceptance.py", "iowatch/test_case.py"),
         ("bench/speed.py", "test_benches.py", "iowatch/test_case.py"),
         ("tests/iowatch/test_case.py", "iowatch/test_case.py", "iowatch/test_result.py"),
         ("tests/checks/conftest.py", "checks/test_nights.py", "iowatch/test_case.py"),
         ("src/benchio/lib/rounds.f90", "faults/test_faults.py", "iowatch/test_case.py"),
-        ("reference_values/local.yaml", "checks/test_checks.py", "benchio/test_files.py"),
-        ("reframe_checks/base.py", "iowatch/test_sites.py", "benchio/test_files.py"),
-        ("tests/faults/shim.c", "faults/test_faults.py", "benchio/test_files.py"),
+        ("reference_values/local.yaml", "checks/test_checks.py", "benchio/test_signals.py"),
+        ("reframe_checks/base.py", "iowatch/test_sites.py", "benchio/test_signals.py"),
+        ("tests/faults/shim.c", "faults/test_faults.py", "benchio/test_signals.py"),
     ],
 )
 def test_change_concerns_what_imports_it_and_its_folder(changed, concerned, spared):
