@@ -141,10 +141,3 @@ def test_a_filesystem(archer: Archer) -> None:
     assert len(verdicts) == 6
     shared = {verdict for key, verdict in verdicts.items() if key.backend == "netcdf"}
     assert shared in ({"regression"}, {"defect"}, RED)  # Tables 7 and 8
-
-
-@pytest.mark.slow
-def test_a_night(archer: Archer) -> None:
-    """All three filesystems."""
-    cases = archer("archer", "-S", "repeats=1")
-    assert len({case["case_id"] for case in cases}) == 36
