@@ -34,6 +34,7 @@ access = "write" if "-w" in words else "read"
 file = Path(value["-o"])
 files = [file] if "-F" not in words else [Path(f"{file}.{task:08}") for task in range(tasks)]
 if access == "write":
+    assert not any(file.exists() for file in files), "a file of an earlier round"
     for file in files:
         file.touch()
 assert all(file.exists() for file in files)

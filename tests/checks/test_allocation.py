@@ -80,3 +80,6 @@ def test_allocation_that_has_no_time_left_or_has_ended(cluster):
     done = cluster.reframe("-r", "-n", "SharedFileWrite")
     assert done.returncode == 1, done.stdout
     assert "the allocation, job 77, has ended" in done.stdout, done.stdout
+    first, second = cluster.report()
+    assert (first["verdict"], second["verdict"]) == ("invalid", "not_measured"), done.stdout
+    assert "job 77, had ended before its turn" in second["sentence"]

@@ -68,6 +68,9 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
     # One node's data are not stable; the others' are.
     sync = application.program("no-sync", "sync", '[ "$OMPI_COMM_WORLD_RANK" != 1 ] || exit 1')
     environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
+    # Read past the page cache, or said to be read from it.
+    dd = application.program("none", "dd", f'echo "$*" >> {tmp_path}/dd\nexec /bin/dd "$@"')
+    environs["none"]["env_vars"] = [["PATH", f"{dd.parent}:$PATH"]]
     environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
     # Debian has it beside all other programs: these are linked one by one.
     links = tmp_path / "bin"
@@ -81,7 +84,9 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
     gromacs(application, "lost", f'{GROMACS} "$@" || exit\n{says}')
     gromacs(application, "late", f'exec {GROMACS} "$@"')
     environs["late"]["env_vars"] = [["STAND_IN_SAYS", f"'{LOST_RANK}'"]]
-    application.faults = dict.fromkeys(environs, "none") | {"late": "ends late"}
+    gromacs(application, "stopped", f'exec {GROMACS} "$@"')
+    faults = {"late": "ends late", "stopped": "no result"}
+    application.faults = dict.fromkeys(environs, "none") | faults
     found = by_environ(application, repeats=2)
     assert found["none"]["verdict"] == "ok", found["none"]["sentence"]
     for name in ("lost", "late"):
@@ -94,6 +99,17 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
         assert (test["result"], test["verdict"]) == ("fail", "invalid"), fault
         assert says in test["sentence"], test["sentence"]
         assert test["metrics"] == {}, fault
+    files = {name: {file.name for file in Path(test["kept"]).glob("*")}
+             for name, test in found.items() if test["kept"]}  # fmt: skip
+    # The first failure ends the job.
+    assert found["stopped"]["verdict"] == "invalid"
+    assert "said.1" in files["stopped"]
+    assert "said.2" not in files["stopped"]
+    for fault in ("fails", "no-output", "missing-frames"):
+        assert "application.1.json" in files[fault], fault
+        assert "application.2.json" not in files[fault], fault
+    reads = [line for line in (tmp_path / "dd").read_text().splitlines() if "bs=4M" in line]
+    assert "iflag=direct" in reads[0]
     assert found["gone"]["verdict"] == "invalid"
     assert "there is no program /nowhere/gmx_mpi" in found["gone"]["sentence"]
     assert "name as 'gromacs': mend the path there" in found["gone"]["sentence"]

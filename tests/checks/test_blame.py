@@ -29,6 +29,27 @@ def night(site, variables, code):
     return test
 
 
+def test_environments_take_turns_in_the_order_of_the_plan(site):
+    """Another one comes first in each round: who comes first may find the filesystem fresh."""
+    plan = {
+        "case": "small:memory/real/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2",
+        "kept": str(site.folder),
+        "writers_per_node": 2,
+        "variants": [{"command": "benchio", "environment": []}] * 3,
+        "result": "result.json",
+        "run_id": "4711",
+        "repeats": 1,
+        "turns": [[2, 0, 1], [0, 1, 2], [1, 2, 0]],
+        "said": "said",
+    }
+    (site.folder / "plan.json").write_text(json.dumps(plan))
+    of = ("-n", "EnvironmentsInTurn", "-S", f"EnvironmentsInTurn.plan={site.folder}/plan.json")
+    done = site.reframe("--dry-run", "--keep-stage-files", *of)
+    assert done.returncode == 0, done.stdout
+    (script,) = (site.folder / "run" / "stage").rglob("EnvironmentsInTurn*/rfm_job.sh")
+    assert "\nfor turns in 2,0,1 0,1,2 1,2,0; do\n" in script.read_text()
+
+
 @pytest.mark.slow  # three sessions of ReFrame, and many starts of mpirun
 def test_the_change_that_carries_the_loss_is_named(site, tmp_path_factory):
     slow_shim = compiled("slow_shim.c", tmp_path_factory.mktemp("shim"))

@@ -99,13 +99,17 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
     """Of one that stops before it measures, and of one that never starts."""
     path = site.scratch / "filesystem"
     site.faults = {"gnu": "none"}
-    site.partitions = {"spoiled": {"extras": {"path": str(path)}}, "idle": {}}
+    site.partitions = {"spoiled": {"extras": {"path": str(path)}}, "idle": {}, "unmarked": {}}
     site.environment.update(RFM_CLEAN_STAGEDIR="0", RFM_KEEP_STAGE_FILES="1")
     done = site.reframe("-r")
     assert done.returncode == 0, done.stdout
     path.rmdir()
     path.touch()
     site.partitions["idle"]["prepare_cmds"] = ["exit 0"]
+    site.partitions["unmarked"]["prepare_cmds"] = [
+        f"for kept in {site.kept}/*/small:unmarked*SharedFileWrite*; do "
+        'mkdir "$kept/benchio_started"; done 2> /dev/null'
+    ]
     done = site.reframe("-r")
     assert done.returncode == 1, done.stdout
     tests = {
@@ -118,6 +122,9 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
     assert "result.json" not in {file.name for file in Path(test["kept"]).iterdir()}
     idle = {test["verdict"] for (place, _), test in tests.items() if place == "idle"}
     assert idle <= {"invalid"}, tests
+    # Nothing else would show that what it failed to do was tried.
+    test = tests["unmarked", "SharedFileWrite"]
+    assert test["verdict"] == "invalid", "benchio may not run without its mark"
 
 
 # Of shim.c: what happens to the file of the case's backend, and a regular expression for what the

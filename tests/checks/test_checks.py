@@ -428,6 +428,31 @@ def test_benchio_of_a_read_only_checkout_is_taken_as_it_is(site, tmp_path):
     assert line.startswith(f"set-up: {ROOT}/build cannot be written: use what is set up there")
 
 
+def test_room_is_asked_for_all_that_a_job_leaves_at_one_time(site):
+    """The control's file, too, all rounds that are kept, and the names of files and directories."""
+    of = {"backend": ["hdf5"], "local_size": [64], "nodes": [1]}
+    names = {"items": [30], "files": ["shared"], "nodes": [1]}
+    site.sweep = {"SharedFileWrite": of, "ReadBack": of, "Metadata": names}
+    done = site.reframe("--dry-run", "--keep-stage-files", "-S", "repeats=3")
+    assert done.returncode == 0, done.stdout
+    room = {
+        script.parent.name.partition("_")[0]: re.findall(r'FREE:=0}" -ge (\d+) ', text)
+        for script in (site.folder / "run" / "stage").rglob("rfm_job.sh")
+        if "FREE:=0" in (text := script.read_text())
+    }
+    # KiB: two writers of 2 MiB, twice; and 4 for each name.
+    assert room == {"SharedFileWrite": ["8192"], "ReadBack": ["24576"], "Metadata": ["480"]}
+
+
+def test_one_partition_alone_promises_no_night(site):
+    site.partitions = {"memory": {}, "other": {}}
+    for system, promised in (("small", 4), ("small:memory", 0)):
+        done = site.reframe("--dry-run", system=system)
+        assert done.returncode == 0, done.stdout
+        tests = site.report(session=site.last_report_file())
+        assert {test["promised"] for test in tests} == {promised}
+
+
 def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):
     site.partition.update(scheduler="slurm", launcher="srun")
     site.write["nodes"] = [3]

@@ -53,7 +53,8 @@ def recorded(profiled, tmp_path):
             f'case "$*" in\n{choice}esac\n'
             # Like Darshan, by rank 0, and only where it is loaded and not switched off.
             'case "$LD_PRELOAD:$DARSHAN_DISABLE:$OMPI_COMM_WORLD_RANK" in */libdarshan.so::0)\n'
-            '    grep -q "^NAME_INCLUDE ^.*/iowatch\\.[^ ]*/ [*]$" "$DARSHAN_CONFIG_PATH" &&\n'
+            '    grep -qx "NAME_EXCLUDE [.][*] [*]" "$DARSHAN_CONFIG_PATH" &&\n'
+            '        grep -q "^NAME_INCLUDE ^.*/iowatch\\.[^ ]*/ [*]$" "$DARSHAN_CONFIG_PATH" &&\n'
             '        cp "$log" "$DARSHAN_LOGFILE" && chmod 400 "$DARSHAN_LOGFILE" ;;\n'
             "esac\n" + stand_in
         )

@@ -101,6 +101,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     for name, (_, result, verdict, says) in IORS.items():
         assert (found[name]["result"], found[name]["verdict"]) == (result, verdict), name
         assert says in found[name]["sentence"], name
+    assert not Path(found["wrong"]["kept"], "ior.2.json").exists(), "the first failure ends the job"
     (test,) = [test for test in tests if test["partition"] == "cached"]
     assert test["sentence"].endswith("the cache of the only node: ask for 2 nodes")
 

@@ -1,5 +1,6 @@
 """`iowatch nightly` with the real ReFrame and benchio: nothing passes quietly."""
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def green(tmp_path_factory, benchio):
         # Of smaller files a library may write more headers than data.
         site.write |= {"backend": ["mpiio", "hdf5"], "local_size": [64]}
         site.references = REFERENCES
+        site.environs["real"] = {"modules": ["gcc/12", "hdf5"]}
         temporary = site.folder / "tmp"
         temporary.mkdir()
         site.environment["TMPDIR"] = str(temporary)
@@ -80,6 +82,9 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     assert all(entry[0] > 0 for name, entry in metrics.items() if name not in may_be_none)
     assert test["conditions"]["transfer"] == "collective"
     assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
+    assert test["conditions"]["modules"] == "gcc/12 hdf5"
+    digest = hashlib.sha256(site.benchio.read_bytes()).hexdigest()
+    assert test["conditions"]["program"] == digest[:16]
     slowest = r"rank [01] on \S+, \d+ of 10 times, \d+\.\d times the mean"
     assert set(test["slowest"]) == {"open", "define", "write", "close", "sync"}
     assert all(re.fullmatch(slowest, said) for said in test["slowest"].values())

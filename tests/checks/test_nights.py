@@ -228,6 +228,14 @@ def test_history_shows_nights_runs_by_hand_and_the_last_raw_results(story):
     assert (row[0], row[3], row[4]) == ("32", "33", "1")
 
 
+def test_acceptance_run_is_no_past_of_nights(story):
+    """Its contract alone judges it: the baseline still follows from the nights around it."""
+    site = story.site
+    store(site.database, -45, speed=0.1, sweep="acceptance")
+    done = site.reframe("-r", "-n", "SharedFileWrite", "-p", "usual")
+    assert done.returncode == 0, done.stdout
+
+
 def test_baseline_that_the_record_contradicts_is_refused(story):
     """As of a merge that took its numbers from one side and its nights from the other."""
     site, usual = story.site, CASE.format("usual")

@@ -201,9 +201,13 @@ case "${0##*/} $*" in
     echo "PartitionName=compute AllowGroups=ALL Default=YES Nodes=node[1-4] State=UP" ;;
 "scontrol --all --oneliner show reservation")
     [ "$BEGINS" ] || { echo "No reservations in the system"; exit; }
+    now="StartTime=1000000000 EndTime=2000000000"
+    echo "ReservationName=course $now Nodes=node[1-4] Flags=SPEC_NODES,ALL_NODES State=ACTIVE"
+    echo "ReservationName=rack $now Nodes=node[1-3] Flags=MAINT,IGNORE_JOBS State=ACTIVE"
     echo "ReservationName=later StartTime=$(($(date +%s) + BEGINS)) EndTime=2000000000" \
         "Nodes=node[1-4] Flags=MAINT,IGNORE_JOBS,SPEC_NODES,ALL_NODES State=INACTIVE" ;;
 "scontrol show hostnames node[1-4]") printf 'node%s\n' 1 2 3 4 ;;
+"scontrol show hostnames node[1-3]") printf 'node%s\n' 1 2 3 ;;
 "scontrol show hostname node2") echo node2 ;;
 "scontrol show hostname None assigned")  # ReFrame's way to ask for none
     echo "too many arguments for keyword:show" >&2
@@ -249,10 +253,13 @@ def test_job_that_slurm_has_no_nodes_for(queued, quick):
 
 
 def test_maintenance_that_slurm_announces(queued):
-    """Nothing is submitted that could not end before it."""
+    """Nothing is submitted that could not end before it, unless it asks for the reservation. One of
+    some nodes is none of all, and a course is no maintenance."""
     said = queued("-S", "max_pending_time=1s", BEGINS="60")
     assert said.startswith("all nodes of compute are reserved for maintenance from ")
     assert said.endswith(" to 2033-05-18 03:33 UTC (reservation later)")
+    said = queued("-S", "max_pending_time=1s", "-J", "reservation=later", BEGINS="60")
+    assert said.startswith("its job was still queued after "), said
 
 
 def test_node_that_does_not_see_the_folder_of_a_job(queued, quick):

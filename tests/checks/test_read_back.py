@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+from checks import replay
 
 CASE = "small:memory/real/ReadBack/backend={}/local_size=16x16x16/writers=2"
 MPIIO, HDF5 = CASE.format("mpiio"), CASE.format("hdf5")
@@ -139,12 +140,21 @@ def test_two_sites_on_one_filesystem_and_a_clock_that_was_set_back(nights, site)
 
 @pytest.mark.slow
 def test_only_the_first_night_of_all_is_left_out(nights, site):
-    """Else nobody would notice that nothing is ever kept."""
+    """Else nobody would notice that nothing is ever kept. What a wrong clock has dated later than
+    now is no night before."""
+
+    def lose_all():
+        shutil.rmtree(site.scratch / f"kept.{os.getuid()}")
+        (runs,) = site.folder.rglob("runs")
+        shutil.rmtree(runs)
+
     sentence(nights(1, "mpiio")["mpiio"], "left_out")
-    shutil.rmtree(site.scratch / f"kept.{os.getuid()}")
-    (runs,) = site.folder.rglob("runs")
-    shutil.rmtree(runs)
-    sentence(nights(2, "mpiio")["mpiio"], "not_measured")
+    lose_all()
+    (only,) = replay.sessions(site.database)
+    replay.move(site.database, only, 9999 * replay.DAY)
+    sentence(nights(2, "mpiio")["mpiio"], "left_out")
+    lose_all()
+    sentence(nights(3, "mpiio")["mpiio"], "not_measured")
 
 
 @pytest.mark.slow

@@ -185,15 +185,22 @@ def test_in_a_folder_of_the_site_whoever_comes_first_makes_it_for_all(job, folde
 
 def test_only_ones_own_leftovers_are_removed(job, folder):
     make(folder / "iowatch", 0o1777)
-    long_ago = time.time() - 3 * 86400
-    for name, owner in (("iowatch.aaaaaa", 0), ("iowatch.bbbbbb", NOBODY)):
-        left = folder / "iowatch" / name
-        make(left, 0o700, owner)
-        mark = left / ".iowatch"
+
+    def leave(name, owner, days=3):
+        make(folder / "iowatch" / name, 0o700, owner)
+        mark = folder / "iowatch" / name / ".iowatch"
         mark.touch()
         os.chown(mark, owner, owner)
-        os.utime(mark, (long_ago, long_ago))
-    assert job(NOBODY, "iowatch") == "iowatch"
-    assert [left.name for left in (folder / "iowatch").iterdir()] == ["iowatch.aaaaaa"]
-    assert job(0, "iowatch") == "iowatch"
-    assert list((folder / "iowatch").iterdir()) == []
+        os.utime(mark, (time.time() - days * 86400,) * 2)
+
+    def left_by_job_of(user):
+        assert job(user, "iowatch") == "iowatch"
+        return sorted(left.name for left in (folder / "iowatch").iterdir())
+
+    leave("iowatch.aaaaaa", 0)
+    leave("iowatch.bbbbbb", NOBODY)
+    assert left_by_job_of(NOBODY) == ["iowatch.aaaaaa"]
+    leave("iowatch.bbbbbb", NOBODY)
+    leave("iowatch.cccccc", 0, days=1.9)
+    assert left_by_job_of(0) == ["iowatch.bbbbbb", "iowatch.cccccc"], "root could remove all"
+    assert left_by_job_of(NOBODY) == ["iowatch.cccccc"]
