@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 from cases import case, changed
+from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
@@ -60,6 +61,15 @@ POOLED = {"stripe_count": 2, "stripe_size": 1, "pool": "flash"}
 
 def set_run(**values):
     return lambda result: result["run"].update(values)
+
+
+MADE_UP = sorted((ROOT / "src/benchio/test/golden").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", MADE_UP, ids=lambda path: path.stem)
+def test_schema_allows_all_that_benchio_writes(path):
+    text = files("iowatch").joinpath("benchio.result-3.schema.json").read_text("utf-8")
+    jsonschema.Draft202012Validator(json.loads(text)).validate(json.loads(path.read_text()))
 
 
 # The law: of lawful results, what can be changed at all
