@@ -15,13 +15,14 @@ program benchio
     use benchio_options, only: is_metadata, layout_requests, options
     use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
-    use benchio_registry, only: backend_item, backend_names, built_in, lacks, new_backend
+    use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_report, only: plan_text, table_text, version_text
     use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
     use benchio_result_json, only: result_json
     use benchio_rounds, only: remove_kept, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, &
         make_run_directory, place_targets, remove_run_directory
+    use benchio_settings, only: io_settings
     use benchio_text, only: one_line
     use benchio_watchdog, only: new_watchdog, watchdog
     implicit none (type, external)
@@ -36,6 +37,7 @@ program benchio
     integer(int64) :: room      ! for all files of a backend, bytes
     integer :: rank
     integer :: threads          ! what MPI says of them
+    integer :: i
     type(failure) :: kept_error
     logical :: may_be_open = .false.    ! a file that a round could not finish
 
@@ -56,7 +58,6 @@ program benchio
 
     if (message /= '') call refuse(exit_usage, message)
     call choose_backends()
-    call check_subfiling()
     guard = new_watchdog(choice%phase_limit, rank)
     call guard%guard('', choice%directory, '')
     if (choice%reads_existing) then
@@ -80,11 +81,10 @@ program benchio
     call guard%watch('look at the directory')
     call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
         choice%mdt_index, comm, run%place, run%error)
-    if (any(choice%backends /= 'posix') .and. index(run%place%path, ':') > 0) then
-        call run%error%set(exit_io, '--dir', run%place%path, 'MPI-IO may take what stands before ' &
-            //'":" for the type of a filesystem: name a directory without it, or write by ' &
-            //'--backend posix alone')
-    end if
+    do i = 1, size(methods)
+        message = methods(i)%method%path_objection(run%place%path)
+        if (message /= '') call run%error%set(exit_io, '--dir', run%place%path, message)
+    end do
     call agree(run%error, comm)
     if (.not. (run%error%failed() .or. choice%reads_existing)) then
         room = run%bytes
@@ -120,28 +120,6 @@ contains
             call MPI_Init()
         end if
     end subroutine start_mpi
-
-    !> Collective: whether HDF5 can make subfiles under this MPI, and would make those that are
-    !> asked for. Its own variables for the size of a stripe and the ranks on a node that write
-    !> only change what is observed.
-    subroutine check_subfiling()
-        character(*), parameter :: refused(3) = [character(37) :: &
-            'H5FD_SUBFILING_SUBFILE_PREFIX', 'H5FD_SUBFILING_CONFIG_FILE_PREFIX', &
-            'H5FD_SUBFILING_IOC_SELECTION_CRITERIA']
-        integer :: i, length
-
-        if (choice%settings%access%subfiles == 0) return
-        if (threads < MPI_THREAD_MULTIPLE) call refuse(exit_not_built_in, '--pattern subfiling ' &
-            //'needs an MPI with MPI_THREAD_MULTIPLE, for HDF5 uses threads')
-        do i = 1, size(refused)
-            call get_environment_variable(trim(refused(i)), length=length)
-            if (length > 0) call run%error%set(exit_usage, 'getenv', trim(refused(i)), &
-                'this variable is set, and HDF5 would put subfiles elsewhere than in the run''s ' &
-                //'directory, or have other ranks write them in each round: unset it')
-        end do
-        call agree(run%error, comm)
-        if (run%error%failed()) call refuse(exit_usage, run%error%line())
-    end subroutine check_subfiling
 
     !> Collective: all rounds, in a directory of their own.
     subroutine measure()
@@ -196,27 +174,40 @@ contains
         end do
     end function is_first_process
 
-    !> One backend of each name; exit 2 for an unknown name, 6 for one not built in.
+    !> Collective: chooses a backend of each name. The run ends with status 2 where a name is not
+    !> known or a backend cannot do what is asked for, and 6 where this build cannot.
     subroutine choose_backends()
         character(:), allocatable :: name
+        type(io_settings) :: heeded
+        logical :: makes_subfiles, posts
         integer :: i
 
+        makes_subfiles = .false.
+        posts = .false.
         allocate (methods(size(choice%backends)))
         do i = 1, size(methods)
             name = trim(choice%backends(i))
             if (all(backend_names /= name)) then
                 call refuse(exit_usage, '--backend does not know "'//name// &
                     '"; there are mpiio, hdf5, netcdf, pnetcdf and posix')
-            else if (.not. built_in(name)) then
-                call refuse(exit_not_built_in, 'backend '//name// &
-                    ' is not built in: it was configured without that library')
-            else if (name == 'netcdf' .and. choice%settings%alignment > 1) then
-                call refuse(exit_usage, '--alignment cannot be set through NetCDF-Fortran')
             end if
-            message = lacks(name, choice%settings%access)
-            if (message /= '') call refuse(exit_not_built_in, message)
             methods(i) = new_backend(name)
+            if (.not. allocated(methods(i)%method)) call refuse(exit_not_built_in, 'backend ' &
+                //name//' is not built in: it was configured without that library')
+            run%error = methods(i)%method%objection(choice%settings)
+            call agree(run%error, comm)     ! one node's environment may be the reason
+            if (run%error%failed()) then
+                if (run%error%call /= '') run%error%message = run%error%line()
+                call refuse(run%error%status, run%error%message)
+            end if
+            heeded = methods(i)%method%heeded(choice%settings)
+            posts = posts .or. heeded%access%is_nonblocking
+            makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
         end do
+        if (choice%settings%access%is_nonblocking .and. .not. posts) call refuse(exit_usage, &
+            '--pattern nonblocking needs a backend that has nonblocking transfers')
+        if (choice%settings%access%subfiles > 0 .and. .not. makes_subfiles) call refuse( &
+            exit_usage, '--pattern subfiling needs a backend that makes subfiles')
     end subroutine choose_backends
 
     subroutine gather_hosts()

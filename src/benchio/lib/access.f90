@@ -10,7 +10,7 @@ module benchio_access
     implicit none (type, external)
     private
 
-    public :: access_objection, parse_access
+    public :: parse_access
 
     !> Complete as it is: blocks in large pieces, one variable, one step.
     type, public :: access_pattern
@@ -172,43 +172,5 @@ contains
             //decimal(least)//' to '//decimal(most)//', not "'//digits//'"'
         count = least
     end subroutine parse_count
-
-    !> Why these backends cannot write so; empty if they can.
-    !>
-    !> What is compressed or rounded are other bytes than others write, and a ratio of the two would
-    !> say nothing. Of nonblocking transfers and in subfiles the bytes are the same: others then
-    !> transfer at once, and write one file.
-    pure function access_objection(pattern, backends, is_collective) result(text)
-        type(access_pattern), intent(in) :: pattern
-        character(*), intent(in) :: backends(:)
-        logical, intent(in) :: is_collective
-        character(:), allocatable :: text
-
-        text = ''
-        if (pattern%quantize > 0 .and. any(backends /= 'netcdf')) then
-            text = '--pattern quantize takes the backend netcdf alone: no other library rounds ' &
-                //'to decimal digits'
-        else if (pattern%deflate > 0 .and. any(backends /= 'hdf5' .and. backends /= 'netcdf')) then
-            text = '--pattern deflate takes the backends hdf5 and netcdf alone: no other library ' &
-                //'compresses'
-        else if (pattern%is_nonblocking .and. all(backends /= 'pnetcdf')) then
-            text = '--pattern nonblocking needs the backend pnetcdf: no other library has ' &
-                //'nonblocking transfers here'
-        else if (pattern%subfiles > 0 .and. all(backends /= 'hdf5')) then
-            text = '--pattern subfiling needs the backend hdf5: no other library makes ' &
-                //'subfiles here'
-        else if (is_collective) then
-            return
-        else if (pattern%deflate > 0) then
-            text = '--pattern deflate excludes --collective no: HDF5 compresses in collective ' &
-                //'transfers alone'
-        else if (pattern%is_nonblocking) then
-            text = '--pattern nonblocking excludes --collective no: the transfers are waited for ' &
-                //'collectively'
-        else if (pattern%steps > 1 .and. any(backends == 'netcdf' .or. backends == 'pnetcdf')) then
-            text = '--pattern steps with netcdf or pnetcdf excludes --collective no: they extend ' &
-                //'the unlimited dimension in collective transfers'
-        end if
-    end function access_objection
 
 end module benchio_access

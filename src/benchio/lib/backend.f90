@@ -14,7 +14,7 @@ module benchio_backend
     use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, element_bytes
-    use benchio_failure, only: exit_internal, failure
+    use benchio_failure, only: exit_internal, exit_not_built_in, exit_usage, failure
     use benchio_raw_file, only: aligned_memory
     use benchio_settings, only: hint, io_settings
     use benchio_text, only: decimal
@@ -22,6 +22,8 @@ module benchio_backend
         transfer_plan, unpack_piece
     implicit none (type, external)
     private
+
+    public :: cannot, lacks
 
     !> Where the bytes of an array are in its file, for a reader that does without the library: in
     !> runs that are equally long.
@@ -49,6 +51,11 @@ module benchio_backend
         character(:), allocatable :: echoed_collective_metadata !! repeated by the library
         character(:), allocatable :: observed_collective        !! what the last transfer was
     contains
+        procedure(library_text), deferred :: version
+        procedure :: extra                      !! what only some builds of the library have
+        procedure(objection_to), deferred :: objection  !! to settings; or none
+        procedure :: path_objection             !! to a directory
+        procedure :: heeded                     !! what concerns this library of the settings
         procedure, non_overridable :: open      !! a new file to write, or an old one to read
         procedure, non_overridable :: select    !! this rank's part, in file and memory
         procedure, non_overridable :: move      !! writes or reads that part, without its halo
@@ -64,6 +71,21 @@ module benchio_backend
     end type backend
 
     abstract interface
+        !> Names the library's version, as the library says it at run time.
+        function library_text(self) result(text)
+            import :: backend
+            class(backend), intent(in) :: self
+            character(:), allocatable :: text
+        end function library_text
+
+        !> Not collective: says why the library cannot work so. The exit status is exit_usage if no
+        !> version of it can, and exit_not_built_in if only this build cannot.
+        type(failure) function objection_to(self, settings) result(error)
+            import :: backend, failure, io_settings
+            class(backend), intent(in) :: self
+            type(io_settings), intent(in) :: settings
+        end function objection_to
+
         !> Collective: opens self%path, a new file if this writes, else an existing one.
         subroutine open_file(self, writes, error)
             import :: backend, failure
@@ -100,6 +122,61 @@ module benchio_backend
     end interface
 
 contains
+
+    !> Records that no version of a library can do what was asked for.
+    subroutine cannot(error, asked, reason)
+        type(failure), intent(inout) :: error
+        logical, intent(in) :: asked
+        character(*), intent(in) :: reason
+
+        if (asked) call error%set(exit_usage, '', '', reason)
+    end subroutine cannot
+
+    !> Records that this build of a library cannot do what was asked for.
+    subroutine lacks(error, asked, reason)
+        type(failure), intent(inout) :: error
+        logical, intent(in) :: asked
+        character(*), intent(in) :: reason
+
+        if (asked) call error%set(exit_not_built_in, '', '', reason)
+    end subroutine lacks
+
+    !> Says for --version what only some builds of the library have; most have nothing of the kind.
+    function extra(self) result(text)
+        class(backend), intent(in) :: self
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = ''
+    end function extra
+
+    !> Says why no file can be opened below a directory; empty if it can. Every library but plain
+    !> system calls opens files by MPI-IO.
+    function path_objection(self, directory) result(text)
+        class(backend), intent(in) :: self
+        character(*), intent(in) :: directory       !! absolute, without links
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = ''
+        if (index(directory, ':') > 0) text = 'MPI-IO may take what stands before ":" for the ' &
+            //'type of a filesystem: name a directory without it, or write by system calls alone'
+    end function path_objection
+
+    !> Returns the settings without what this library has not, and need not have: it is then a
+    !> control that moves the same bytes in its usual way.
+    pure type(io_settings) function heeded(self, settings)
+        class(backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        heeded = settings
+        heeded%access%is_nonblocking = .false.
+        heeded%access%subfiles = 0
+    end function heeded
 
     subroutine open(self, path, block, comm, settings, writes, error)
         class(backend), intent(inout) :: self

@@ -14,18 +14,18 @@ module benchio_hdf5_backend
         h5pset_deflate_f, h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, &
         h5sclose_f, h5screate_simple_f, &
         h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, hsize_t
-    use mpi_f08, only: MPI_COMM_SELF
-    use benchio_backend, only: backend, placement
-    use benchio_failure, only: failure
+    use mpi_f08, only: MPI_COMM_SELF, MPI_Query_thread, MPI_THREAD_MULTIPLE
+    use benchio_backend, only: backend, cannot, lacks, placement
+    use benchio_failure, only: exit_usage, failure
     use benchio_hdf5_error, only: c_hid_t, check_hdf5
-    use benchio_hdf5_properties, only: echoed_collective_metadata, &
-        kind_of_transfer, new_access, new_transfer
+    use benchio_hdf5_properties, only: can_compress, can_subfile, echoed_collective_metadata, &
+        hdf5_version, kind_of_transfer, new_access, new_transfer
     use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
     private
 
-    public :: dataset_place, start_hdf5
+    public :: dataset_place, new_hdf5, start_hdf5
 
     integer(hid_t), parameter :: none = -1
 
@@ -38,6 +38,10 @@ module benchio_hdf5_backend
         character(:), allocatable :: echo           !! of collective metadata
         character(:), allocatable :: observed       !! kind of the last transfer
     contains
+        procedure :: version
+        procedure :: extra
+        procedure :: objection
+        procedure :: heeded
         procedure :: open_file
         procedure :: define
         procedure :: select_block
@@ -57,6 +61,12 @@ module benchio_hdf5_backend
 
 contains
 
+    type(hdf5_backend) function new_hdf5() result(method)
+        call start_hdf5()
+        method%name = 'hdf5'
+        method%extension = 'h5'
+    end function new_hdf5
+
     !> Initialises the library, once and outside every clock.
     subroutine start_hdf5()
         integer :: code
@@ -64,6 +74,84 @@ contains
         call h5open_f(code)
         call h5eset_auto_f(0, code)     ! we report errors, in one line
     end subroutine start_hdf5
+
+    function version(self) result(text)
+        class(hdf5_backend), intent(in) :: self
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = hdf5_version()
+    end function version
+
+    function extra(self) result(text)
+        class(hdf5_backend), intent(in) :: self
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = 'subfiling '//trim(merge('built into hdf5', 'not built in   ', can_subfile))
+    end function extra
+
+    type(failure) function objection(self, settings) result(error)
+        class(hdf5_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        associate (access => settings%access)
+            call cannot(error, access%quantize > 0, 'HDF5 does not round to decimal digits: ' &
+                //'leave out quantize, or the backend hdf5')
+            call cannot(error, access%deflate > 0 .and. .not. settings%collective, 'HDF5 ' &
+                //'compresses in collective transfers alone: deflate excludes --collective no')
+            call cannot(error, access%subfiles > 0 .and. (access%steps > 1 .or. access%deflate > 0 &
+                .or. any(settings%chunk > 0)), 'HDF5 reads no chunks from subfiles collectively: ' &
+                //'subfiling excludes steps, deflate and --chunk')
+            if (access%deflate > 0) call lacks(error, .not. can_compress(), 'HDF5 ' &
+                //hdf5_version()//' does not compress in parallel: 1.10.2 and later do')
+            if (access%subfiles > 0) call object_to_subfiling(error)
+        end associate
+        call cannot(error, settings%has_no_array, 'hdf5 writes arrays, and --operation ' &
+            //'metadata has none: leave --backend out')
+        call cannot(error, settings%outlives_failures, 'hdf5 can close no file after a write ' &
+            //'that failed, and --targets is to go on: leave out the backend hdf5')
+    end function objection
+
+    !> Not collective: says why this build under this MPI makes no subfiles, or would put them
+    !> elsewhere. HDF5's own variables for the size of a stripe and the ranks on a node that write
+    !> are allowed: they only change what is observed.
+    subroutine object_to_subfiling(error)
+        type(failure), intent(inout) :: error
+
+        character(*), parameter :: refused(3) = [character(37) :: &
+            'H5FD_SUBFILING_SUBFILE_PREFIX', 'H5FD_SUBFILING_CONFIG_FILE_PREFIX', &
+            'H5FD_SUBFILING_IOC_SELECTION_CRITERIA']
+        integer :: i, length, threads
+
+        call lacks(error, .not. can_subfile, 'HDF5 '//hdf5_version()//' was built without ' &
+            //'subfiling: benchio needs one of 1.14 or later with HDF5_ENABLE_SUBFILING_VFD ' &
+            //'(Spack: hdf5+subfiling)')
+        call MPI_Query_thread(threads)
+        call lacks(error, threads < MPI_THREAD_MULTIPLE, 'subfiling needs an MPI with ' &
+            //'MPI_THREAD_MULTIPLE, for HDF5 uses threads')
+        do i = 1, size(refused)
+            call get_environment_variable(trim(refused(i)), length=length)
+            if (length > 0) call error%set(exit_usage, 'getenv', trim(refused(i)), &
+                'this variable is set, and HDF5 would put subfiles elsewhere than in the run''s ' &
+                //'directory, or have other ranks write them in each round: unset it')
+        end do
+    end subroutine object_to_subfiling
+
+    !> HDF5 makes subfiles, and has no nonblocking transfers here.
+    pure type(io_settings) function heeded(self, settings)
+        class(hdf5_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        heeded = settings
+        heeded%access%is_nonblocking = .false.
+    end function heeded
 
     subroutine open_file(self, writes, error)
         class(hdf5_backend), intent(inout) :: self

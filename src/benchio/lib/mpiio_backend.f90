@@ -3,26 +3,31 @@
 !> A halo costs no copy of ours: a second subarray type selects the piece in memory.
 module benchio_mpiio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_COUNT_KIND, MPI_Datatype, MPI_DATATYPE_NULL, MPI_DOUBLE_PRECISION, &
+    use mpi_f08, only: MPI_COUNT_KIND, MPI_Get_library_version, &
+        MPI_MAX_LIBRARY_VERSION_STRING, MPI_Datatype, MPI_DATATYPE_NULL, MPI_DOUBLE_PRECISION, &
         MPI_File, MPI_File_close, MPI_File_get_info, MPI_File_open, MPI_File_read_at, &
         MPI_File_read_at_all, MPI_File_set_view, MPI_File_sync, MPI_File_write_at, &
         MPI_File_write_at_all, MPI_Get_elements_x, MPI_Info, MPI_Info_free, MPI_INFO_NULL, &
         MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, &
         MPI_ORDER_FORTRAN, MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, &
         operator(/=)
-    use benchio_backend, only: backend, placement
+    use benchio_backend, only: backend, cannot, placement
     use benchio_failure, only: check_mpi, exit_io, failure
-    use benchio_settings, only: info_of, list_hints
-    use benchio_text, only: decimal
+    use benchio_settings, only: info_of, io_settings, list_hints
+    use benchio_text, only: decimal, one_line
     use benchio_transfer, only: describe_piece, piece
     implicit none (type, external)
     private
+
+    public :: new_mpiio
 
     type, extends(backend), public :: mpiio_backend
         private
         type(MPI_File) :: file
         type(MPI_Datatype) :: in_file = MPI_DATATYPE_NULL
     contains
+        procedure :: version
+        procedure :: objection
         procedure :: open_file
         procedure :: define
         procedure :: select_block
@@ -33,6 +38,37 @@ module benchio_mpiio_backend
     end type mpiio_backend
 
 contains
+
+    type(mpiio_backend) function new_mpiio() result(method)
+        method%name = 'mpiio'
+        method%extension = 'dat'
+    end function new_mpiio
+
+    !> Names the MPI library and its version in one line.
+    function version(self) result(text)
+        class(mpiio_backend), intent(in) :: self
+        character(:), allocatable :: text
+
+        character(MPI_MAX_LIBRARY_VERSION_STRING) :: buffer
+        integer :: length
+
+        associate (unused => self)
+        end associate
+        call MPI_Get_library_version(buffer, length)
+        text = one_line(buffer(:length))
+    end function version
+
+    type(failure) function objection(self, settings) result(error)
+        class(mpiio_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        call cannot(error, settings%access%deflate > 0, 'mpiio writes the bytes as they are: ' &
+            //'leave out deflate, or the backend mpiio')
+        call cannot(error, settings%has_no_array, 'mpiio writes arrays, and --operation ' &
+            //'metadata has none: leave --backend out')
+    end function objection
 
     subroutine open_file(self, writes, error)
         class(mpiio_backend), intent(inout) :: self

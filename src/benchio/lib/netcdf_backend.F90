@@ -13,17 +13,17 @@ module benchio_netcdf_backend
         nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
         nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
         nf90_sync, nf90_unlimited, nf90_var_par_access
-    use benchio_backend, only: backend, placement
+    use benchio_backend, only: backend, cannot, lacks, placement
     use benchio_failure, only: exit_io, failure
 #ifdef BENCHIO_HDF5
-    use benchio_hdf5_backend, only: dataset_place
+    use benchio_hdf5_backend, only: dataset_place, start_hdf5
 #endif
-    use benchio_settings, only: info_of
+    use benchio_settings, only: info_of, io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
     private
 
-    public :: can_quantize, netcdf_version
+    public :: new_netcdf
 
     ! NetCDF-C has it since 4.9, NetCDF-Fortran later. It is looked for when benchio runs: at most
     ! sites the program is linked to NetCDF-Fortran alone.
@@ -47,6 +47,8 @@ module benchio_netcdf_backend
         integer :: file = -1
         integer, allocatable :: variables(:)
     contains
+        procedure :: version
+        procedure :: objection
         procedure :: open_file
         procedure :: define
         procedure :: select_block
@@ -58,12 +60,44 @@ module benchio_netcdf_backend
 
 contains
 
-    function netcdf_version() result(text)
+    !> HDF5 is started as well: it says where in the file NetCDF's bytes are.
+    type(netcdf_backend) function new_netcdf() result(method)
+#ifdef BENCHIO_HDF5
+        call start_hdf5()
+#endif
+        method%name = 'netcdf'
+        method%extension = 'nc'
+    end function new_netcdf
+
+    function version(self) result(text)
+        class(netcdf_backend), intent(in) :: self
         character(:), allocatable :: text
 
+        associate (unused => self)
+        end associate
         text = trim(nf90_inq_libvers())
         text = text(:index(text//' ', ' ') - 1)     ! without its build date
-    end function netcdf_version
+    end function version
+
+    type(failure) function objection(self, settings) result(error)
+        class(netcdf_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (access => settings%access, is_independent => .not. settings%collective)
+            call cannot(error, settings%alignment > 1, 'NetCDF-Fortran aligns nothing: leave out ' &
+                //'--alignment, or the backend netcdf')
+            call cannot(error, access%deflate > 0 .and. is_independent, 'HDF5, below NetCDF, ' &
+                //'compresses in collective transfers alone: deflate excludes --collective no')
+            call cannot(error, access%steps > 1 .and. is_independent, 'NetCDF extends the ' &
+                //'unlimited dimension in collective transfers: steps exclude --collective no')
+            if (access%quantize > 0) call lacks(error, .not. c_associated(found_quantizer()), &
+                'NetCDF '//self%version()//' does not quantize: NetCDF-C 4.9 and later do')
+        end associate
+        call cannot(error, settings%has_no_array, 'netcdf writes arrays, and --operation ' &
+            //'metadata has none: leave --backend out')
+        call cannot(error, settings%outlives_failures, 'netcdf can close no file after a write ' &
+            //'that failed, and --targets is to go on: leave out the backend netcdf')
+    end function objection
 
     !> NetCDF-C up to 4.6.1 takes the parallel driver only where NF90_MPIIO asks for it.
     subroutine open_file(self, writes, error)
@@ -203,11 +237,6 @@ contains
         place%is_contiguous = .false.
 #endif
     end subroutine locate
-
-    !> Whether the NetCDF-C that is loaded can keep so many digits and no more.
-    logical function can_quantize()
-        can_quantize = c_associated(found_quantizer())
-    end function can_quantize
 
     type(c_funptr) function found_quantizer()
         found_quantizer = dlsym(c_null_ptr, 'nc_def_var_quantize'//c_null_char)

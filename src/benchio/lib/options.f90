@@ -1,7 +1,6 @@
 !> What is asked of a run, what excludes what, and the plan of the array.
 module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_access, only: access_objection
     use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
     use benchio_file_layout, only: layout_request, name_length, unset
     use benchio_settings, only: io_settings
@@ -62,6 +61,7 @@ contains
             choice%local_size = 0
         end if
         call check_layout_options(choice, error)
+        choice%settings%outlives_failures = size(choice%targets) > 0
         if (error == '') call check_pattern(choice, error)
         if (error == '') call check_existing(choice, given, error)
         if (error == '') call check_metadata(choice, given, error)
@@ -82,9 +82,6 @@ contains
             if (layout%stripe_count /= unset .or. layout%pool /= '' .or. layout%setstripe /= '' &
                 .or. choice%mdt_index >= 0) then
                 error = '--targets excludes the other layout options but --stripe-size'
-            else if (any(choice%backends /= 'mpiio' .and. choice%backends /= 'posix')) then
-                error = '--targets takes the backends mpiio and posix only: after a write that ' &
-                    //'failed no other library''s file can be closed, and the run is to go on'
             end if
         end associate
     end subroutine check_layout_options
@@ -95,8 +92,6 @@ contains
         character(:), allocatable, intent(inout) :: error
 
         associate (access => choice%settings%access)
-            error = access_objection(access, choice%backends, choice%settings%collective)
-            if (error /= '') return
             if (access%has_rows() .and. any(choice%grid > 0)) then
                 error = '--pattern strided and random exclude --grid: the rows of all writers ' &
                     //'lie side by side along x'
@@ -106,10 +101,6 @@ contains
                 .or. choice%instances > 1)) then
                 error = '--pattern subfiling takes --files shared and one instance: it makes ' &
                     //'several files of one'
-            else if (access%subfiles > 0 .and. (access%steps > 1 .or. access%deflate > 0 &
-                .or. any(choice%settings%chunk > 0))) then
-                error = '--pattern subfiling excludes steps, deflate and --chunk: HDF5 reads no ' &
-                    //'chunks from subfiles collectively'
             else if (access%subfiles > 0 .and. choice%keeps) then
                 error = '--pattern subfiling excludes --operation write-keep: subfiles are not ' &
                     //'kept'
@@ -156,12 +147,11 @@ contains
         name = first_given(refused, given)
         if (name /= '') then
             error = '--operation metadata writes no array: leave out '//name
-        else if (first_given(['--backend'], given) /= '' .and. any(choice%backends /= 'posix')) then
-            error = '--operation metadata uses no library: its only --backend is posix'
         else if (choice%files /= 'shared' .and. choice%files /= 'process') then
             error = '--operation metadata takes --files shared or process, not "'//choice%files//'"'
         end if
-        choice%backends = [character(8) :: 'posix']
+        if (first_given(['--backend'], given) == '') choice%backends = [character(8) :: 'posix']
+        choice%settings%has_no_array = .true.
         choice%local_size = 1
         choice%halo = 0
     end subroutine check_metadata

@@ -11,20 +11,23 @@ module benchio_pnetcdf_backend
         nf90mpi_def_var, nf90mpi_enddef, nf90mpi_inq_file_info, nf90mpi_inq_libvers, &
         nf90mpi_inq_recsize, nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, &
         nf90mpi_strerror, nf90mpi_sync, nf90mpi_unlimited, nf90mpi_wait_all, nf90_req_all
-    use benchio_backend, only: backend, placement
+    use benchio_backend, only: backend, cannot, placement
     use benchio_failure, only: exit_io, failure
-    use benchio_settings, only: info_of, list_hints
+    use benchio_settings, only: info_of, io_settings, list_hints
     use benchio_transfer, only: describe_piece, piece
     implicit none (type, external)
     private
 
-    public :: pnetcdf_version
+    public :: new_pnetcdf
 
     type, extends(backend), public :: pnetcdf_backend
         private
         integer :: file = -1
         integer, allocatable :: variables(:)
     contains
+        procedure :: version
+        procedure :: objection
+        procedure :: heeded
         procedure :: complete
         procedure :: open_file
         procedure :: define
@@ -84,12 +87,51 @@ module benchio_pnetcdf_backend
 
 contains
 
-    function pnetcdf_version() result(text)
+    type(pnetcdf_backend) function new_pnetcdf() result(method)
+        method%name = 'pnetcdf'
+        method%extension = 'nc'
+    end function new_pnetcdf
+
+    function version(self) result(text)
+        class(pnetcdf_backend), intent(in) :: self
         character(:), allocatable :: text
 
+        associate (unused => self)
+        end associate
         text = trim(adjustl(nf90mpi_inq_libvers()))
         text = text(:index(text//' ', ' ') - 1)     ! without its release date
-    end function pnetcdf_version
+    end function version
+
+    type(failure) function objection(self, settings) result(error)
+        class(pnetcdf_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        associate (access => settings%access, is_independent => .not. settings%collective)
+            call cannot(error, access%deflate > 0, 'PnetCDF does not compress: leave out ' &
+                //'deflate, or the backend pnetcdf')
+            call cannot(error, access%is_nonblocking .and. is_independent, 'PnetCDF waits for ' &
+                //'nonblocking transfers collectively: nonblocking excludes --collective no')
+            call cannot(error, access%steps > 1 .and. is_independent, 'PnetCDF extends the ' &
+                //'unlimited dimension in collective transfers: steps exclude --collective no')
+        end associate
+        call cannot(error, settings%has_no_array, 'pnetcdf writes arrays, and --operation ' &
+            //'metadata has none: leave --backend out')
+        call cannot(error, settings%outlives_failures, 'pnetcdf can close no file after a write ' &
+            //'that failed, and --targets is to go on: leave out the backend pnetcdf')
+    end function objection
+
+    !> PnetCDF has nonblocking transfers, and makes no subfiles.
+    pure type(io_settings) function heeded(self, settings)
+        class(pnetcdf_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        heeded = settings
+        heeded%access%subfiles = 0
+    end function heeded
 
     subroutine open_file(self, writes, error)
         class(pnetcdf_backend), intent(inout) :: self

@@ -5,18 +5,24 @@
 module benchio_posix_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
-    use benchio_backend, only: backend, placement
+    use benchio_backend, only: backend, cannot, placement
     use benchio_decomposition, only: element_bytes
     use benchio_failure, only: exit_io, failure
-    use benchio_raw_file, only: raw_file
+    use benchio_raw_file, only: kernel_version, raw_file
+    use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
     private
+
+    public :: new_posix
 
     type, extends(backend), public :: posix_backend
         private
         type(raw_file) :: file
     contains
+        procedure :: version
+        procedure :: objection
+        procedure :: path_objection
         procedure :: open_file
         procedure :: define
         procedure :: select_block
@@ -27,6 +33,42 @@ module benchio_posix_backend
     end type posix_backend
 
 contains
+
+    type(posix_backend) function new_posix() result(method)
+        method%name = 'posix'
+        method%extension = 'dat'
+    end function new_posix
+
+    !> Names the kernel, whose calls these are.
+    function version(self) result(text)
+        class(posix_backend), intent(in) :: self
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = kernel_version()
+    end function version
+
+    type(failure) function objection(self, settings) result(error)
+        class(posix_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+
+        associate (unused => self)
+        end associate
+        call cannot(error, settings%access%deflate > 0, 'posix writes the bytes as they are: ' &
+            //'leave out deflate, or the backend posix')
+    end function objection
+
+    !> The system opens every path.
+    function path_objection(self, directory) result(text)
+        class(posix_backend), intent(in) :: self
+        character(*), intent(in) :: directory
+        character(:), allocatable :: text
+
+        associate (unused => self, any_will_do => directory)
+        end associate
+        text = ''
+    end function path_objection
 
     !> Rank 0 makes a new file, then the others open it: two makers would race.
     subroutine open_file(self, writes, error)

@@ -5,7 +5,7 @@ module benchio_report
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
         rate_total
-    use benchio_registry, only: backend_names, has_subfiling, library_version
+    use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_result, only: case_index, measured_rates, measured_rounds, &
         negligible_fraction, run_result
     use benchio_statistics, only: median
@@ -275,17 +275,22 @@ contains
     function version_text() result(text)
         character(:), allocatable :: text
 
-        character(:), allocatable :: library
+        character(:), allocatable :: extra
+        type(backend_item) :: item
         integer :: i
 
+        extra = ''
         text = 'benchio '//version()//lf//'compiler '//compiler_version()//lf
         do i = 1, size(backend_names)
-            library = library_version(trim(backend_names(i)))
-            if (library == '') library = 'not built in'
-            text = text//backend_names(i)//'  '//library//lf
+            item = new_backend(trim(backend_names(i)))
+            if (.not. allocated(item%method)) then
+                text = text//backend_names(i)//'  not built in'//lf
+                cycle
+            end if
+            text = text//backend_names(i)//'  '//item%method%version()//lf
+            extra = extra//item%method%extra()
         end do
-        text = text//'subfiling '//trim(merge('built into hdf5', 'not built in   ', &
-            has_subfiling()))//lf
+        if (extra /= '') text = text//extra//lf
     end function version_text
 
     pure function mib_text(bytes) result(text)

@@ -258,8 +258,7 @@ contains
             run%plan%files, kept_round(run, round))
         task%writes = writes
         task%share = share
-        task%settings = run%choice%settings
-        if (method%name /= 'hdf5') task%settings%access%subfiles = 0
+        task%settings = method%heeded(run%choice%settings)
         call name_one_file(task%path, task%parts)
         task%comm = run%plan%comm
         task%together = share%ranks

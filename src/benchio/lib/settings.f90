@@ -24,6 +24,8 @@ module benchio_settings
         integer(int64) :: transfer_bytes = 2_int64**30  !! at most, in one call of the library
         logical :: flush = .false.                  !! the library's own flush before the close
         logical :: direct = .false.                 !! posix: O_DIRECT, past the page cache
+        logical :: outlives_failures = .false.      !! the run goes on after a write that failed
+        logical :: has_no_array = .false.           !! names alone are made and removed
         type(access_pattern) :: access
     end type io_settings
 

@@ -1,0 +1,141 @@
+!> What each backend refuses of the options, and what it leaves to the others.
+program test_backends
+    use mpi_f08, only: MPI_Finalize, MPI_Init
+    use benchio_command_line, only: argument, parse_options
+    use benchio_failure, only: exit_ok, exit_usage, failure
+    use benchio_options, only: options
+    use benchio_registry, only: backend_item, backend_names, new_backend
+    use check, only: expect
+    implicit none (type, external)
+
+    integer :: i
+
+    call MPI_Init()
+    do i = 1, size(backend_names)
+        call accepted(trim(backend_names(i)), [argument('--chunk'), argument('8')])
+        call accepted(trim(backend_names(i)), [argument('--pattern'), argument('steps=2')])
+    end do
+    call refused('mpiio', '--pattern', 'deflate=1', 'leave out deflate')
+    call refused('posix', '--pattern', 'deflate=1', 'leave out deflate')
+    call refused('pnetcdf', '--pattern', 'deflate=1', 'does not compress')
+    call refused('hdf5', '--pattern', 'deflate=1,quantize=3', 'decimal digits')
+    call refused('hdf5', '--pattern', 'deflate=1', 'collective transfers alone', &
+        is_collective=.false.)
+    call refused('netcdf', '--pattern', 'deflate=1', 'collective transfers alone', &
+        is_collective=.false.)
+    call refused('netcdf', '--pattern', 'steps=2', 'unlimited dimension', is_collective=.false.)
+    call refused('pnetcdf', '--pattern', 'steps=2', 'unlimited dimension', is_collective=.false.)
+    call refused('pnetcdf', '--pattern', 'nonblocking', 'collectively', is_collective=.false.)
+    call refused('netcdf', '--alignment', '4096', 'aligns nothing')
+    call refused('hdf5', '--pattern', 'subfiling=2,steps=2', 'excludes steps, deflate')
+    call refused('hdf5', '--pattern', 'subfiling=2,deflate=1', 'excludes steps, deflate')
+    do i = 1, size(backend_names)
+        select case (backend_names(i))
+        case ('mpiio', 'posix')
+            call accepted(trim(backend_names(i)), [argument('--targets'), argument('1')])
+        case default
+            call refused(trim(backend_names(i)), '--targets', '1', 'after a write that failed')
+        end select
+        if (backend_names(i) == 'posix') then
+            call accepted(trim(backend_names(i)), [argument('--operation'), argument('metadata')])
+        else
+            call refused(trim(backend_names(i)), '--operation', 'metadata', 'leave --backend out')
+        end if
+    end do
+    call expect_heeded('hdf5', subfiles=2)
+    call expect_heeded('pnetcdf', nonblocking=.true.)
+    call expect_heeded('mpiio')
+    call expect_heeded('netcdf')
+    call expect_heeded('posix')
+    call expect_path('posix', is_accepted=.true.)
+    call expect_path('mpiio', is_accepted=.false.)
+    call expect_path('hdf5', is_accepted=.false.)
+    call MPI_Finalize()
+
+contains
+
+    !> Returns what a backend objects to these options; not called for one that is not built in.
+    type(failure) function objection(item, words)
+        type(backend_item), intent(in) :: item
+        type(argument), intent(in) :: words(:)
+
+        character(:), allocatable :: error
+        type(argument) :: all_words(size(words) + 2)
+        type(options) :: choice
+
+        all_words(1)%text = '--backend'
+        all_words(2)%text = item%method%name
+        all_words(3:) = words
+        call parse_options(all_words, choice, error)
+        call expect(error == '', item%method%name//': parsed: '//error)
+        objection = item%method%objection(choice%settings)
+    end function objection
+
+    subroutine accepted(name, words)
+        character(*), intent(in) :: name
+        type(argument), intent(in) :: words(:)
+
+        type(backend_item) :: item
+        type(failure) :: error
+
+        item = new_backend(name)
+        if (.not. allocated(item%method)) return
+        error = objection(item, words)
+        if (error%status == exit_ok) error%message = ''
+        call expect(error%status == exit_ok, name//' accepts '//words(1)%text//': '//error%message)
+    end subroutine accepted
+
+    subroutine refused(name, option, value, reason, is_collective)
+        character(*), intent(in) :: name, option, value, reason
+        logical, intent(in), optional :: is_collective
+
+        type(argument), allocatable :: words(:)
+        type(backend_item) :: item
+        type(failure) :: error
+
+        item = new_backend(name)
+        if (.not. allocated(item%method)) return
+        words = [argument(option), argument(value)]
+        if (present(is_collective)) words = [words, argument('--collective'), argument('no')]
+        error = objection(item, words)
+        call expect(error%status == exit_usage, name//' refuses '//option//' '//value)
+        call expect(index(error%message, reason) > 0, name//' refuses '//option//' '//value &
+            //' for '//reason//': '//error%message)
+    end subroutine refused
+
+    !> Expects what a backend takes over of subfiling and nonblocking transfers.
+    subroutine expect_heeded(name, subfiles, nonblocking)
+        character(*), intent(in) :: name
+        integer, intent(in), optional :: subfiles
+        logical, intent(in), optional :: nonblocking
+
+        type(backend_item) :: item
+        type(options) :: choice
+
+        item = new_backend(name)
+        if (.not. allocated(item%method)) return
+        choice%settings%access%is_nonblocking = .true.
+        choice%settings%access%subfiles = 2
+        choice%settings%access%steps = 3
+        choice%settings = item%method%heeded(choice%settings)
+        associate (access => choice%settings%access)
+            call expect(access%steps == 3, name//': steps are every library''s')
+            call expect((access%subfiles == 2) .eqv. present(subfiles), name//': subfiles')
+            call expect(access%is_nonblocking .eqv. present(nonblocking), name//': nonblocking')
+        end associate
+    end subroutine expect_heeded
+
+    subroutine expect_path(name, is_accepted)
+        character(*), intent(in) :: name
+        logical, intent(in) :: is_accepted
+
+        type(backend_item) :: item
+
+        item = new_backend(name)
+        if (.not. allocated(item%method)) return
+        call expect(item%method%path_objection('/a/b') == '', name//': a usual path')
+        call expect((item%method%path_objection('/a:b/c') == '') .eqv. is_accepted, &
+            name//': a path with a colon')
+    end subroutine expect_path
+
+end program test_backends
