@@ -7,14 +7,11 @@ module benchio_file_layout
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_failure, only: exit_io, failure
     use benchio_posix, only: make_directory
-    use benchio_text, only: decimal
+    use benchio_text, only: decimal, unset
     implicit none (type, external)
     private
 
-    public :: add_component, check_layout, held_by, mismatch
-
-    !> Of a number that was not asked for, or is not known.
-    integer(int64), parameter, public :: unset = -huge(0_int64)
+    public :: add_component, check_layout, held_by, mismatch, unset
 
     !> Longest names of pools and targets.
     integer, parameter, public :: name_length = 64

@@ -1,11 +1,13 @@
-!> Writes JSON text (RFC 8259) piece by piece.
+!> Writes JSON text (RFC 8259): values, each with its path, such as `cases[2].rates.total`.
 !>
-!> A member of an object is given its key; an element of an array none. Nesting is the caller's:
-!> each open needs its close.
+!> The writer opens the objects and arrays that a path enters, and closes those that it leaves. The
+!> members of one object follow each other, and so do the elements of an array, counted from 1. A
+!> value that is not known is null: an empty text, `unset`, a real number that is less than 0 or
+!> not finite.
 module benchio_json_writer
     use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_text, only: decimal
+    use benchio_text, only: decimal, unset
     implicit none (type, external)
     private
 
@@ -13,179 +15,210 @@ module benchio_json_writer
         private
         character(:), allocatable :: buffer
         integer(int64) :: used = 0
-        integer :: depth = 0
-        logical :: first = .true.
+        character(:), allocatable :: at         !! path of the innermost object or array
+        character(:), allocatable :: brackets   !! that close it, and all around it after that
+        logical :: is_first = .true.            !! nothing is in it yet
     contains
-        procedure :: open_object
-        procedure :: close_object
-        procedure :: open_array
-        procedure :: close_array
+        generic :: put => put_value, put_texts, put_longs
+        procedure :: put_verbatim
+        procedure :: put_null
+        procedure :: put_object
+        procedure :: put_array
         procedure :: text
-        procedure :: null
-        generic :: add => add_string, add_integer, add_long, add_real, add_logical, add_longs
-        procedure, private :: add_string
-        procedure, private :: add_integer
-        procedure, private :: add_long
-        procedure, private :: add_real
-        procedure, private :: add_logical
-        procedure, private :: add_longs
-        procedure, private :: append
-        procedure, private :: begin
-        procedure, private :: open_with
-        procedure, private :: close_with
+        procedure, private :: put_value
+        procedure, private :: put_texts
+        procedure, private :: put_longs
     end type json_writer
 
 contains
 
-    subroutine open_object(self, key)
+    !> Puts a text without the blanks at its end, an integer of either kind, a real number with
+    !> nine significant digits, or a logical.
+    subroutine put_value(self, path, value)
         class(json_writer), intent(inout) :: self
-        character(*), intent(in), optional :: key
-
-        call self%open_with('{', key)
-    end subroutine open_object
-
-    subroutine close_object(self)
-        class(json_writer), intent(inout) :: self
-
-        call self%close_with('}')
-    end subroutine close_object
-
-    subroutine open_array(self, key)
-        class(json_writer), intent(inout) :: self
-        character(*), intent(in), optional :: key
-
-        call self%open_with('[', key)
-    end subroutine open_array
-
-    subroutine close_array(self)
-        class(json_writer), intent(inout) :: self
-
-        call self%close_with(']')
-    end subroutine close_array
-
-    !> The whole text so far.
-    function text(self)
-        class(json_writer), intent(in) :: self
-        character(:), allocatable :: text
-
-        text = self%buffer(:self%used)//new_line('a')
-    end function text
-
-    subroutine null(self, key)
-        class(json_writer), intent(inout) :: self
-        character(*), intent(in), optional :: key
-
-        call self%begin(key)
-        call self%append('null')
-    end subroutine null
-
-    subroutine add_string(self, value, key)
-        class(json_writer), intent(inout) :: self
-        character(*), intent(in) :: value
-        character(*), intent(in), optional :: key
-
-        call self%begin(key)
-        call self%append(quoted(value))
-    end subroutine add_string
-
-    subroutine add_integer(self, value, key)
-        class(json_writer), intent(inout) :: self
-        integer, intent(in) :: value
-        character(*), intent(in), optional :: key
-
-        call self%add_long(int(value, int64), key)
-    end subroutine add_integer
-
-    subroutine add_long(self, value, key)
-        class(json_writer), intent(inout) :: self
-        integer(int64), intent(in) :: value
-        character(*), intent(in), optional :: key
-
-        call self%begin(key)
-        call self%append(decimal(value))
-    end subroutine add_long
-
-    !> Nine significant digits; null for infinity and what is not a number, which JSON has none of.
-    subroutine add_real(self, value, key)
-        class(json_writer), intent(inout) :: self
-        real(real64), intent(in) :: value
-        character(*), intent(in), optional :: key
+        character(*), intent(in) :: path
+        class(*), intent(in) :: value
 
         character(24) :: digits
 
-        if (.not. ieee_is_finite(value)) then
-            call self%null(key)
-            return
-        end if
-        write (digits, '(es16.8e3)') value
-        call self%begin(key)
-        call self%append(trim(adjustl(digits)))
-    end subroutine add_real
+        digits = 'null'
+        select type (value)
+        type is (character(*))
+            if (value /= '') then
+                call put_raw(self, path, quoted(trim(value)))
+                return
+            end if
+        type is (integer)
+            digits = decimal(value)
+        type is (integer(int64))
+            if (value /= unset) digits = decimal(value)
+        type is (real(real64))
+            if (ieee_is_finite(value) .and. value >= 0) write (digits, '(es16.8e3)') value
+        type is (logical)
+            digits = merge('true ', 'false', value)
+        class default
+            error stop 'benchio: JSON has no such type'
+        end select
+        call put_raw(self, path, trim(adjustl(digits)))
+    end subroutine put_value
 
-    subroutine add_logical(self, value, key)
+    !> Puts an array, each text on a line of its own.
+    subroutine put_texts(self, path, values)
         class(json_writer), intent(inout) :: self
-        logical, intent(in) :: value
-        character(*), intent(in), optional :: key
-
-        call self%begin(key)
-        call self%append(trim(merge('true ', 'false', value)))
-    end subroutine add_logical
-
-    subroutine add_longs(self, values, key)
-        class(json_writer), intent(inout) :: self
-        integer(int64), intent(in) :: values(:)
-        character(*), intent(in), optional :: key
+        character(*), intent(in) :: path, values(:)
 
         integer :: i
 
-        call self%begin(key)
-        call self%append('[')
+        call self%put_array(path)
         do i = 1, size(values)
-            if (i > 1) call self%append(', ')
-            call self%append(decimal(values(i)))
+            call self%put(path//'['//decimal(i)//']', values(i))
         end do
-        call self%append(']')
-    end subroutine add_longs
+    end subroutine put_texts
 
-    !> Separator, indentation and key of the next value.
-    subroutine begin(self, key)
+    !> Puts an array on one line.
+    subroutine put_longs(self, path, values)
         class(json_writer), intent(inout) :: self
-        character(*), intent(in), optional :: key
+        character(*), intent(in) :: path
+        integer(int64), intent(in) :: values(:)
 
-        if (.not. self%first) call self%append(',')
-        if (self%depth > 0) call self%append(new_line('a')//repeat('  ', self%depth))
-        if (present(key)) call self%append(quoted(key)//': ')
-        self%first = .false.
+        character(:), allocatable :: list
+        integer :: i
+
+        list = ''
+        do i = 1, size(values)
+            list = list//', '//decimal(values(i))
+        end do
+        call put_raw(self, path, '['//list(3:)//']')
+    end subroutine put_longs
+
+    !> Puts a member of an object: its key may have any characters, and its text may be empty.
+    subroutine put_verbatim(self, object, key, value)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: object      !! path
+        character(*), intent(in) :: key, value
+
+        call enter(self, object, '}')
+        call begin(self, key)
+        call append(self, quoted(value))
+    end subroutine put_verbatim
+
+    subroutine put_null(self, path)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: path
+
+        call put_raw(self, path, 'null')
+    end subroutine put_null
+
+    !> Opens an object that may stay empty.
+    subroutine put_object(self, path)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: path
+
+        call enter(self, path, '}')
+    end subroutine put_object
+
+    !> Opens an array that may stay empty.
+    subroutine put_array(self, path)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: path
+
+        call enter(self, path, ']')
+    end subroutine put_array
+
+    !> Ends the text, and returns it.
+    function text(self)
+        class(json_writer), intent(inout) :: self
+        character(:), allocatable :: text
+
+        call enter(self, '', '}')
+        call leave(self)
+        text = self%buffer(:self%used)//new_line('a')
+    end function text
+
+    !> Puts a value's own text.
+    subroutine put_raw(self, path, value)
+        type(json_writer), intent(inout) :: self
+        character(*), intent(in) :: path, value
+
+        integer :: last
+
+        last = scan(path, '.[', back=.true.)
+        if (path(max(1, last):max(1, last)) == '[') then
+            call enter(self, path(:last - 1), ']')
+            call begin(self, '')
+        else
+            call enter(self, path(:max(0, last - 1)), '}')
+            call begin(self, path(last + 1:))
+        end if
+        call append(self, value)
+    end subroutine put_raw
+
+    !> Closes what a path is not in, and opens what it is in and what it names.
+    subroutine enter(self, path, bracket)
+        type(json_writer), intent(inout) :: self
+        character(*), intent(in) :: path        !! of an object or array; empty: the whole text
+        character(1), intent(in) :: bracket     !! that closes it
+
+        integer :: first, last
+
+        if (.not. allocated(self%at)) then
+            allocate (character(65536) :: self%buffer)
+            self%at = ''
+            self%brackets = '}'
+            call append(self, '{')
+        end if
+        do while (index(path//'.', self%at//'.') /= 1 .and. index(path, self%at//'[') /= 1 &
+            .and. self%at /= '')
+            call leave(self)
+            self%at = self%at(:max(0, scan(self%at, '.[', back=.true.) - 1))
+        end do
+        do while (len(self%at) < len(path))
+            first = len(self%at) + 1
+            last = first + scan(path(first + 1:)//'.', '.[') - 1
+            if (path(first:first) == '[') then
+                call begin(self, '')
+            else
+                call begin(self, path(first + merge(1, 0, path(first:first) == '.'):last))
+            end if
+            self%brackets = bracket//self%brackets
+            if (last < len(path)) self%brackets(1:1) = merge(']', '}', &
+                path(last + 1:last + 1) == '[')
+            call append(self, merge('[', '{', self%brackets(1:1) == ']'))
+            self%is_first = .true.
+            self%at = path(:last)
+        end do
+    end subroutine enter
+
+    !> Puts separator, indentation and key of the next value; an element of an array has no key.
+    subroutine begin(self, key)
+        type(json_writer), intent(inout) :: self
+        character(*), intent(in) :: key
+
+        if (.not. self%is_first) call append(self, ',')
+        call append(self, new_line('a')//repeat('  ', len(self%brackets)))
+        if (key /= '') call append(self, quoted(key)//': ')
+        self%is_first = .false.
     end subroutine begin
 
-    subroutine open_with(self, bracket, key)
-        class(json_writer), intent(inout) :: self
-        character(1), intent(in) :: bracket
-        character(*), intent(in), optional :: key
+    !> Closes the innermost object or array.
+    subroutine leave(self)
+        type(json_writer), intent(inout) :: self
 
-        call self%begin(key)
-        call self%append(bracket)
-        self%depth = self%depth + 1
-        self%first = .true.
-    end subroutine open_with
+        character(1) :: bracket
 
-    subroutine close_with(self, bracket)
-        class(json_writer), intent(inout) :: self
-        character(1), intent(in) :: bracket
-
-        self%depth = self%depth - 1
-        if (.not. self%first) call self%append(new_line('a')//repeat('  ', self%depth))
-        call self%append(bracket)
-        self%first = .false.
-    end subroutine close_with
+        bracket = self%brackets
+        self%brackets = self%brackets(2:)
+        if (.not. self%is_first) call append(self, new_line('a')//repeat('  ', len(self%brackets)))
+        call append(self, bracket)
+        self%is_first = .false.
+    end subroutine leave
 
     subroutine append(self, piece)
-        class(json_writer), intent(inout) :: self
+        type(json_writer), intent(inout) :: self
         character(*), intent(in) :: piece
 
         character(:), allocatable :: larger
 
-        if (.not. allocated(self%buffer)) allocate (character(65536) :: self%buffer)
         if (self%used + len(piece) > len(self%buffer)) then
             allocate (character(2*(len(self%buffer) + len(piece))) :: larger)
             larger(:self%used) = self%buffer(:self%used)
@@ -195,7 +228,8 @@ contains
         self%used = self%used + len(piece)
     end subroutine append
 
-    !> A name of a file may have any bytes: those that are not UTF-8 are U+FFFD, each.
+    !> A text in quotes, with escapes. A file's name may have any bytes: each that is not UTF-8
+    !> becomes U+FFFD.
     pure function quoted(value)
         character(*), intent(in) :: value
         character(:), allocatable :: quoted
@@ -222,7 +256,7 @@ contains
         quoted = quoted//'"'
     end function quoted
 
-    !> Of the character that a text begins with; 0 if it begins with none of UTF-8.
+    !> Bytes of the character that a text begins with; 0 if it begins with none of UTF-8.
     pure integer function utf8_bytes(text) result(bytes)
         character(*), intent(in) :: text
 
@@ -236,7 +270,7 @@ contains
         if (bytes > len(text)) bytes = 0
         if (bytes < 2) return
         second = iachar(text(2:2))
-        ! Forms that are longer than need be, halves of pairs, and codes above the last.
+        ! Too long a form, half of a pair, or a code above the last, by the second byte (RFC 3629).
         if ((first == 224 .and. second < 160) .or. (first == 237 .and. second > 159) .or. &
             (first == 240 .and. second < 144) .or. (first == 244 .and. second > 143)) bytes = 0
         do i = 2, bytes

@@ -1,8 +1,8 @@
 !> The result of a run as benchio.result/3, a JSON text.
 module benchio_result_json
-    use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64, real64
-    use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
-    use benchio_file_layout, only: component, file_layout, layout_request, unset
+    use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64
+    use benchio_failure, only: failure
+    use benchio_file_layout, only: component, file_layout, layout_request
     use benchio_json_writer, only: json_writer
     use benchio_node_state, only: fact_names, facts
     use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
@@ -10,17 +10,22 @@ module benchio_result_json
     use benchio_posix, only: environment_entry
     use benchio_registry, only: library_version
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
-        repetition, run_result
+        observation, repetition, run_result
     use benchio_settings, only: hint
+    use benchio_text, only: decimal, unset
     use benchio_version, only: version
     use benchio_witness, only: testimony
     implicit none (type, external)
     private
 
-    public :: add_hosts, result_json
+    public :: distinct, result_json
 
-    !> Variables that change what parallel I/O does. Not all of OMPI_MCA_*: the launcher puts its
-    !> own there, different in every run.
+    !> Names of statuses by exit code. The result file is written after 0, 1, 3, 4 and 5 alone.
+    character(*), parameter :: status_names(0:5) = [character(18) :: 'ok', 'internal_error', '', &
+        'io_error', 'verification_error', 'time_limit']
+
+    !> Beginnings of variables that change what parallel I/O does. Not all of OMPI_MCA_*: the
+    !> launcher sets some, different ones in every run.
     character(*), parameter :: telling(*) = [character(21) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
         'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_sharedfp', 'OMPI_MCA_common_ompio', &
         'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
@@ -33,564 +38,399 @@ contains
         character(:), allocatable :: text
 
         type(json_writer) :: json
-        integer :: i, j, t
+        integer :: backend, cases, operation, target
 
-        call json%open_object()
-        call json%add('benchio.result/3', 'schema')
-        call json%add(status_name(run), 'status')
-        call add_error(json, run%error)
-        call json%add(run%started, 'started')
-        call json%open_object('benchio')
-        call json%add(version(), 'version')
-        call json%add(compiler_version(), 'compiler')
-        call json%add(compiler_options(), 'compiler_options')
-        call json%close_object()
-        call add_libraries(json)
-        call add_environment(json)
-        call add_run(json, run)
-        call json%open_object('memory')
-        call json%add(run%field_mib, 'field_mib')
-        call json%add(run%peak_rss_mib, 'peak_rss_mib')
-        call json%add(run%peak_rank, 'peak_rank')
-        call json%close_object()
-        call json%open_array('cases')
-        if (has_cases(run)) then
-            do j = 1, size(run%choice%operations)
-                do i = 1, size(run%choice%backends)
-                    do t = 1, size(run%place%targets)
-                        call add_case(json, run, trim(run%choice%operations(j)), i, t)
-                    end do
+        call json%put('schema', 'benchio.result/3')
+        call json%put('status', status_names(run%error%status))
+        call put_error(json, 'error', run%error)
+        call json%put('started', run%started)
+        call json%put('benchio.version', version())
+        call json%put('benchio.compiler', compiler_version())
+        call json%put('benchio.compiler_options', compiler_options())
+        call json%put('libraries.mpi', library_version('mpiio'))
+        call json%put('libraries.hdf5', library_version('hdf5'))
+        call json%put('libraries.netcdf', library_version('netcdf'))
+        call json%put('libraries.pnetcdf', library_version('pnetcdf'))
+        call put_environment(json)
+        call put_run(json, run)
+        call json%put('memory.field_mib', run%field_mib)
+        call json%put('memory.peak_rss_mib', run%peak_rss_mib)
+        call json%put('memory.peak_rank', run%peak_rank)
+        call json%put_array('cases')
+        cases = 0
+        do operation = 1, merge(size(run%choice%operations), 0, has_cases(run))
+            do backend = 1, size(run%choice%backends)
+                do target = 1, size(run%place%targets)
+                    cases = cases + 1
+                    call put_case(json, 'cases['//decimal(cases)//']', run, &
+                        trim(run%choice%operations(operation)), backend, target)
                 end do
             end do
-        end if
-        call json%close_array()
-        call json%close_object()
+        end do
         text = json%text()
     end function result_json
 
-    function status_name(run) result(name)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: name
-
-        select case (run%error%status)
-        case (exit_io)
-            name = 'io_error'
-        case (exit_verification)
-            name = 'verification_error'
-        case (exit_time_limit)
-            name = 'time_limit'
-        case (exit_internal)
-            name = 'internal_error'
-        case default
-            name = 'ok'
-        end select
-    end function status_name
-
-    subroutine add_error(json, error)
+    !> Puts a failure; null if nothing failed.
+    subroutine put_error(json, at, error)
         type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
         type(failure), intent(in) :: error
 
         if (.not. error%failed()) then
-            call json%null('error')
+            call json%put_null(at)
             return
         end if
-        call json%open_object('error')
-        call json%add(error%rank, 'rank')
-        call json%add(error%host, 'host')
-        call json%add(error%call, 'call')
-        call json%add(error%path, 'path')
-        call json%add(error%message, 'message')
-        call json%close_object()
-    end subroutine add_error
+        call json%put(at//'.rank', error%rank)
+        call json%put(at//'.host', error%host)
+        call json%put(at//'.call', error%call)
+        call json%put_verbatim(at, 'path', error%path)
+        call json%put(at//'.message', error%message)
+    end subroutine put_error
 
-    subroutine add_libraries(json)
-        type(json_writer), intent(inout) :: json
-
-        character(7), parameter :: names(3) = [character(7) :: 'hdf5', 'netcdf', 'pnetcdf']
-        character(:), allocatable :: text
-        integer :: i
-
-        call json%open_object('libraries')
-        call json%add(library_version('mpiio'), 'mpi')
-        do i = 1, size(names)
-            text = library_version(trim(names(i)))
-            if (text == '') then
-                call json%null(trim(names(i)))
-            else
-                call json%add(text, trim(names(i)))
-            end if
-        end do
-        call json%close_object()
-    end subroutine add_libraries
-
-    subroutine add_environment(json)
+    subroutine put_environment(json)
         type(json_writer), intent(inout) :: json
 
         character(:), allocatable :: entry
-        integer :: i, j, equals
+        integer :: equals, i, j
 
-        call json%open_object('environment')
+        call json%put_object('environment')
         i = 0
         do
             entry = environment_entry(i)
             if (entry == '') exit
             equals = index(entry, '=')
-            do j = 1, size(telling)
-                if (index(entry, trim(telling(j))) == 1) then
-                    call json%add(entry(equals + 1:), entry(:equals - 1))
-                    exit
-                end if
-            end do
+            if (any([(index(entry, trim(telling(j))) == 1, j=1, size(telling))])) then
+                call json%put_verbatim('environment', entry(:equals - 1), entry(equals + 1:))
+            end if
             i = i + 1
         end do
-        call json%close_object()
-    end subroutine add_environment
+    end subroutine put_environment
 
-    subroutine add_run(json, run)
+    !> Puts what was asked of a run, and where it ran.
+    subroutine put_run(json, run)
         type(json_writer), intent(inout) :: json
         type(run_result), intent(in) :: run
 
-        integer :: i
+        character(13) :: operations(size(run%choice%operations))
 
-        associate (choice => run%choice, hosts => run%host_of_rank, place => run%place, &
-            block => run%plan%own%block)
-            call json%open_object('run')
-            call json%add(choice%run_id, 'id')
-            call json%add(size(hosts), 'writers')
-            call add_hosts(json, hosts)
-            call add_nodes(json, run)
-            call json%add(place%path, 'directory')
-            call json%open_object('filesystem')
-            call json%add(place%filesystem, 'type')
-            call json%add(place%magic, 'magic')
-            call add_text(json, place%mounted%type, 'mount_type')
-            call json%add(place%mounted%free_bytes, 'free_bytes')
-            call add_number(json, merge(int(place%mdt_index, int64), unset, &
-                place%mdt_index >= 0), 'mdt_index')
-            call json%close_object()
-            call json%open_array('operations')
-            do i = 1, size(choice%operations)
-                if (choice%reads_existing) then
-                    call json%add('read-existing')
-                else if (choice%keeps .and. choice%operations(i) == 'write') then
-                    call json%add('write-keep')
-                else
-                    call json%add(trim(choice%operations(i)))
-                end if
-            end do
-            call json%close_array()
-            call add_kept(json, run)
-            call json%add(choice%files, 'files')
-            call json%add(run%plan%files, 'file_count')
-            call json%add(choice%instances, 'instances')
-            call json%add(block%global, 'file_size')
-            if (all(choice%local_size > 0)) then
-                call json%null('global_size')
-                call json%add(choice%local_size, 'local_size')
+        associate (choice => run%choice, place => run%place, block => run%plan%own%block, &
+            settings => run%choice%settings)
+            call json%put('run.id', choice%run_id)
+            call json%put('run.writers', size(run%host_of_rank))
+            call json%put('run.hosts', run%host_of_rank(distinct(run%host_of_rank)))
+            call put_nodes(json, run)
+            call json%put('run.directory', place%path)
+            call json%put('run.filesystem.type', place%filesystem)
+            call json%put('run.filesystem.magic', place%magic)
+            call json%put('run.filesystem.mount_type', place%mounted%type)
+            call json%put('run.filesystem.free_bytes', place%mounted%free_bytes)
+            call json%put('run.filesystem.mdt_index', merge(int(place%mdt_index, int64), unset, &
+                place%mdt_index >= 0))
+            operations = choice%operations
+            if (choice%keeps) where (operations == 'write') operations = 'write-keep'
+            if (choice%reads_existing) operations = 'read-existing'
+            call json%put('run.operations', operations)
+            if (choice%reads_existing) then
+                call json%put('run.existing.id', run%kept%run_id)
+                call json%put('run.existing.started', run%kept%started)
+                call json%put('run.existing.writers', size(run%kept%file))
+                call json%put('run.existing.hosts', run%kept%hosts(distinct(run%kept%hosts)))
             else
-                call json%add(choice%global_size, 'global_size')
-                call json%null('local_size')
+                call json%put_null('run.existing')
             end if
-            call json%add(block%grid, 'grid')
-            call json%add(contiguous_bytes(block), 'contiguous_bytes')
-            call json%add(choice%halo, 'halo')
-            call json%add(run%bytes, 'bytes')
-            if (is_metadata(choice)) call json%add(choice%items, 'items')
-            call json%add(choice%repeats, 'repeats')
-            call json%add(choice%warmup, 'warmup')
-            call json%add(choice%settle, 'settle')
-            call json%add(choice%phase_barrier, 'phase_barrier')
-            call json%add(choice%phase_limit, 'phase_limit')
-            call json%add(choice%time_limit, 'time_limit')
-            call json%add(choice%settings%transfer_bytes, 'transfer')
-            call json%add(choice%settings%flush, 'flush')
-            call json%add(choice%settings%direct, 'direct')
-            call json%add(choice%settings%alignment, 'alignment')
-            call json%add(choice%settings%chunk, 'chunk')
-            call json%add(choice%settings%access%text(), 'pattern')
-            call json%add(trim(merge('latest  ', 'earliest', choice%settings%latest_format)), &
-                'file_format')
-            call json%close_object()
+            call json%put('run.files', choice%files)
+            call json%put('run.file_count', run%plan%files)
+            call json%put('run.instances', choice%instances)
+            call json%put('run.file_size', block%global)
+            if (all(choice%local_size > 0)) then
+                call json%put_null('run.global_size')
+                call json%put('run.local_size', choice%local_size)
+            else
+                call json%put('run.global_size', choice%global_size)
+                call json%put_null('run.local_size')
+            end if
+            call json%put('run.grid', block%grid)
+            call json%put('run.contiguous_bytes', contiguous_bytes(block))
+            call json%put('run.halo', choice%halo)
+            call json%put('run.bytes', run%bytes)
+            if (is_metadata(choice)) call json%put('run.items', choice%items)
+            call json%put('run.repeats', choice%repeats)
+            call json%put('run.warmup', choice%warmup)
+            call json%put('run.settle', choice%settle)
+            call json%put('run.phase_barrier', choice%phase_barrier)
+            call json%put('run.phase_limit', choice%phase_limit)
+            call json%put('run.time_limit', choice%time_limit)
+            call json%put('run.transfer', settings%transfer_bytes)
+            call json%put('run.flush', settings%flush)
+            call json%put('run.direct', settings%direct)
+            call json%put('run.alignment', settings%alignment)
+            call json%put('run.chunk', settings%chunk)
+            call json%put('run.pattern', settings%access%text())
+            call json%put('run.file_format', merge('latest  ', 'earliest', settings%latest_format))
         end associate
-    end subroutine add_run
+    end subroutine put_run
 
-    !> What is read, if another run has written it.
-    subroutine add_kept(json, run)
+    !> Puts what else each node did that says anything of it.
+    subroutine put_nodes(json, run)
         type(json_writer), intent(inout) :: json
         type(run_result), intent(in) :: run
 
-        if (.not. run%choice%reads_existing) then
-            call json%null('existing')
-            return
-        end if
-        associate (kept => run%kept)
-            call json%open_object('existing')
-            call json%add(kept%run_id, 'id')
-            call json%add(kept%started, 'started')
-            call json%add(size(kept%file), 'writers')
-            call add_hosts(json, kept%hosts)
-            call json%close_object()
-        end associate
-    end subroutine add_kept
+        character(:), allocatable :: at
+        integer :: fact, nodes, rank
 
-    !> What else each node did, as far as it said anything.
-    subroutine add_nodes(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-
-        integer :: i, rank
-
-        call json%open_array('nodes')
+        call json%put_array('run.nodes')
+        nodes = 0
         do rank = 1, size(run%node_of_rank, 2)
             if (all(run%node_of_rank(:, rank) < 0)) cycle
-            call json%open_object()
-            call json%add(trim(run%host_of_rank(rank)), 'host')
-            do i = 1, facts
-                if (run%node_of_rank(i, rank) < 0) then
-                    call json%null(trim(fact_names(i)))
-                else
-                    call json%add(run%node_of_rank(i, rank), trim(fact_names(i)))
-                end if
+            nodes = nodes + 1
+            at = 'run.nodes['//decimal(nodes)//'].'
+            call json%put(at//'host', run%host_of_rank(rank))
+            do fact = 1, facts
+                call json%put(at//trim(fact_names(fact)), run%node_of_rank(fact, rank))
             end do
-            call json%close_object()
         end do
-        call json%close_array()
-    end subroutine add_nodes
+    end subroutine put_nodes
 
-    !> Each host once. Ranks of one are mostly neighbours: a rank is compared with the host listed
-    !> last first, and never with all ranks.
-    subroutine add_hosts(json, hosts)
-        type(json_writer), intent(inout) :: json
+    !> The first rank of each host, from 1. Ranks of one host are mostly neighbours: a rank is
+    !> compared with the host listed last first, and never with all ranks.
+    pure function distinct(hosts) result(ranks)
         character(*), intent(in) :: hosts(:)        !! of each rank
+        integer, allocatable :: ranks(:)
 
-        integer :: rank_of(size(hosts))             !! the first rank of each host listed
         integer :: i, listed, rank
 
-        call json%open_array('hosts')
+        allocate (ranks(size(hosts)))
         listed = 0
         do rank = 1, size(hosts)
             do i = listed, 1, -1
-                if (hosts(rank_of(i)) == hosts(rank)) exit
+                if (hosts(ranks(i)) == hosts(rank)) exit
             end do
             if (i > 0) cycle
             listed = listed + 1
-            rank_of(listed) = rank
-            call json%add(trim(hosts(rank)))
+            ranks(listed) = rank
         end do
-        call json%close_array()
-    end subroutine add_hosts
+        ranks = ranks(:listed)
+    end function distinct
 
-    !> The next element of the array of cases: one operation of one backend on one target.
-    subroutine add_case(json, run, operation, backend, target)
+    !> Puts one operation of one backend on one target.
+    subroutine put_case(json, at, run, operation, backend, target)
         type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at, operation
         type(run_result), intent(in) :: run
-        character(*), intent(in) :: operation
-        integer, intent(in) :: backend, target
+        integer, intent(in) :: backend, target      !! numbers
 
-        integer :: number, round
+        integer :: number, repetitions, round
 
-        number = case_index(run%choice, operation, backend, target)
-        call json%open_object()
-        call json%add(operation, 'operation')
-        call json%add(trim(run%choice%backends(backend)), 'backend')
-        associate (where => run%place%targets(target))
-            if (where%name == '') then
-                call json%null('target')
+        associate (place => run%place%targets(target), seen => run%seen(backend, target), &
+            settings => run%choice%settings)
+            call json%put(at//'.operation', operation)
+            call json%put(at//'.backend', run%choice%backends(backend))
+            if (place%name == '') then
+                call json%put_null(at//'.target')
             else
-                call json%open_object('target')
-                call json%add(where%name, 'name')
-                call add_error(json, where%error)
-                call json%close_object()
+                call json%put(at//'.target.name', place%name)
+                call put_error(json, at//'.target.error', place%error)
+            end if
+            call put_hints(json, at//'.hints.requested', settings%hints)
+            if (size(seen%hints) > 0) then
+                call put_hints(json, at//'.hints.echoed', seen%hints)
+            else
+                call json%put_null(at//'.hints.echoed')
+            end if
+            call json%put_null(at//'.hints.observed')
+            call json%put(at//'.collective.requested', settings%collective)
+            call json%put_null(at//'.collective.echoed')
+            if (operation == 'read') then
+                call json%put(at//'.collective.observed', seen%collective_read)
+            else
+                call json%put(at//'.collective.observed', seen%collective)
+            end if
+            call json%put(at//'.collective_metadata.requested', settings%collective_metadata)
+            call json%put(at//'.collective_metadata.echoed', seen%collective_metadata)
+            call json%put_null(at//'.collective_metadata.observed')
+            call put_request(json, at//'.layout.requested', place%request)
+            if (place%is_echoed) then
+                call put_stripes(json, at//'.layout.echoed', place%echoed)
+            else
+                call json%put_null(at//'.layout.echoed')
+            end if
+            call put_layout(json, at//'.layout.observed', seen%layout)
+            call put_subfiles(json, at//'.subfiles', settings%access%subfiles, seen)
+            if (operation == 'read') then
+                call json%put(at//'.cache.other_node_fraction', run%plan%other_node_fraction)
+                call json%put(at//'.cache.page_cache_fraction', seen%page_cache_fraction)
+                call json%put(at//'.cache.suspect', is_cache_suspect(run, backend, target))
+            else
+                call json%put_null(at//'.cache')
             end if
         end associate
-        call add_settings(json, run, operation, backend, target)
-        if (operation == 'read') then
-            call json%open_object('cache')
-            call json%add(run%plan%other_node_fraction, 'other_node_fraction')
-            call add_known(json, run%seen(backend, target)%page_cache_fraction, &
-                'page_cache_fraction')
-            call json%add(is_cache_suspect(run, backend, target), 'suspect')
-            call json%close_object()
-        else
-            call json%null('cache')
-        end if
-        call json%open_array('repetitions')
+        call json%put_array(at//'.repetitions')
+        number = case_index(run%choice, operation, backend, target)
+        repetitions = 0
         do round = 1, run%completed
             if (run%records(number, round)%round == 0) cycle
-            call add_repetition(json, run, run%records(number, round))
+            repetitions = repetitions + 1
+            call put_repetition(json, at//'.repetitions['//decimal(repetitions)//']', run, &
+                run%records(number, round))
         end do
-        call json%close_array()
-        call json%close_object()
-    end subroutine add_case
+    end subroutine put_case
 
-    !> Asked for, repeated by the library, and seen to be so.
-    subroutine add_settings(json, run, operation, backend, target)
+    subroutine put_hints(json, at, hints)
         type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-        character(*), intent(in) :: operation
-        integer, intent(in) :: backend, target
-
-        associate (choice => run%choice, seen => run%seen(backend, target), &
-            where => run%place%targets(target))
-            call json%open_object('hints')
-            call add_hints(json, choice%settings%hints, 'requested')
-            if (size(seen%hints) > 0) then
-                call add_hints(json, seen%hints, 'echoed')
-            else
-                call json%null('echoed')
-            end if
-            call json%null('observed')
-            call json%close_object()
-
-            call json%open_object('collective')
-            call json%add(choice%settings%collective, 'requested')
-            call json%null('echoed')
-            if (operation == 'read') then
-                call add_text(json, seen%collective_read, 'observed')
-            else
-                call add_text(json, seen%collective, 'observed')
-            end if
-            call json%close_object()
-
-            call json%open_object('collective_metadata')
-            call json%add(choice%settings%collective_metadata, 'requested')
-            call add_text(json, seen%collective_metadata, 'echoed')
-            call json%null('observed')
-            call json%close_object()
-
-            call json%open_object('layout')
-            call add_request(json, where%request)
-            if (where%is_echoed) then
-                call json%open_object('echoed')
-                call add_stripes(json, where%echoed)
-                call json%close_object()
-            else
-                call json%null('echoed')
-            end if
-            call add_layout(json, seen%layout)
-            call json%close_object()
-            call add_subfiles(json, run, backend, target)
-        end associate
-    end subroutine add_settings
-
-    !> Subfiles of HDF5's, and ranks that wrote them for all; null of other files.
-    subroutine add_subfiles(json, run, backend, target)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-        integer, intent(in) :: backend, target
-
-        associate (seen => run%seen(backend, target))
-            if (seen%subfiles == 0) then
-                call json%null('subfiles')
-                return
-            end if
-            call json%open_object('subfiles')
-            call json%add(run%choice%settings%access%subfiles, 'requested')
-            call json%open_object('observed')
-            call json%add(seen%subfiles, 'count')
-            call json%add(seen%subfile_stripe, 'stripe_size')
-            call json%add(seen%subfile_writers, 'writers')
-            call json%close_object()
-            call json%close_object()
-        end associate
-    end subroutine add_subfiles
-
-    subroutine add_hints(json, hints, key)
-        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
         type(hint), intent(in) :: hints(:)
-        character(*), intent(in) :: key
 
         integer :: i
 
-        call json%open_object(key)
+        call json%put_object(at)
         do i = 1, size(hints)
-            call json%add(hints(i)%value, hints(i)%key)
+            call json%put_verbatim(at, hints(i)%key, hints(i)%value)
         end do
-        call json%close_object()
-    end subroutine add_hints
+    end subroutine put_hints
 
-    !> What was asked for. A target is one stripe of a file; on CephFS its pool.
-    subroutine add_request(json, request)
+    !> Puts the layout that was asked for. A target is one stripe of a file; on CephFS its pool.
+    subroutine put_request(json, at, request)
         type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
         type(layout_request), intent(in) :: request
 
         if (.not. request%is_set()) then
-            call json%null('requested')
+            call json%put_null(at)
             return
         end if
-        call json%open_object('requested')
-        if (request%target /= '') then
-            call json%add(1, 'stripe_count')
-        else
-            call add_number(json, request%stripe_count, 'stripe_count')
-        end if
-        call add_number(json, request%stripe_size, 'stripe_size')
-        call add_text(json, trim(request%pool), 'pool')
-        call add_text(json, trim(request%setstripe), 'setstripe')
-        call json%close_object()
-    end subroutine add_request
+        call json%put(at//'.stripe_count', merge(1_int64, request%stripe_count, &
+            request%target /= ''))
+        call json%put(at//'.stripe_size', request%stripe_size)
+        call json%put(at//'.pool', request%pool)
+        call json%put(at//'.setstripe', request%setstripe)
+    end subroutine put_request
 
-    !> The layout that was observed, with that of the component that holds the data first.
-    subroutine add_layout(json, found)
+    !> Puts the layout that was observed, first the component that holds the data.
+    subroutine put_layout(json, at, layout)
         type(json_writer), intent(inout) :: json
-        type(file_layout), intent(in) :: found
+        character(*), intent(in) :: at
+        type(file_layout), intent(in) :: layout
 
+        character(:), allocatable :: part
         integer :: i
 
-        if (.not. found%is_known) then
-            call json%null('observed')
+        if (.not. layout%is_known) then
+            call json%put_null(at)
             return
         end if
-        call json%open_object('observed')
-        call add_stripes(json, found%holder)
-        call json%add(found%holder%osts, 'osts')
-        call json%open_array('components')
-        do i = 1, size(found%components)
-            associate (one => found%components(i))
-                call json%open_object()
-                call json%add(one%first_byte, 'first_byte')
-                call add_number(json, one%end_byte, 'end_byte')
-                call json%add(trim(one%pattern), 'pattern')
-                call add_stripes(json, one)
-                call json%add(one%osts, 'osts')
-                call json%add(one%is_instantiated, 'is_instantiated')
-                call json%close_object()
-            end associate
+        call put_stripes(json, at, layout%holder)
+        call json%put(at//'.osts', layout%holder%osts)
+        call json%put_array(at//'.components')
+        do i = 1, size(layout%components)
+            part = at//'.components['//decimal(i)//']'
+            call json%put(part//'.first_byte', layout%components(i)%first_byte)
+            call json%put(part//'.end_byte', layout%components(i)%end_byte)
+            call json%put(part//'.pattern', layout%components(i)%pattern)
+            call put_stripes(json, part, layout%components(i))
+            call json%put(part//'.osts', layout%components(i)%osts)
+            call json%put(part//'.is_instantiated', layout%components(i)%is_instantiated)
         end do
-        call json%close_array()
-        call add_text(json, found%said, 'said')
-        call json%close_object()
-    end subroutine add_layout
+        call json%put(at//'.said', layout%said)
+    end subroutine put_layout
 
-    subroutine add_stripes(json, stripes)
+    subroutine put_stripes(json, at, stripes)
         type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
         type(component), intent(in) :: stripes
 
-        call add_number(json, stripes%stripe_count, 'stripe_count')
-        call add_number(json, stripes%stripe_size, 'stripe_size')
-        call add_text(json, trim(stripes%pool), 'pool')
-    end subroutine add_stripes
+        call json%put(at//'.stripe_count', stripes%stripe_count)
+        call json%put(at//'.stripe_size', stripes%stripe_size)
+        call json%put(at//'.pool', stripes%pool)
+    end subroutine put_stripes
 
-    !> A number; null if it is unset.
-    subroutine add_number(json, number, key)
+    !> Puts HDF5's subfiles, and how many ranks wrote them for all; null for other files.
+    subroutine put_subfiles(json, at, requested, seen)
         type(json_writer), intent(inout) :: json
-        integer(int64), intent(in) :: number
-        character(*), intent(in) :: key
+        character(*), intent(in) :: at
+        integer, intent(in) :: requested
+        type(observation), intent(in) :: seen
 
-        if (number == unset) then
-            call json%null(key)
-        else
-            call json%add(number, key)
+        if (seen%subfiles == 0) then
+            call json%put_null(at)
+            return
         end if
-    end subroutine add_number
+        call json%put(at//'.requested', requested)
+        call json%put(at//'.observed.count', seen%subfiles)
+        call json%put(at//'.observed.stripe_size', seen%subfile_stripe)
+        call json%put(at//'.observed.writers', seen%subfile_writers)
+    end subroutine put_subfiles
 
-    subroutine add_repetition(json, run, record)
+    subroutine put_repetition(json, at, run, record)
         type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
         type(run_result), intent(in) :: run
         type(repetition), intent(in) :: record
 
+        character(:), allocatable :: name
         integer :: i
 
-        call json%open_object()
-        call json%add(record%round, 'round')
-        call json%add(record%position, 'position')
-        call json%add(record%is_warmup, 'warmup')
-        call json%add(record%started, 'started')
-        call json%open_object('phases')
+        call json%put(at//'.round', record%round)
+        call json%put(at//'.position', record%position)
+        call json%put(at//'.warmup', record%is_warmup)
+        call json%put(at//'.started', record%started)
+        call json%put_object(at//'.phases')
         do i = 1, phases
             associate (phase => record%times%of_phase(i))
                 if (.not. phase%occurs) cycle
-                call open_times(json, run, phase, trim(phase_names(i)))
-                call json%add(phase%window, 'window')
-                call json%add(phase%file_window, 'file_window')
-                if (phase%operations > 0) then
-                    call json%add(phase%operations, 'operations')
-                    call json%add(phase%operations/phase%window, 'rate')
-                end if
-                call json%close_object()
+                name = at//'.phases.'//trim(phase_names(i))
+                call put_times(json, name, phase, run%host_of_rank)
+                call json%put(name//'.window', phase%window)
+                call json%put(name//'.file_window', phase%file_window)
+                if (phase%operations == 0) cycle
+                call json%put(name//'.operations', phase%operations)
+                call json%put(name//'.rate', phase%operations/phase%window)
             end associate
         end do
-        call json%close_object()
-        call json%open_object('parts')
+        call json%put_object(at//'.parts')
         do i = 1, parts
-            if (.not. record%times%of_part(i)%occurs) cycle
-            call open_times(json, run, record%times%of_part(i), trim(part_names(i)))
-            call json%close_object()
+            if (record%times%of_part(i)%occurs) call put_times(json, at//'.parts.' &
+                //trim(part_names(i)), record%times%of_part(i), run%host_of_rank)
         end do
-        call json%close_object()
-        call json%open_object('rates')
+        call json%put_object(at//'.rates')
         do i = 1, rates
-            if (record%times%has_rate(i)) call json%add(record%times%rate(i), trim(rate_names(i)))
+            if (record%times%has_rate(i)) call json%put(at//'.rates.'//trim(rate_names(i)), &
+                record%times%rate(i))
         end do
-        call json%close_object()
-        if (run%choice%instances > 1) then
-            call json%open_array('instances')
-            do i = 1, run%choice%instances
-                call json%add(record%times%instance_mib(i)/record%times%instance_window(i))
-            end do
-            call json%close_array()
-        else
-            call json%null('instances')
-        end if
-        call json%add(record%file_bytes, 'file_bytes')
-        call add_witness(json, record%witness)
-        call json%close_object()
-    end subroutine add_repetition
+        if (run%choice%instances == 1) call json%put_null(at//'.instances')
+        do i = 1, merge(run%choice%instances, 0, run%choice%instances > 1)
+            call json%put(at//'.instances['//decimal(i)//']', &
+                record%times%instance_mib(i)/record%times%instance_window(i))
+        end do
+        call json%put(at//'.file_bytes', record%file_bytes)
+        call put_witness(json, at//'.witness', record%witness)
+    end subroutine put_repetition
 
-    !> An object of seconds over ranks, to be closed by the caller.
-    subroutine open_times(json, run, seconds, key)
+    !> Puts seconds over ranks.
+    subroutine put_times(json, at, seconds, hosts)
         type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
+        character(*), intent(in) :: at, hosts(:)
         type(phase_time), intent(in) :: seconds
-        character(*), intent(in) :: key
 
-        call json%open_object(key)
-        call json%add(seconds%min, 'min')
-        call json%add(seconds%mean, 'mean')
-        call json%add(seconds%max, 'max')
-        call json%add(seconds%slowest_rank, 'slowest_rank')
-        call json%add(trim(run%host_of_rank(seconds%slowest_rank + 1)), 'slowest_host')
-    end subroutine open_times
+        call json%put(at//'.min', seconds%min)
+        call json%put(at//'.mean', seconds%mean)
+        call json%put(at//'.max', seconds%max)
+        call json%put(at//'.slowest_rank', seconds%slowest_rank)
+        call json%put(at//'.slowest_host', hosts(seconds%slowest_rank + 1))
+    end subroutine put_times
 
-    subroutine add_witness(json, witness)
+    subroutine put_witness(json, at, witness)
         type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
         type(testimony), intent(in) :: witness
 
-        call json%open_object('witness')
-        call json%add(trim(merge('through the library', 'pread              ', &
-            witness%is_through_library)), 'method')
-        call json%add(witness%is_direct, 'direct')
-        call json%add(witness%bytes, 'bytes')
-        if (witness%names >= 0) call json%add(witness%names, 'names')
-        call add_known(json, witness%page_cache_fraction, 'page_cache_fraction')
-        call add_known(json, witness%unsynced_fraction, 'unsynced_fraction')
-        call json%add(witness%other_node_fraction, 'other_node_fraction')
-        call json%close_object()
-    end subroutine add_witness
-
-    !> A fraction; null if it is less than 0, not known.
-    subroutine add_known(json, fraction, key)
-        type(json_writer), intent(inout) :: json
-        real(real64), intent(in) :: fraction
-        character(*), intent(in) :: key
-
-        if (fraction < 0) then
-            call json%null(key)
-        else
-            call json%add(fraction, key)
-        end if
-    end subroutine add_known
-
-    !> A text; null if it is empty.
-    subroutine add_text(json, text, key)
-        type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: text, key
-
-        if (text == '') then
-            call json%null(key)
-        else
-            call json%add(text, key)
-        end if
-    end subroutine add_text
+        call json%put(at//'.method', merge('through the library', 'pread              ', &
+            witness%is_through_library))
+        call json%put(at//'.direct', witness%is_direct)
+        call json%put(at//'.bytes', witness%bytes)
+        if (witness%names >= 0) call json%put(at//'.names', witness%names)
+        call json%put(at//'.page_cache_fraction', witness%page_cache_fraction)
+        call json%put(at//'.unsynced_fraction', witness%unsynced_fraction)
+        call json%put(at//'.other_node_fraction', witness%other_node_fraction)
+    end subroutine put_witness
 
 end module benchio_result_json

@@ -1,10 +1,13 @@
-!> Text as a person reads it.
+!> Numbers and text as a person reads them.
 module benchio_text
     use, intrinsic :: iso_fortran_env, only: int64, real64
     implicit none (type, external)
     private
 
     public :: decimal, extents, one_line, rate_text
+
+    !> An integer that was not asked for, or is not known.
+    integer(int64), parameter, public :: unset = -huge(0_int64)
 
     !> An integer without blanks.
     interface decimal
