@@ -5,6 +5,14 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import CHECKS
+from iowatch.site import Filesystem
+
+#: The filesystem of the results that result_file.py makes up.
+PLACE = Filesystem(
+    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
+    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
+    sweeps={},
+)  # fmt: skip
 
 
 def case(check: str = "SharedFileWrite", place: str = "local:tmpfs/gnu", **values: Any) -> Case:

@@ -1,19 +1,10 @@
-"""A benchio.result/3 as an error-free run would write it, for tests to spoil."""
+"""A benchio.result/3 as an error-free run would write it, for tests to spoil.
+
+Nothing of iowatch is imported: a stand-in for benchio starts with this in every job.
+"""
 
 from copy import deepcopy
 from math import prod
-
-from cases import case
-
-from iowatch.site import Filesystem
-
-CASE = case()
-#: Where its files are.
-PLACE = Filesystem(
-    system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
-    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
-    sweeps={},
-)  # fmt: skip
 
 SECONDS = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "total": 1.0}
 SECONDS |= {"sync": 0.25, "unlink": 0.01}

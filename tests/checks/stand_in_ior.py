@@ -29,7 +29,7 @@ segments = int(value.get("-s", 1))
 assert block % int(value["-t"]) == 0, "a block is a multiple of a transfer"
 assert value["-a"] in ("MPIIO", "HDF5", "NCMPI", "POSIX"), value
 mib = tasks * block * segments / 2**20
-seconds = 1.0 if how in ("wrong data", "no sync", "another run", "other calls") else float(how)
+seconds = 1.0 if how in ("wrong data", "other calls") else float(how)
 access = "write" if "-w" in words else "read"
 file = Path(value["-o"])
 files = [file] if "-F" not in words else [Path(f"{file}.{task:08}") for task in range(tasks)]
@@ -43,11 +43,11 @@ data = json.loads(RECORD.read_text())
 (test,) = data["tests"]
 test["Parameters"].update(
     api=value["-a"],
-    testFileName=value["-o"] if how != "another run" else "/elsewhere/ior",
+    testFileName=value["-o"],
     blockSize=block,
     segmentCount=segments,
     transferSize=int(value["-t"]) if how != "other calls" else block // 2,
-    fsync=int("-e" in words and how != "no sync"),
+    fsync=int("-e" in words),
     checkWrite=int("-W" in words),
     checkRead=int("-R" in words),
     reorderTasks=int("-C" in words),

@@ -22,11 +22,9 @@ SharedFileWrite:
 RESULT = {"result.json"}
 FAULTS = {
     "cut_off": ("cut off", "invalid", "result.json is not readable JSON", RESULT),
-    "no_rate": ("no rate", "invalid", "'total' is a required property", RESULT),
     "no_result": ("no result", "invalid", "benchio: error: stand-in: wrote nothing", set()),
     "another": ("another run", "invalid", "result.json is another job's: its run has", RESULT),
     "spread": ("spread", "invalid", "it ran on 2 hosts (node1 node2), where 1 node was", RESULT),
-    "early": ("early", "invalid", "result.json began at 2026-01-31 01:02:03 UTC, before", RESULT),
     "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its", RESULT),
     "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s", RESULT),
     "slow_hdf5": ("slow hdf5", "regression", "ratio is 0.1, below its bound of 0.45", RESULT),

@@ -11,21 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.site import ACCEPTANCE, NIGHTLY
-
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("suite", [NIGHTLY, pytest.param(ACCEPTANCE, marks=pytest.mark.slow)])
-def test_reframe_makes_of_local_what_the_gate_expects(site, suite):
-    site.environment["RFM_REFERENCE_PREFIX"] = str(ROOT / "reference_values")
-    script = f"from iowatch.site import read_site; print(len(read_site('local').cases({suite!r})))"
-    expected = int(site._run("python", "-c", script).stdout)
-    mode = ["--mode=acceptance"] if suite == ACCEPTANCE else []
-    done = site.reframe("-lC", *mode, system="local")
-    assert "WARNING" not in done.stdout
-    checks = re.findall(r"^- \w+.* @local:(?:disk|tmpfs)\+gnu", done.stdout, re.MULTILINE)
-    assert len(checks) == expected > 0, done.stdout
 
 
 def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
@@ -121,11 +107,6 @@ def test_a_place_where_no_job_can_run_is_refused_by_name(site):
         assert wanted in said
         assert "has ' ' in it, and no job can run there: name a path without blanks" in said
         assert "Traceback" not in done.stdout
-    site.environment = {"RFM_PREFIX": str(site.folder / "a place")}
-    done = site.iowatch()
-    assert done.returncode == 2, done.stdout
-    assert len(done.stdout.splitlines()) == 1, done.stdout
-    assert "RFM_PREFIX, or 'prefix' of the system: '" in done.stdout
 
 
 def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
@@ -444,20 +425,15 @@ def test_room_is_asked_for_all_that_a_job_leaves_at_one_time(site):
     assert room == {"SharedFileWrite": ["8192"], "ReadBack": ["24576"], "Metadata": ["480"]}
 
 
-def test_one_partition_alone_promises_no_night(site):
-    site.partitions = {"memory": {}, "other": {}}
-    for system, promised in (("small", 4), ("small:memory", 0)):
-        done = site.reframe("--dry-run", system=system)
-        assert done.returncode == 0, done.stdout
-        tests = site.report(session=site.last_report_file())
-        assert {test["promised"] for test in tests} == {promised}
-
-
 def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):
+    """Also where one partition alone is asked for, which promises no night."""
+    site.partitions = {"memory": {}, "other": {}}
     site.partition.update(scheduler="slurm", launcher="srun")
     site.write["nodes"] = [3]
-    done = site.reframe("--dry-run", "--keep-stage-files")
+    done = site.reframe("--dry-run", "--keep-stage-files", system="small:memory")
     assert done.returncode == 0, done.stdout
+    tests = site.report(session=site.last_report_file())
+    assert {test["promised"] for test in tests} == {0}
     scripts = (site.folder / "run" / "stage").rglob("SharedFileWrite*/rfm_job.sh")
     (script,) = [path.read_text() for path in scripts]
     assert "#SBATCH --dependency=singleton" in script

@@ -50,8 +50,6 @@ def require_metrics(tests):
 # Environment -> what is wrong with its mdtest, what its sentence says.
 FAULTS = {
     "unmade": ("no directory", "mdtest: WARNING: Unable to create test directory path"),
-    "fewer": ("a task less", "tasks and files: '1 tasks, 30 files', where '2 tasks, 60 files' was"),
-    "unsynced": ("no sync", "mdtest: command line: '-F -C -T -E -r -i 1 -n 30 -N 1 -w 20 -e 20"),
     "hung": ("no rate", "the rate of 'File stat' is no number above 0: 0.000"),
 }
 

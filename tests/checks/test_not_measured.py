@@ -14,7 +14,7 @@ from iowatch.references import BadReference, maintenance_path, read_maintenance
 CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
 LOST_RANK = "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9"
 #: What benchio cannot be made to do at will, and what never verifies.
-FAULTS = ("cut off", "no rate", "another run", "early", "no result", "fails at the end")
+FAULTS = ("cut off", "no result", "fails at the end")
 
 
 def entry(filesystems, first, last, why="a new Lustre"):

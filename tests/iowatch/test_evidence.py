@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from agreed import RULES
-from cases import case
+from cases import PLACE, case
 from reported import reported, store
 from reported import session as reported_session
-from result_file import PLACE, make_result
+from result_file import make_result
 
 from iowatch.acceptance.contract import Contract, Criterion, Exclusion
 from iowatch.acceptance.evidence import collect

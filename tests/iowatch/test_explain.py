@@ -1,11 +1,11 @@
 """Why a run is slow, in clauses."""
 
 import pytest
-from cases import changed
-from result_file import CASE
+from cases import case, changed
 
 from iowatch.explain import finish_s, is_defect, is_slow_to_finish, ratio_median, why_slow
 
+CASE = case()
 READ = changed(CASE, "SharedFileRead")
 MPIIO = changed(CASE, backend="mpiio")
 NETCDF, PNETCDF = (changed(CASE, backend=backend) for backend in ("netcdf", "pnetcdf"))

@@ -3,8 +3,8 @@
 import gzip
 
 import pytest
-from cases import changed
-from result_file import CASE, SECONDS, timed, turn_into_read, turn_into_targets
+from cases import case, changed
+from result_file import SECONDS, timed, turn_into_read, turn_into_targets
 
 from iowatch.checks import CHECKS, METRICS, metric
 from iowatch.metrics import (
@@ -21,6 +21,7 @@ from iowatch.metrics import (
 )
 from iowatch.result import InvalidResult
 
+CASE = case()
 MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
 READ = changed(CASE, "SharedFileRead")
 MPIIO = changed(CASE, backend="mpiio")
@@ -73,8 +74,8 @@ def finish(spoil, own, control, backend="hdf5"):
     2 s from opening to closing."""
 
     def change(result):
-        for case, windows in zip(result["cases"], (control, own), strict=True):
-            for rep in timed(result, result["cases"].index(case)):
+        for made, windows in zip(result["cases"], (control, own), strict=True):
+            for rep in timed(result, result["cases"].index(made)):
                 usual = {"open": 0.1, "define": 0.0, "close": 0.1, "sync": 0.5, "total": 2.0}
                 times(rep, **(usual | windows))
 
@@ -128,7 +129,7 @@ def test_a_case_has_the_metrics_of_its_check_that_it_can_have():
     """That a result of it has them all, and no others, stands with the law."""
     peer = changed(CASE, "MdtestPeer", items=10, files="shared")
     compressed = changed(CASE, pattern="deflate=1")
-    for case, absent in {
+    for one, absent in {
         CASE: {"flush_s", "stored_fraction"},
         changed(CASE, flush=True): {"stored_fraction"},
         MPIIO: {"ratio", "flush_s", "stored_fraction"},
@@ -137,7 +138,7 @@ def test_a_case_has_the_metrics_of_its_check_that_it_can_have():
         peer: set(),
         changed(peer, files="process", io500="easy"): {"mdtest_read_rate"},
     }.items():
-        assert {*case.check.metrics} - {*case.metrics} == absent, case
+        assert {*one.check.metrics} - {*one.metrics} == absent, one
     assert set(METRICS) == {name for one in CHECKS.values() for name in one.metrics} | {"drift"}
 
 

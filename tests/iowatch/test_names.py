@@ -5,9 +5,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from cases import case
+from cases import PLACE, case
 from nights import NIGHT, night_id, ran, tonight
-from result_file import PLACE, make_result, turn_into_names
+from result_file import make_result, turn_into_names
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.checks import NAME_PHASES, NAME_RATES, rate_name, rate_unit

@@ -13,14 +13,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from cases import case, changed
+from cases import PLACE, case, changed
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
 from result_file import (
-    CASE,
-    PLACE,
     asked,
     laid_out,
     lay_out,
@@ -50,6 +48,7 @@ from iowatch.result import (
 from iowatch.site import Filesystem
 from iowatch.verdict import Kind
 
+CASE = case()
 MPIIO = changed(CASE, backend="mpiio")
 LUSTRE = replace(
     PLACE, types=("lustre",), osts=(0, 1, 2, 3, 4), pools={"flash": (1, 2), "one": (3,)},
