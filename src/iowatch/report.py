@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def html(night: Night) -> str:
     """One self-contained page."""
     days = [night.day, *(day for row in night.cases for day in row.trend.nights)]
     trends = Trends(min(days), max(days))
-    env = _environment(autoescape=True)
+    env = templates(autoescape=True)
     env.globals |= {
         "trend_plot": trends.plot,
         "phase_plot": phase_plot,
@@ -71,7 +71,7 @@ def _finding_like(row: CaseNight) -> SlowClose | None:
 
 def markdown(night: Night) -> str:
     """What is not as it should be, and no plots."""
-    env = _environment(autoescape=False)
+    env = templates(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(
         report=night, comparisons=comparisons(night.cases)
@@ -130,7 +130,9 @@ FORMATS: Mapping[str, Callable[[Night], str]] = {
 }
 
 
-def _environment(autoescape: bool) -> jinja2.Environment:
+@cache
+def templates(autoescape: bool) -> jinja2.Environment:
+    """Of the templates, each of which is compiled once: that takes longer than a page."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("iowatch"),
         undefined=jinja2.StrictUndefined,
@@ -340,7 +342,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         shown = sorted(squares, key=lambda square: (square.day, square.page))[-SITE_DAYS:]
         rows.append(Watched(system, last, shown, now - last.ended > SILENT))
     rows.sort(key=lambda row: (-COLOURS.index(row.colour), not row.last.is_red, row.name))
-    template = _environment(autoescape=True).get_template("index.html.j2")
+    template = templates(autoescape=True).get_template("index.html.j2")
     write(index, template.render(systems=rows, now=now, mark=SITE_MARK))
     return index
 
