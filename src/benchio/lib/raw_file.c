@@ -311,7 +311,7 @@ static int64_t resident_of_all(int fd, int64_t size)
 }
 
 /* The bytes of a file that this node has still to write, by the kernel's own count; -1 if it has none,
- * as before Linux 6.5, or if the pages are those of another file, as those of an overlay are. */
+ * as before Linux 6.5, or counts no page of the file: an overlay's pages are those of another file. */
 static int64_t counted_dirty(int fd)
 {
     enum { cachestat = 451 }; /* on every architecture; glibc has no name for it yet */
@@ -329,9 +329,9 @@ static int64_t counted_dirty(int fd)
 
 /* The bytes of a file whose pages this node had not yet written when they were dropped just now; -1
  * where that cannot be known, as in memory, which has no storage below it. After a sync there are
- * none. A page may stay for other reasons than being dirty. Where the kernel does not count, pages
- * were dirty if most of the file stayed, and went once the kernel had written them, which dropping
- * has made it begin. */
+ * none. A page may stay for other reasons than being dirty: the kernel's count is asked first, and
+ * only if it has none is residency looked at. Pages then count as dirty if most of the file stayed,
+ * and went once the kernel had written them, which dropping has made it begin. */
 int64_t benchio_raw_unsynced(int fd)
 {
     static int stay_for_ever; /* as they do where the filesystem cannot drop them: found out once */
@@ -341,12 +341,14 @@ int64_t benchio_raw_unsynced(int fd)
 
     if (is_in_memory(fd) || fstat(fd, &st) != 0)
         return -1;
+    dirty = counted_dirty(fd);
+    if (dirty >= 0)
+        return dirty;
     stayed = resident_of_all(fd, st.st_size);
     if (stayed <= st.st_size / 128) /* so few say nothing, and are not waited for */
         return stayed;
-    dirty = counted_dirty(fd);
-    if (dirty >= 0 || stayed <= st.st_size / 2)
-        return dirty;
+    if (stayed <= st.st_size / 2)
+        return -1;
     for (int moments = 0; moments < 100 && !stay_for_ever; moments++) {
         nanosleep(&moment, NULL);
         if (benchio_raw_drop_pages(fd) == 0 && resident_of_all(fd, st.st_size) < stayed)

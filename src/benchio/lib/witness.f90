@@ -108,6 +108,9 @@ contains
 
     !> Collective: the nodes forget the files' pages, those that wrote them and those that will
     !> read them. What is dirty stays: after a sync that has reached storage there is nothing.
+    !>
+    !> Readers drop only after every writer's node has counted: a page that another process is just
+    !> dropping stays for a moment, and looks as a dirty one does.
     subroutine drop_pages(plan, written, task, error, unsynced)
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: written   !! what this rank wrote
@@ -120,6 +123,8 @@ contains
         ! Dropping writes what is dirty first, and may hang as a write may.
         call written%watchdog%watch('posix_fadvise')
         if (written%share%is_node_leader) call drop(written%parts, unsynced)
+        call meet(written%watchdog, plan%comm, error)
+        if (error%failed()) return
         if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%parts)
         call meet(written%watchdog, plan%comm, error)
 
