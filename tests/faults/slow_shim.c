@@ -5,6 +5,7 @@
  *   gmtime_r                each: benchio's look at the date before a file's clock starts; with
  *                           SLOW_RANK=n on rank n only
  *   H5Fclose, H5Fflush      each call on a file that was written
+ *   asking                  each question to HDF5 about how it has opened a file or moved data
  *   nc_enddef               each call
  *   MPI_File_set_size       each call. HDF5 once set the size of every file that it had written; now
  *                           only if the file is too short, so it is told that the last byte lacks
@@ -88,6 +89,20 @@ int H5Fflush(int64_t file, int scope)
     if (slow("H5Fflush"))
         delay(1);
     return NEXT(H5Fflush)(file, scope);
+}
+
+int64_t H5Fget_access_plist(int64_t file)
+{
+    if (slow("asking"))
+        delay(1);
+    return NEXT(H5Fget_access_plist)(file);
+}
+
+int H5Pget_mpio_actual_io_mode(int64_t transfer, int *mode)
+{
+    if (slow("asking"))
+        delay(1);
+    return NEXT(H5Pget_mpio_actual_io_mode)(transfer, mode);
 }
 
 int nc_enddef(int file)

@@ -11,6 +11,7 @@ DELAY = 2  # seconds: a busy machine takes less for what is not slow
 LATE = "--files process --instances 3"
 CASES = {
     **{f"late {backend}": (backend, "open", LATE, "1") for backend in BACKENDS},
+    "asking": ("hdf5", "asking", "", None),
     "start": ("posix", "gmtime_r", "", "1"),
     "barrier": ("posix", "open", "--files process --phase-barrier", "1"),
     **{f"close {slow}": ("hdf5", slow, "", None)
@@ -63,6 +64,10 @@ def test_a_rank_that_creates_its_file_late(repetitions, backend):
 def test_a_rank_that_is_late_for_the_start_is_waited_for(repetitions):
     """The clock starts when all are there."""
     assert repetitions["start"]["phases"]["total"]["window"] < 0.9 * DELAY
+
+
+def test_what_only_the_result_wants_to_know_is_asked_after_the_clock(repetitions):
+    assert repetitions["asking"]["phases"]["total"]["window"] < 0.9 * DELAY
 
 
 def test_a_phase_barrier_gives_the_late_rank_the_blame(repetitions):

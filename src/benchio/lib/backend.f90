@@ -1,10 +1,13 @@
-!> The abstract backend: a library that writes and reads an array in one file.
+!> The abstract backend, a library that keeps an array in one file, and a file that it has open.
 !>
-!> Extend it once per library, in one file, and name it in the registry. A write calls open, define,
-!> select, move, close; a read open, select, move, close; each on every rank of the communicator
-!> that shares the file. Select and move may be repeated for other parts of the array. An extension
-!> says how its library does each of these with one piece of the block; cutting the block into
-!> pieces, and packing them for a library that needs it, is done here, alike for all of them.
+!> A backend has no state. It says what it is, what it cannot do, and where the bytes of a closed
+!> file are; it makes an open_file to write or read one. Extend both once a library, in one file,
+!> and name the constructor in the registry.
+!>
+!> A write calls open, define, select, move, close; a read open, select, move, close; each on every
+!> rank of the communicator that shares the file. Select and move may be repeated for other parts
+!> of the array. An extension does each of these for one piece of the block. This module cuts the
+!> block into pieces and packs them for a library that needs it, alike for all libraries.
 !>
 !> A procedure that fails records the failure and returns; the caller makes the ranks agree before
 !> the next call. But not before a select, which follows define at once, nor between pieces: every
@@ -29,37 +32,48 @@ module benchio_backend
     !> runs that are equally long.
     type, public :: placement
         logical :: is_contiguous = .true.   !! runs of bytes; else only the library finds them
-        integer(int64), allocatable :: offsets(:)   !! of the first element of each, bytes
+        integer(int64), allocatable :: offsets(:)   !! of the first element of each run, bytes
         logical :: is_big_endian = .false.
     end type placement
+
+    !> Remarks of a library on a file that it has written or read; no evidence. Empty where it
+    !> says nothing.
+    type, public :: remarks
+        type(hint), allocatable :: hints(:)         !! of MPI-IO, as the open file repeats them
+        character(:), allocatable :: collective     !! what the last transfer was
+    end type remarks
 
     type, abstract, public :: backend
         character(:), allocatable :: name       !! as given to --backend
         character(:), allocatable :: extension  !! of its files, without the dot
-        ! Of the file that is open:
-        character(:), allocatable :: path
-        type(MPI_Comm) :: comm                  !! the ranks that share it
-        type(io_settings) :: settings
-        type(decomposition) :: block            !! this rank's part
-        type(transfer_plan) :: plan             !! the pieces of that part
-        integer(int64) :: pieces = 0            !! of the rank that has most, empty ones of others
-        logical :: packs = .false.              !! pieces are copied; for select_block to say
-        type(aligned_memory) :: buffer          !! for a piece that is
-        real(real64) :: pack_seconds = 0        !! spent on copying
-        ! What the library says; empty where it says nothing:
-        type(hint), allocatable :: echoed_hints(:)              !! repeated by MPI-IO, no evidence
-        character(:), allocatable :: echoed_collective_metadata !! repeated by the library
-        character(:), allocatable :: observed_collective        !! what the last transfer was
     contains
         procedure(library_text), deferred :: version
         procedure :: extra                      !! what only some builds of the library have
         procedure(objection_to), deferred :: objection  !! to settings; or none
         procedure :: path_objection             !! to a directory
         procedure :: heeded                     !! what concerns this library of the settings
+        procedure(make_file), deferred :: new_file
+        procedure(locate), deferred :: locate   !! where the bytes of a closed file are
+        procedure :: echo                       !! what a closed file's properties are said to be
+    end type backend
+
+    !> A file, from its open to its close, as one rank has it.
+    type, abstract, public :: open_file
+        character(:), allocatable :: path
+        type(MPI_Comm) :: comm                  !! the ranks that share it
+        type(io_settings) :: settings
+        type(decomposition) :: block            !! this rank's part
+        type(transfer_plan) :: plan             !! the pieces of that part
+        integer(int64) :: pieces = 0            !! of the rank that has most, empty ones of others
+        logical :: packs = .false.              !! pieces are copied; select_block sets it
+        type(aligned_memory) :: buffer          !! for a piece that is copied
+        real(real64) :: pack_seconds = 0        !! spent on copying
+        type(hint), allocatable :: hints(:)     !! that the library repeats; or not allocated
+    contains
         procedure, non_overridable :: open      !! a new file to write, or an old one to read
         procedure, non_overridable :: select    !! this rank's part, in file and memory
         procedure, non_overridable :: move      !! writes or reads that part, without its halo
-        procedure(open_file), deferred :: open_file
+        procedure(open_in_library), deferred :: open_in_library
         procedure(step), deferred :: define     !! what the file says of the array
         procedure(step), deferred :: select_block   !! after block and plan were set
         procedure(move_piece), deferred :: move_piece
@@ -67,8 +81,9 @@ module benchio_backend
         procedure, non_overridable :: chunk     !! extents for a file that has to have chunks
         procedure(step), deferred :: flush      !! the library's own way to stable storage
         procedure(step), deferred :: close
-        procedure(locate), deferred :: locate   !! where the bytes are, by one rank alone
-    end type backend
+        procedure, non_overridable :: collect_remarks   !! after the close
+        procedure :: kind_of_transfer           !! after the close
+    end type open_file
 
     abstract interface
         !> Names the library's version, as the library says it at run time.
@@ -86,39 +101,48 @@ module benchio_backend
             type(io_settings), intent(in) :: settings
         end function objection_to
 
+        !> Makes room for a file that is not open yet.
+        subroutine make_file(self, file)
+            import :: backend, open_file
+            class(backend), intent(in) :: self
+            class(open_file), allocatable, intent(out) :: file
+        end subroutine make_file
+
+        !> Not collective: looks into a closed file. No object stays open.
+        subroutine locate(self, path, settings, place, error)
+            import :: backend, failure, io_settings, placement
+            class(backend), intent(in) :: self
+            character(*), intent(in) :: path
+            type(io_settings), intent(in) :: settings
+            type(placement), intent(out) :: place
+            type(failure), intent(inout) :: error
+        end subroutine locate
+
         !> Collective: opens self%path, a new file if this writes, else an existing one.
-        subroutine open_file(self, writes, error)
-            import :: backend, failure
-            class(backend), intent(inout) :: self
+        subroutine open_in_library(self, writes, error)
+            import :: failure, open_file
+            class(open_file), intent(inout) :: self
             logical, intent(in) :: writes
             type(failure), intent(inout) :: error
-        end subroutine open_file
+        end subroutine open_in_library
 
         subroutine step(self, error)
-            import :: backend, failure
-            class(backend), intent(inout) :: self
+            import :: failure, open_file
+            class(open_file), intent(inout) :: self
             type(failure), intent(inout) :: error
         end subroutine step
 
         !> Collective: writes or reads one piece of the block; an empty one on a rank that has no
         !> more while others do.
         subroutine move_piece(self, writes, part, memory, room, error)
-            import :: backend, failure, int64, piece, real64
-            class(backend), intent(inout) :: self
+            import :: failure, int64, open_file, piece, real64
+            class(open_file), intent(inout) :: self
             logical, intent(in) :: writes
             type(piece), intent(in) :: part
             real(real64), intent(inout), contiguous, target :: memory(:)    !! from its first
             integer(int64), intent(in) :: room(3)   !! extents of the array in memory it is part of
             type(failure), intent(inout) :: error
         end subroutine move_piece
-
-        !> Not collective: looks into the closed file self%path. No object stays open.
-        subroutine locate(self, place, error)
-            import :: backend, failure, placement
-            class(backend), intent(inout) :: self
-            type(placement), intent(out) :: place
-            type(failure), intent(inout) :: error
-        end subroutine locate
     end interface
 
 contains
@@ -178,8 +202,23 @@ contains
         heeded%access%subfiles = 0
     end function heeded
 
+    !> Not collective: opens a closed file and repeats whether the library treats its metadata
+    !> collectively; empty where it has no word on that.
+    subroutine echo(self, path, settings, collective_metadata, error)
+        class(backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
+        character(:), allocatable, intent(out) :: collective_metadata
+        type(failure), intent(inout) :: error
+
+        associate (unused => self, not_opened => path, as_unused => settings, cannot_fail => error)
+        end associate
+        collective_metadata = ''
+    end subroutine echo
+
+    !> Collective: opens the file for a part of the array.
     subroutine open(self, path, block, comm, settings, writes, error)
-        class(backend), intent(inout) :: self
+        class(open_file), intent(inout) :: self
         character(*), intent(in) :: path
         type(decomposition), intent(in) :: block    !! this rank's part of the array in the file
         type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
@@ -191,12 +230,12 @@ contains
         self%block = block
         self%comm = comm
         self%settings = settings
-        self%pack_seconds = 0
-        call self%open_file(writes, error)
+        call self%open_in_library(writes, error)
     end subroutine open
 
+    !> Collective: plans the pieces of a part of the array, and selects it.
     subroutine select(self, block, error)
-        class(backend), intent(inout) :: self
+        class(open_file), intent(inout) :: self
         type(decomposition), intent(in) :: block
         type(failure), intent(inout) :: error
 
@@ -207,7 +246,7 @@ contains
             whole => self%settings%transfer_bytes)
             self%plan = new_transfer_plan(block%layer_of_block(), merge(min(row, whole), &
                 whole, access%has_rows()))
-            ! Of each rank another order, but the same in every round and night.
+            ! Every rank has another order, but the same in every round and night.
             if (access%is_random) self%plan%seed = 1 + sum(block%lower)
         end associate
         self%plan%layers = block%layers
@@ -221,21 +260,22 @@ contains
             //' bytes; --transfer makes it smaller')
     end subroutine select
 
+    !> Collective: writes or reads the selected part, piece by piece.
     subroutine move(self, writes, field, error)
-        class(backend), intent(inout) :: self
+        class(open_file), intent(inout) :: self
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(failure), intent(inout) :: error
 
         real(real64), pointer, contiguous :: memory(:)
         type(piece) :: part
-        integer(int64) :: number, of_step
+        integer(int64) :: number, pieces_a_step
         real(real64) :: start
 
         memory(1:size(field, kind=int64)) => field
-        of_step = self%pieces/self%settings%access%steps
+        pieces_a_step = self%pieces/self%settings%access%steps
         do number = 1, self%pieces
-            if (number > 1 .and. mod(number - 1, of_step) == 0) call self%complete(error)
+            if (number > 1 .and. mod(number - 1, pieces_a_step) == 0) call self%complete(error)
             part = self%plan%piece(number)
             if (.not. self%packs) then
                 call self%move_piece(writes, part, memory(first_in_memory(self%block, part):), &
@@ -255,19 +295,20 @@ contains
         call self%complete(error)
     end subroutine move
 
-    !> Collective: waits for all transfers of a step. Of most libraries each has ended already.
+    !> Collective: waits for all transfers of a step. In most libraries each has ended already.
     subroutine complete(self, error)
-        class(backend), intent(inout) :: self
+        class(open_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         associate (unused => self, cannot_fail => error)
         end associate
     end subroutine complete
 
-    !> Of a layer, in elements: as asked for, but no more than it has; else as large a part of a
-    !> writer's block as is not more than 4 MiB. 0 if a file may do without.
+    !> Chooses the extents of a chunk, in elements of a layer: as asked for, but no more than the
+    !> layer has; else as large a part of a writer's block as is not more than 4 MiB. 0 if a file
+    !> may do without chunks.
     pure function chunk(self) result(extents)
-        class(backend), intent(in) :: self
+        class(open_file), intent(in) :: self
         integer(int64) :: extents(3)
 
         integer(int64), parameter :: usual_bytes = 4*2_int64**20
@@ -285,5 +326,26 @@ contains
             end if
         end associate
     end function chunk
+
+    !> Not collective: collects what the library has said of a file, outside every clock; once, and
+    !> nothing of a file that was never opened.
+    subroutine collect_remarks(self, from_library)
+        class(open_file), intent(inout) :: self
+        type(remarks), intent(out) :: from_library
+
+        allocate (from_library%hints(0))
+        if (allocated(self%hints)) from_library%hints = self%hints
+        from_library%collective = self%kind_of_transfer()
+    end subroutine collect_remarks
+
+    !> Says whether the last transfer was collective; most libraries have no word on that.
+    function kind_of_transfer(self) result(text)
+        class(open_file), intent(inout) :: self
+        character(:), allocatable :: text
+
+        associate (unused => self)
+        end associate
+        text = ''
+    end function kind_of_transfer
 
 end module benchio_backend

@@ -4,7 +4,7 @@ module benchio_gather
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_Irecv, &
         MPI_Isend, MPI_Request, MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
-    use benchio_backend, only: backend
+    use benchio_backend, only: open_file
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, new_decomposition
     use benchio_failure, only: failure
@@ -23,8 +23,8 @@ module benchio_gather
 contains
 
     !> Collective: writes or reads all blocks through rank 0, which alone has the file open.
-    subroutine move_gathered(method, writes, field, block, comm, gather_seconds, error)
-        class(backend), intent(inout) :: method     !! open on rank 0, for rank 0 alone
+    subroutine move_gathered(file, writes, field, block, comm, gather_seconds, error)
+        class(open_file), intent(inout) :: file       !! open on rank 0, for rank 0 alone
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(decomposition), intent(in) :: block    !! of this rank
@@ -55,26 +55,26 @@ contains
                 cycle
             end if
             values(1:slab%extent(1), 1:slab%extent(2), 1:slab%extent(3)) => buffer
-            if (.not. writes) call move_slab(method, writes, values, slab, error)
+            if (.not. writes) call move_slab(file, writes, values, slab, error)
             gather_seconds = gather_seconds - now()
             call exchange_with_owners(writes, field, block, values, slab, comm)
             gather_seconds = gather_seconds + now()
-            if (writes) call move_slab(method, writes, values, slab, error)
+            if (writes) call move_slab(file, writes, values, slab, error)
         end do
     end subroutine move_gathered
 
     !> After a failure nothing is moved any more, but the others still send their parts, or wait.
-    subroutine move_slab(method, writes, values, slab, error)
-        class(backend), intent(inout) :: method
+    subroutine move_slab(file, writes, values, slab, error)
+        class(open_file), intent(inout) :: file
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: values(:, :, :)
         type(decomposition), intent(in) :: slab
         type(failure), intent(inout) :: error
 
         if (error%failed()) return
-        call method%select(slab, error)
+        call file%select(slab, error)
         if (error%failed()) return
-        call method%move(writes, values, error)
+        call file%move(writes, values, error)
     end subroutine move_slab
 
     !> Every rank but the first: sends its part of the slab, or receives it.

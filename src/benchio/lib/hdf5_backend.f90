@@ -15,11 +15,11 @@ module benchio_hdf5_backend
         h5sclose_f, h5screate_simple_f, &
         h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, hsize_t
     use mpi_f08, only: MPI_COMM_SELF, MPI_Query_thread, MPI_THREAD_MULTIPLE
-    use benchio_backend, only: backend, cannot, lacks, placement
+    use benchio_backend, only: backend, cannot, lacks, open_file, placement
     use benchio_failure, only: exit_usage, failure
     use benchio_hdf5_error, only: c_hid_t, check_hdf5
     use benchio_hdf5_properties, only: can_compress, can_subfile, echoed_collective_metadata, &
-        hdf5_version, kind_of_transfer, new_access, new_transfer
+        hdf5_version, kind_of_last_transfer, new_access, new_transfer
     use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
@@ -29,27 +29,32 @@ module benchio_hdf5_backend
 
     integer(hid_t), parameter :: none = -1
 
-    type, extends(backend), public :: hdf5_backend
-        private
-        integer(hid_t) :: file = none, transfer = none
-        integer(hid_t), allocatable :: datasets(:)  !! one a variable
-        integer(hid_t) :: in_file = none, in_memory = none
-        integer :: step = -1                        !! that in_file is of, from 0
-        character(:), allocatable :: echo           !! of collective metadata
-        character(:), allocatable :: observed       !! kind of the last transfer
+    type, extends(backend) :: hdf5_backend
     contains
         procedure :: version
         procedure :: extra
         procedure :: objection
         procedure :: heeded
-        procedure :: open_file
+        procedure :: locate
+        procedure :: new_file
+        procedure :: echo
+    end type hdf5_backend
+
+    type, extends(open_file) :: hdf5_file
+        private
+        integer(hid_t) :: file = none, transfer = none
+        integer(hid_t), allocatable :: datasets(:)  !! one a variable
+        integer(hid_t) :: in_file = none, in_memory = none
+        integer :: step = -1                        !! that in_file is of, from 0
+    contains
+        procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-        procedure :: locate
-    end type hdf5_backend
+        procedure :: kind_of_transfer
+    end type hdf5_file
 
     interface
         !> Where a contiguous dataset begins in its file, in bytes; the Fortran interface lacks it.
@@ -153,15 +158,23 @@ contains
         heeded%access%is_nonblocking = .false.
     end function heeded
 
-    subroutine open_file(self, writes, error)
-        class(hdf5_backend), intent(inout) :: self
+    subroutine new_file(self, file)
+        class(hdf5_backend), intent(in) :: self
+        class(open_file), allocatable, intent(out) :: file
+
+        associate (unused => self)
+        end associate
+        allocate (hdf5_file :: file)
+    end subroutine new_file
+
+    subroutine open_in_library(self, writes, error)
+        class(hdf5_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
         integer(hid_t) :: access
         integer :: code, i, ignored
 
-        if (allocated(self%datasets)) deallocate (self%datasets)    ! of a file that is closed
         call new_access(access, self%comm, self%settings, self%path, error)
         if (error%failed()) return
         if (writes) then
@@ -171,13 +184,6 @@ contains
             call h5fopen_f(self%path, h5f_acc_rdonly_f, self%file, code, access_prp=access)
             call check_hdf5(error, code, 'H5Fopen', self%path)
         end if
-        ! HDF5 1.17 has no word on an open file with subfiles, but on what is to be opened.
-        if (self%settings%access%subfiles == 0 .and. .not. error%failed()) then
-            call h5pclose_f(access, ignored)
-            call h5fget_access_plist_f(self%file, access, code)
-            call check_hdf5(error, code, 'H5Fget_access_plist', self%path)
-        end if
-        self%echoed_collective_metadata = echoed_collective_metadata(access)
         call h5pclose_f(access, ignored)
         if (error%failed()) return
         allocate (self%datasets(self%settings%access%variables), source=none)
@@ -186,10 +192,10 @@ contains
             call h5dopen_f(self%file, self%settings%access%variable_name(i), self%datasets(i), code)
             call check_hdf5(error, code, 'H5Dopen', self%path)
         end do
-    end subroutine open_file
+    end subroutine open_in_library
 
     subroutine define(self, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer(hid_t) :: creation, space
@@ -231,14 +237,14 @@ contains
 
     !> Of a dataset: with those of time.
     pure integer function dimensions_of(self)
-        class(hdf5_backend), intent(in) :: self
+        class(hdf5_file), intent(in) :: self
 
         dimensions_of = merge(4, 3, self%settings%access%steps > 1)
     end function dimensions_of
 
     !> Those of a dataset with so many steps, x first; the fourth counts where there are steps.
     pure function extents_of(self, steps) result(extents)
-        class(hdf5_backend), intent(in) :: self
+        class(hdf5_file), intent(in) :: self
         integer, intent(in) :: steps
         integer(hsize_t) :: extents(4)
 
@@ -251,7 +257,7 @@ contains
 
     !> The extents in memory that pieces are selected in, and the mode of transfer.
     subroutine select_block(self, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer(hsize_t) :: extents(3)
@@ -261,13 +267,13 @@ contains
         extents = int(self%block%extent + 2*self%block%halo, hsize_t)
         call h5screate_simple_f(3, extents, self%in_memory, code)
         call check_hdf5(error, code, 'H5Screate_simple', self%path)
-        call new_transfer(self%transfer, self%settings, self%path, error)
+        if (self%transfer == none) call new_transfer(self%transfer, self%settings, self%path, error)
     end subroutine select_block
 
     !> The extents in the file that pieces of a step are selected in. A step that is written is
     !> first appended, to all variables, collectively.
     subroutine use_step(self, writes, step, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         logical, intent(in) :: writes
         integer, intent(in) :: step                 !! from 0
         type(failure), intent(inout) :: error
@@ -289,7 +295,7 @@ contains
     end subroutine use_step
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -316,12 +322,11 @@ contains
                 mem_space_id=self%in_memory, file_space_id=self%in_file, xfer_prp=self%transfer)
             call check_hdf5(error, code, 'H5Dread', self%path)
         end if
-        self%observed_collective = kind_of_transfer(self%transfer)
     end subroutine move_piece
 
     !> Selects a piece in the file and in memory; nothing for an empty one.
     subroutine select_piece(self, part, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         type(piece), intent(in) :: part
         type(failure), intent(inout) :: error
 
@@ -349,7 +354,7 @@ contains
 
     !> H5Fflush reaches MPI_File_sync; H5Fclose alone does not.
     subroutine flush(self, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code
@@ -359,7 +364,7 @@ contains
     end subroutine flush
 
     subroutine close(self, error)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code, i
@@ -372,17 +377,65 @@ contains
         end do
         call h5fclose_f(self%file, code)
         call check_hdf5(error, code, 'H5Fclose', self%path)
-        deallocate (self%datasets)
-        self%file = none
     end subroutine close
 
-    subroutine locate(self, place, error)
-        class(hdf5_backend), intent(inout) :: self
+    !> Says whether the last transfer was collective, which its properties still know after the
+    !> close.
+    function kind_of_transfer(self) result(text)
+        class(hdf5_file), intent(inout) :: self
+        character(:), allocatable :: text
+
+        integer :: ignored
+
+        text = ''
+        if (self%transfer == none) return
+        text = kind_of_last_transfer(self%transfer)
+        call h5pclose_f(self%transfer, ignored)
+        self%transfer = none
+    end function kind_of_transfer
+
+    subroutine locate(self, path, settings, place, error)
+        class(hdf5_backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        call dataset_place(self%path, self%settings, place, error)
+        associate (unused => self)
+        end associate
+        call dataset_place(path, settings, place, error)
     end subroutine locate
+
+    !> HDF5 1.17 has no word on an open file with subfiles, but on the properties of one to be
+    !> opened.
+    subroutine echo(self, path, settings, collective_metadata, error)
+        class(hdf5_backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
+        character(:), allocatable, intent(out) :: collective_metadata
+        type(failure), intent(inout) :: error
+
+        integer(hid_t) :: access, file
+        integer :: code, ignored
+
+        associate (unused => self)
+        end associate
+        collective_metadata = ''
+        call new_access(access, MPI_COMM_SELF, settings, path, error)
+        if (error%failed()) return
+        if (settings%access%subfiles == 0) then
+            call h5fopen_f(path, h5f_acc_rdonly_f, file, code, access_prp=access)
+            call check_hdf5(error, code, 'H5Fopen', path)
+            call h5pclose_f(access, ignored)
+            if (error%failed()) return
+            call h5fget_access_plist_f(file, access, code)
+            call check_hdf5(error, code, 'H5Fget_access_plist', path)
+            call h5fclose_f(file, ignored)
+            if (error%failed()) return
+        end if
+        collective_metadata = echoed_collective_metadata(access)
+        call h5pclose_f(access, ignored)
+    end subroutine echo
 
     !> Where the datasets of native doubles are in a closed file; not collective. Each is one run of
     !> bytes, or has chunks.
@@ -419,14 +472,12 @@ contains
     end subroutine dataset_place
 
     subroutine free_selection(self)
-        class(hdf5_backend), intent(inout) :: self
+        class(hdf5_file), intent(inout) :: self
 
         integer :: ignored
 
-        if (self%transfer /= none) call h5pclose_f(self%transfer, ignored)
         if (self%in_memory /= none) call h5sclose_f(self%in_memory, ignored)
         if (self%in_file /= none) call h5sclose_f(self%in_file, ignored)
-        self%transfer = none
         self%in_memory = none
         self%in_file = none
         self%step = -1

@@ -20,7 +20,7 @@ module benchio_hdf5_properties
     implicit none (type, external)
     private
 
-    public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_transfer, &
+    public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_last_transfer, &
         new_access, new_transfer
 
     !> Whether the library was built to cut files into subfiles.
@@ -172,7 +172,7 @@ contains
 
     !> HDF5's word on whether the last transfer was collective, and if not why: it falls back
     !> silently. Empty if it does not say.
-    function kind_of_transfer(transfer) result(text)
+    function kind_of_last_transfer(transfer) result(text)
         integer(hid_t), intent(in) :: transfer
         character(:), allocatable :: text
 
@@ -198,6 +198,6 @@ contains
         do i = 0, ubound(causes, 1)
             if (btest(global, i)) text = text//', '//trim(causes(i))
         end do
-    end function kind_of_transfer
+    end function kind_of_last_transfer
 
 end module benchio_hdf5_properties

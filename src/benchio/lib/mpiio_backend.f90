@@ -11,7 +11,7 @@ module benchio_mpiio_backend
         MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, &
         MPI_ORDER_FORTRAN, MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, &
         operator(/=)
-    use benchio_backend, only: backend, cannot, placement
+    use benchio_backend, only: backend, cannot, open_file, placement
     use benchio_failure, only: check_mpi, exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints
     use benchio_text, only: decimal, one_line
@@ -21,21 +21,26 @@ module benchio_mpiio_backend
 
     public :: new_mpiio
 
-    type, extends(backend), public :: mpiio_backend
+    type, extends(backend) :: mpiio_backend
+    contains
+        procedure :: version
+        procedure :: objection
+        procedure :: locate
+        procedure :: new_file
+    end type mpiio_backend
+
+    type, extends(open_file) :: mpiio_file
         private
         type(MPI_File) :: file
         type(MPI_Datatype) :: in_file = MPI_DATATYPE_NULL
     contains
-        procedure :: version
-        procedure :: objection
-        procedure :: open_file
+        procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-        procedure :: locate
-    end type mpiio_backend
+    end type mpiio_file
 
 contains
 
@@ -70,8 +75,17 @@ contains
             //'metadata has none: leave --backend out')
     end function objection
 
-    subroutine open_file(self, writes, error)
-        class(mpiio_backend), intent(inout) :: self
+    subroutine new_file(self, file)
+        class(mpiio_backend), intent(in) :: self
+        class(open_file), allocatable, intent(out) :: file
+
+        associate (unused => self)
+        end associate
+        allocate (mpiio_file :: file)
+    end subroutine new_file
+
+    subroutine open_in_library(self, writes, error)
+        class(mpiio_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -83,11 +97,11 @@ contains
             + MPI_MODE_WRONLY, MPI_MODE_RDONLY, writes), info, self%file, code)
         call check_mpi(error, code, 'MPI_File_open', self%path)
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
-    end subroutine open_file
+    end subroutine open_in_library
 
     !> A raw file says nothing of its array; what the open file repeats of its hints is kept.
     subroutine define(self, error)
-        class(mpiio_backend), intent(inout) :: self
+        class(mpiio_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
@@ -96,12 +110,12 @@ contains
         call MPI_File_get_info(self%file, info, code)
         call check_mpi(error, code, 'MPI_File_get_info', self%path)
         if (error%failed()) return
-        call list_hints(info, self%echoed_hints)
+        call list_hints(info, self%hints)
         call MPI_Info_free(info)
     end subroutine define
 
     subroutine select_block(self, error)
-        class(mpiio_backend), intent(inout) :: self
+        class(mpiio_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code, dimensions, sizes(4), subsizes(4), starts(4)
@@ -128,7 +142,7 @@ contains
     end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(mpiio_backend), intent(inout) :: self
+        class(mpiio_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -165,7 +179,7 @@ contains
 
     !> MPI reports a short transfer as success: the status must hold the whole piece.
     subroutine check_count(self, part, status, call, error)
-        class(mpiio_backend), intent(in) :: self
+        class(mpiio_file), intent(in) :: self
         type(piece), intent(in) :: part
         type(MPI_Status), intent(in) :: status
         character(*), intent(in) :: call
@@ -182,7 +196,7 @@ contains
     end subroutine check_count
 
     subroutine flush(self, error)
-        class(mpiio_backend), intent(inout) :: self
+        class(mpiio_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code
@@ -192,7 +206,7 @@ contains
     end subroutine flush
 
     subroutine close(self, error)
-        class(mpiio_backend), intent(inout) :: self
+        class(mpiio_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code
@@ -203,12 +217,14 @@ contains
     end subroutine close
 
     !> The file is the array.
-    subroutine locate(self, place, error)
-        class(mpiio_backend), intent(inout) :: self
+    subroutine locate(self, path, settings, place, error)
+        class(mpiio_backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        associate (unused => self, cannot_fail => error)
+        associate (unused => self, not_opened => path, alike => settings, cannot_fail => error)
         end associate
         place%offsets = [0_int64]
     end subroutine locate

@@ -13,7 +13,7 @@ module benchio_netcdf_backend
         nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
         nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
         nf90_sync, nf90_unlimited, nf90_var_par_access
-    use benchio_backend, only: backend, cannot, lacks, placement
+    use benchio_backend, only: backend, cannot, lacks, open_file, placement
     use benchio_failure, only: exit_io, failure
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: dataset_place, start_hdf5
@@ -42,21 +42,26 @@ module benchio_netcdf_backend
         end function dlsym
     end interface
 
-    type, extends(backend), public :: netcdf_backend
+    type, extends(backend) :: netcdf_backend
+    contains
+        procedure :: version
+        procedure :: objection
+        procedure :: locate
+        procedure :: new_file
+    end type netcdf_backend
+
+    type, extends(open_file) :: netcdf_file
         private
         integer :: file = -1
         integer, allocatable :: variables(:)
     contains
-        procedure :: version
-        procedure :: objection
-        procedure :: open_file
+        procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-        procedure :: locate
-    end type netcdf_backend
+    end type netcdf_file
 
 contains
 
@@ -99,9 +104,18 @@ contains
             //'that failed, and --targets is to go on: leave out the backend netcdf')
     end function objection
 
+    subroutine new_file(self, file)
+        class(netcdf_backend), intent(in) :: self
+        class(open_file), allocatable, intent(out) :: file
+
+        associate (unused => self)
+        end associate
+        allocate (netcdf_file :: file)
+    end subroutine new_file
+
     !> NetCDF-C up to 4.6.1 takes the parallel driver only where NF90_MPIIO asks for it.
-    subroutine open_file(self, writes, error)
-        class(netcdf_backend), intent(inout) :: self
+    subroutine open_in_library(self, writes, error)
+        class(netcdf_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -126,10 +140,10 @@ contains
                 self%variables(i)), 'nf90_inq_varid', error)
         end do
         call set_access(self, error)
-    end subroutine open_file
+    end subroutine open_in_library
 
     subroutine define(self, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(1), parameter :: names(3) = ['x', 'y', 'z']
@@ -172,7 +186,7 @@ contains
     end subroutine define
 
     subroutine select_block(self, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         associate (cannot_fail => error)
@@ -181,7 +195,7 @@ contains
     end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -209,14 +223,14 @@ contains
     end subroutine move_piece
 
     subroutine flush(self, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self, nf90_sync(self%file), 'nf90_sync', error)
     end subroutine flush
 
     subroutine close(self, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self, nf90_close(self%file), 'nf90_close', error)
@@ -224,18 +238,22 @@ contains
     end subroutine close
 
     !> A NetCDF-4 file is an HDF5 file, and only HDF5 says where its bytes are.
-    subroutine locate(self, place, error)
-        class(netcdf_backend), intent(inout) :: self
+    subroutine locate(self, path, settings, place, error)
+        class(netcdf_backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
 #ifdef BENCHIO_HDF5
-        call dataset_place(self%path, self%settings, place, error)
+        call dataset_place(path, settings, place, error)
 #else
-        associate (unused => self, cannot_fail => error)
+        associate (not_opened => path, alike => settings, cannot_fail => error)
         end associate
         place%is_contiguous = .false.
 #endif
+        associate (unused => self)
+        end associate
     end subroutine locate
 
     type(c_funptr) function found_quantizer()
@@ -244,7 +262,7 @@ contains
 
     !> Keeps so many decimal digits of each value, and rounds the bits behind them away.
     subroutine quantize(self, variable, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         integer, intent(in) :: variable
         type(failure), intent(inout) :: error
 
@@ -260,7 +278,7 @@ contains
 
     !> Collective or independent transfer; NetCDF's default is independent.
     subroutine set_access(self, error)
-        class(netcdf_backend), intent(inout) :: self
+        class(netcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: i
@@ -275,7 +293,7 @@ contains
 
     !> Records an unsuccessful return code of a NetCDF call.
     subroutine check(self, code, call, error)
-        class(netcdf_backend), intent(in) :: self
+        class(netcdf_file), intent(in) :: self
         integer, intent(in) :: code
         character(*), intent(in) :: call
         type(failure), intent(inout) :: error

@@ -10,7 +10,7 @@ module benchio_phases
     use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, &
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Comm_size, MPI_DOUBLE_PRECISION, MPI_Gather, &
         MPI_INTEGER, MPI_MIN
-    use benchio_backend, only: backend
+    use benchio_backend, only: backend, open_file, remarks
     use benchio_clock, only: now
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
@@ -157,20 +157,23 @@ contains
     end subroutine meet
 
     !> Collective: writes this rank's block, or reads it through new handles.
-    subroutine timed_move(method, task, writes, field, times, error)
-        class(backend), intent(inout) :: method
+    subroutine timed_move(method, task, writes, field, times, from_library, error)
+        class(backend), intent(in) :: method
         type(file_task), intent(inout) :: task
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(stopwatch), intent(out) :: times
+        type(remarks), intent(out) :: from_library      !! on success
         type(failure), intent(inout) :: error
 
+        class(open_file), allocatable :: file
         integer :: phase
 
+        call method%new_file(file)
         associate (share => task%share)
             call times%set(task%comm)
             call times%begin(phase_open, task)
-            if (share%opens) call method%open(task%path, share%block, share%io, &
+            if (share%opens) call file%open(task%path, share%block, share%io, &
                 task%settings, writes, error)
             call times%finish(phase_open, share%opens, task, task%together, error)
             if (error%failed()) return
@@ -178,8 +181,8 @@ contains
             if (writes) then
                 call times%begin(phase_define, task)
                 if (share%opens) then
-                    call method%define(error)
-                    if (.not. share%is_gathered) call method%select(share%block, error)
+                    call file%define(error)
+                    if (.not. share%is_gathered) call file%select(share%block, error)
                 end if
                 call times%finish(phase_define, share%opens, task, task%together, error)
                 if (error%failed()) return
@@ -187,38 +190,39 @@ contains
 
             phase = merge(phase_write, phase_read, writes)
             call times%begin(phase, task)
-            if (.not. (writes .or. share%is_gathered)) call method%select(share%block, error)
+            if (.not. (writes .or. share%is_gathered)) call file%select(share%block, error)
             if (share%is_gathered) then
-                call move_gathered(method, writes, field, share%block, share%ranks, &
+                call move_gathered(file, writes, field, share%block, share%ranks, &
                     times%part_seconds(part_gather), error)
             else
-                call method%move(writes, field, error)
+                call file%move(writes, field, error)
             end if
             ! While the first rank gathers and writes in turn, the others only wait for it.
-            if (share%opens) times%part_seconds(part_pack) = method%pack_seconds
+            if (share%opens) times%part_seconds(part_pack) = file%pack_seconds
             call times%finish(phase, share%opens, task, task%together, error)
             if (error%failed()) return
 
             if (writes .and. task%settings%flush) then
                 call times%begin(phase_flush, task)
-                if (share%opens) call method%flush(error)
+                if (share%opens) call file%flush(error)
                 call times%finish(phase_flush, share%opens, task, task%together, error)
             end if
         end associate
-        call close_file(method, task, times, error)
+        call close_file(file, task, times, error)
+        if (.not. error%failed()) call file%collect_remarks(from_library)
     end subroutine timed_move
 
     !> The last phase. After a failure the file stays open: a library that could not write tries
     !> again in its close, and hangs or crashes.
-    subroutine close_file(method, task, times, error)
-        class(backend), intent(inout) :: method
+    subroutine close_file(file, task, times, error)
+        class(open_file), intent(inout) :: file
         type(file_task), intent(inout) :: task
         type(stopwatch), intent(inout) :: times
         type(failure), intent(inout) :: error
 
         if (error%failed()) return
         call times%begin(phase_close, task)
-        if (task%share%opens) call method%close(error)
+        if (task%share%opens) call file%close(error)
         call times%finish(phase_close, task%share%opens, task, task%together, error)
         times%begun(phase_total) = times%begun(phase_open)
         times%ended(phase_total) = times%ended(phase_close)

@@ -11,7 +11,7 @@ module benchio_pnetcdf_backend
         nf90mpi_def_var, nf90mpi_enddef, nf90mpi_inq_file_info, nf90mpi_inq_libvers, &
         nf90mpi_inq_recsize, nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, &
         nf90mpi_strerror, nf90mpi_sync, nf90mpi_unlimited, nf90mpi_wait_all, nf90_req_all
-    use benchio_backend, only: backend, cannot, placement
+    use benchio_backend, only: backend, cannot, open_file, placement
     use benchio_failure, only: exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints
     use benchio_transfer, only: describe_piece, piece
@@ -20,23 +20,28 @@ module benchio_pnetcdf_backend
 
     public :: new_pnetcdf
 
-    type, extends(backend), public :: pnetcdf_backend
-        private
-        integer :: file = -1
-        integer, allocatable :: variables(:)
+    type, extends(backend) :: pnetcdf_backend
     contains
         procedure :: version
         procedure :: objection
         procedure :: heeded
+        procedure :: locate
+        procedure :: new_file
+    end type pnetcdf_backend
+
+    type, extends(open_file) :: pnetcdf_file
+        private
+        integer :: file = -1
+        integer, allocatable :: variables(:)
+    contains
         procedure :: complete
-        procedure :: open_file
+        procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-        procedure :: locate
-    end type pnetcdf_backend
+    end type pnetcdf_file
 
     ! Of the flexible interface PnetCDF's module has the names only.
     interface
@@ -133,8 +138,17 @@ contains
         heeded%access%subfiles = 0
     end function heeded
 
-    subroutine open_file(self, writes, error)
-        class(pnetcdf_backend), intent(inout) :: self
+    subroutine new_file(self, file)
+        class(pnetcdf_backend), intent(in) :: self
+        class(open_file), allocatable, intent(out) :: file
+
+        associate (unused => self)
+        end associate
+        allocate (pnetcdf_file :: file)
+    end subroutine new_file
+
+    subroutine open_in_library(self, writes, error)
+        class(pnetcdf_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -143,10 +157,11 @@ contains
 
         info = info_of(self%settings)
         if (writes) then
-            call check(self, nf90mpi_create(self%comm%mpi_val, self%path, ior(nf90_64bit_data, &
-                nf90_noclobber), info%mpi_val, self%file), 'nf90mpi_create', error)
+            call check(self%path, nf90mpi_create(self%comm%mpi_val, self%path, &
+                ior(nf90_64bit_data, nf90_noclobber), info%mpi_val, self%file), &
+                'nf90mpi_create', error)
         else
-            call check(self, nf90mpi_open(self%comm%mpi_val, self%path, nf90_nowrite, &
+            call check(self%path, nf90mpi_open(self%comm%mpi_val, self%path, nf90_nowrite, &
                 info%mpi_val, self%file), 'nf90mpi_open', error)
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
@@ -154,14 +169,15 @@ contains
         allocate (self%variables(self%settings%access%variables), source=-1)
         if (writes .or. error%failed()) return
         do i = 1, size(self%variables)
-            call check(self, nf90mpi_inq_varid(self%file, self%settings%access%variable_name(i), &
-                self%variables(i)), 'nf90mpi_inq_varid', error)
+            call check(self%path, nf90mpi_inq_varid(self%file, &
+                self%settings%access%variable_name(i), self%variables(i)), 'nf90mpi_inq_varid', &
+                error)
         end do
         call set_access(self, error)
-    end subroutine open_file
+    end subroutine open_in_library
 
     subroutine define(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(1), parameter :: names(3) = ['x', 'y', 'z']
@@ -173,21 +189,21 @@ contains
         associate (access => self%settings%access)
             allocate (dimensions(merge(4, 3, access%steps > 1)))
             do i = 1, 3
-                call check(self, nf90mpi_def_dim(self%file, names(i), layer(i), dimensions(i)), &
-                    'nf90mpi_def_dim', error)
+                call check(self%path, nf90mpi_def_dim(self%file, names(i), layer(i), &
+                    dimensions(i)), 'nf90mpi_def_dim', error)
             end do
-            if (access%steps > 1) call check(self, nf90mpi_def_dim(self%file, 'time', &
+            if (access%steps > 1) call check(self%path, nf90mpi_def_dim(self%file, 'time', &
                 nf90mpi_unlimited, dimensions(4)), 'nf90mpi_def_dim', error)
             do i = 1, size(self%variables)
-                call check(self, nf90mpi_def_var(self%file, access%variable_name(i), nf90_double, &
-                    dimensions, self%variables(i)), 'nf90mpi_def_var', error)
+                call check(self%path, nf90mpi_def_var(self%file, access%variable_name(i), &
+                    nf90_double, dimensions, self%variables(i)), 'nf90mpi_def_var', error)
             end do
         end associate
         if (self%settings%alignment > 1) then
-            call check(self, nf90mpi_enddef(self%file, v_align=self%settings%alignment), &
+            call check(self%path, nf90mpi_enddef(self%file, v_align=self%settings%alignment), &
                 'nf90mpi_enddef', error)
         else
-            call check(self, nf90mpi_enddef(self%file), 'nf90mpi_enddef', error)
+            call check(self%path, nf90mpi_enddef(self%file), 'nf90mpi_enddef', error)
         end if
         call keep_hints(self, error)
         call set_access(self, error)
@@ -195,7 +211,7 @@ contains
 
     !> Every call says by itself where its piece is.
     subroutine select_block(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         associate (unused => self, cannot_fail => error)
@@ -203,7 +219,7 @@ contains
     end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -226,22 +242,22 @@ contains
             variable = self%variables(1 + mod(layer, variables))
         end associate
         if (self%settings%access%is_nonblocking .and. writes) then
-            call check(self, nfmpi_iput_vara(self%file, variable, start, count, memory, types, &
-                in_memory%mpi_val, request), 'nfmpi_iput_vara', error)
+            call check(self%path, nfmpi_iput_vara(self%file, variable, start, count, memory, &
+                types, in_memory%mpi_val, request), 'nfmpi_iput_vara', error)
         else if (self%settings%access%is_nonblocking) then
-            call check(self, nfmpi_iget_vara(self%file, variable, start, count, memory, types, &
-                in_memory%mpi_val, request), 'nfmpi_iget_vara', error)
+            call check(self%path, nfmpi_iget_vara(self%file, variable, start, count, memory, &
+                types, in_memory%mpi_val, request), 'nfmpi_iget_vara', error)
         else if (writes .and. self%settings%collective) then
-            call check(self, nfmpi_put_vara_all(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_put_vara_all(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_put_vara_all', error)
         else if (self%settings%collective) then
-            call check(self, nfmpi_get_vara_all(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_get_vara_all(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_get_vara_all', error)
         else if (writes) then
-            call check(self, nfmpi_put_vara(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_put_vara(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_put_vara', error)
         else
-            call check(self, nfmpi_get_vara(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_get_vara(self%file, variable, start, count, memory, &
                 types, in_memory%mpi_val), 'nfmpi_get_vara', error)
         end if
         if (in_memory /= MPI_DOUBLE_PRECISION) call MPI_Type_free(in_memory)
@@ -249,96 +265,99 @@ contains
 
     !> All that was posted, with one collective transfer of as much as the library can join.
     subroutine complete(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: requests(1), states(1)   ! not looked at where all are meant
 
         if (.not. self%settings%access%is_nonblocking) return
-        call check(self, nf90mpi_wait_all(self%file, nf90_req_all, requests, states), &
+        call check(self%path, nf90mpi_wait_all(self%file, nf90_req_all, requests, states), &
             'nf90mpi_wait_all', error)
     end subroutine complete
 
     subroutine flush(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        call check(self, nf90mpi_sync(self%file), 'nf90mpi_sync', error)
+        call check(self%path, nf90mpi_sync(self%file), 'nf90mpi_sync', error)
     end subroutine flush
 
     subroutine close(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        call check(self, nf90mpi_close(self%file), 'nf90mpi_close', error)
+        call check(self%path, nf90mpi_close(self%file), 'nf90mpi_close', error)
     end subroutine close
 
-    subroutine locate(self, place, error)
-        class(pnetcdf_backend), intent(inout) :: self
+    subroutine locate(self, path, settings, place, error)
+        class(pnetcdf_backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
         integer(MPI_OFFSET_KIND) :: offset, record
         integer :: file, i, step, variable
 
-        call check(self, nf90mpi_open(MPI_COMM_SELF%mpi_val, self%path, nf90_nowrite, &
+        call check(path, nf90mpi_open(MPI_COMM_SELF%mpi_val, path, nf90_nowrite, &
             MPI_INFO_NULL%mpi_val, file), 'nf90mpi_open', error)
         if (error%failed()) return
-        associate (access => self%settings%access)
+        associate (access => settings%access, unused => self)
             record = 0      ! bytes from a step of a variable to its next step
-            call check(self, nf90mpi_inq_recsize(file, record), 'nf90mpi_inq_recsize', error)
+            call check(path, nf90mpi_inq_recsize(file, record), 'nf90mpi_inq_recsize', error)
             allocate (place%offsets(access%layers()), source=0_int64)
             do i = 1, access%variables
                 if (error%failed()) exit
-                call check(self, nf90mpi_inq_varid(file, access%variable_name(i), variable), &
+                call check(path, nf90mpi_inq_varid(file, access%variable_name(i), variable), &
                     'nf90mpi_inq_varid', error)
                 if (error%failed()) exit
                 offset = 0
-                call check(self, nf90mpi_inq_varoffset(file, variable, offset), &
+                call check(path, nf90mpi_inq_varoffset(file, variable, offset), &
                     'nf90mpi_inq_varoffset', error)
                 do step = 0, access%steps - 1
                     place%offsets(i + step*access%variables) = offset + step*record
                 end do
             end do
         end associate
-        call check(self, nf90mpi_close(file), 'nf90mpi_close', error)
+        call check(path, nf90mpi_close(file), 'nf90mpi_close', error)
         place%is_big_endian = .true.
     end subroutine locate
 
     !> What the open file repeats of its hints, PnetCDF's own among them.
     subroutine keep_hints(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
 
         if (error%failed()) return
-        call check(self, nf90mpi_inq_file_info(self%file, info%mpi_val), 'nf90mpi_inq_file_info', &
-            error)
+        call check(self%path, nf90mpi_inq_file_info(self%file, info%mpi_val), &
+            'nf90mpi_inq_file_info', error)
         if (error%failed()) return
-        call list_hints(info, self%echoed_hints)
+        call list_hints(info, self%hints)
         call MPI_Info_free(info)
     end subroutine keep_hints
 
     !> Collective or independent transfer; PnetCDF's default is collective. The call itself is
     !> collective: a rank that failed makes it too.
     subroutine set_access(self, error)
-        class(pnetcdf_backend), intent(inout) :: self
+        class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         if (self%settings%collective) return
-        call check(self, nf90mpi_begin_indep_data(self%file), 'nf90mpi_begin_indep_data', error)
+        call check(self%path, nf90mpi_begin_indep_data(self%file), &
+            'nf90mpi_begin_indep_data', error)
     end subroutine set_access
 
     !> Records an unsuccessful return code of a PnetCDF call.
-    subroutine check(self, code, call, error)
-        class(pnetcdf_backend), intent(in) :: self
+    subroutine check(path, code, call, error)
+        character(*), intent(in) :: path
         integer, intent(in) :: code
         character(*), intent(in) :: call
         type(failure), intent(inout) :: error
 
         if (code == nf90_noerr) return
-        call error%set(exit_io, call, self%path, trim(nf90mpi_strerror(code)))
+        call error%set(exit_io, call, path, trim(nf90mpi_strerror(code)))
     end subroutine check
 
 end module benchio_pnetcdf_backend

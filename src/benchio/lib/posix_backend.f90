@@ -5,7 +5,7 @@
 module benchio_posix_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
-    use benchio_backend, only: backend, cannot, placement
+    use benchio_backend, only: backend, cannot, open_file, placement
     use benchio_decomposition, only: element_bytes
     use benchio_failure, only: exit_io, failure
     use benchio_raw_file, only: kernel_version, raw_file
@@ -16,21 +16,26 @@ module benchio_posix_backend
 
     public :: new_posix
 
-    type, extends(backend), public :: posix_backend
-        private
-        type(raw_file) :: file
+    type, extends(backend) :: posix_backend
     contains
         procedure :: version
         procedure :: objection
         procedure :: path_objection
-        procedure :: open_file
+        procedure :: locate
+        procedure :: new_file
+    end type posix_backend
+
+    type, extends(open_file) :: posix_file
+        private
+        type(raw_file) :: file
+    contains
+        procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-        procedure :: locate
-    end type posix_backend
+    end type posix_file
 
 contains
 
@@ -70,9 +75,18 @@ contains
         text = ''
     end function path_objection
 
+    subroutine new_file(self, file)
+        class(posix_backend), intent(in) :: self
+        class(open_file), allocatable, intent(out) :: file
+
+        associate (unused => self)
+        end associate
+        allocate (posix_file :: file)
+    end subroutine new_file
+
     !> Rank 0 makes a new file, then the others open it: two makers would race.
-    subroutine open_file(self, writes, error)
-        class(posix_backend), intent(inout) :: self
+    subroutine open_in_library(self, writes, error)
+        class(posix_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -93,10 +107,10 @@ contains
         else        ! nobody may take the file for ours
             call error%set(exit_io, 'open', self%path, 'not made by the first rank of the file')
         end if
-    end subroutine open_file
+    end subroutine open_in_library
 
     subroutine open_here(self, writes, creates, error)
-        class(posix_backend), intent(inout) :: self
+        class(posix_file), intent(inout) :: self
         logical, intent(in) :: writes, creates
         type(failure), intent(inout) :: error
 
@@ -111,7 +125,7 @@ contains
 
     !> A raw file says nothing of its array.
     subroutine define(self, error)
-        class(posix_backend), intent(inout) :: self
+        class(posix_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         associate (unused => self, cannot_fail => error)
@@ -120,7 +134,7 @@ contains
 
     !> O_DIRECT takes aligned memory only.
     subroutine select_block(self, error)
-        class(posix_backend), intent(inout) :: self
+        class(posix_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         associate (cannot_fail => error)
@@ -129,7 +143,7 @@ contains
     end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(posix_backend), intent(inout) :: self
+        class(posix_file), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -155,7 +169,7 @@ contains
     end subroutine move_piece
 
     subroutine flush(self, error)
-        class(posix_backend), intent(inout) :: self
+        class(posix_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: text
@@ -165,7 +179,7 @@ contains
     end subroutine flush
 
     subroutine close(self, error)
-        class(posix_backend), intent(inout) :: self
+        class(posix_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: text
@@ -176,19 +190,21 @@ contains
     end subroutine close
 
     !> The file is the array.
-    subroutine locate(self, place, error)
-        class(posix_backend), intent(inout) :: self
+    subroutine locate(self, path, settings, place, error)
+        class(posix_backend), intent(in) :: self
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        associate (unused => self, cannot_fail => error)
+        associate (unused => self, not_opened => path, alike => settings, cannot_fail => error)
         end associate
         place%offsets = [0_int64]
     end subroutine locate
 
     !> Records a text that says what failed.
     subroutine check(self, text, call, error)
-        class(posix_backend), intent(in) :: self
+        class(posix_file), intent(in) :: self
         character(*), intent(in) :: text, call
         type(failure), intent(inout) :: error
 

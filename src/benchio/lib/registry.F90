@@ -3,7 +3,6 @@ module benchio_registry
     use benchio_backend, only: backend
     use benchio_mpiio_backend, only: new_mpiio
     use benchio_posix_backend, only: new_posix
-    use benchio_settings, only: hint
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: new_hdf5
 #endif
@@ -50,13 +49,8 @@ contains
         case ('pnetcdf')
             allocate (item%method, source=new_pnetcdf())
 #endif
-        case default
-            return
+        case default        ! not in this build
         end select
-        ! Also of a rank that opens no file.
-        allocate (item%method%echoed_hints(0))
-        item%method%echoed_collective_metadata = ''
-        item%method%observed_collective = ''
     end function new_backend
 
     !> Asks a backend's library for its version at run time; empty if it is not built in.

@@ -4,7 +4,7 @@
 module benchio_rounds
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INTEGER, MPI_MAX
-    use benchio_backend, only: backend
+    use benchio_backend, only: backend, remarks
     use benchio_clock, only: now
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
         failure
@@ -45,7 +45,7 @@ contains
         allocate (run%seen(size(methods), size(run%place%targets)))
         do t = 1, size(run%place%targets)   ! one that fails at once is never looked at
             do i = 1, size(methods)
-                run%seen(i, t)%hints = methods(i)%method%echoed_hints
+                allocate (run%seen(i, t)%hints(0))
                 run%seen(i, t)%collective_metadata = ''
                 run%seen(i, t)%collective = ''
                 run%seen(i, t)%collective_read = ''
@@ -156,7 +156,7 @@ contains
     !> Collective: one backend's turn in a round. A hang ends the run, whatever a rank is at.
     subroutine run_backend(run, method, i, t, round, position, storage)
         type(run_result), intent(inout) :: run
-        class(backend), intent(inout) :: method
+        class(backend), intent(in) :: method
         integer, intent(in) :: i, t                 !! numbers of the backend and the target
         integer, intent(in) :: round, position      !! position in the round
         real(real64), intent(inout), contiguous, target :: storage(:)
@@ -195,24 +195,29 @@ contains
     !> Collective: writes the files, reads them, has the witness confirm them and removes them.
     subroutine use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
         type(run_result), intent(inout) :: run
-        class(backend), intent(inout) :: method
+        class(backend), intent(in) :: method
         integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: writes, reads
         type(repetition), intent(inout) :: written, was_read
 
         character(:), allocatable :: ignored
+        type(remarks) :: from_library
         type(stopwatch) :: times
         integer(int64) :: unsynced
 
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
-            call write_file(run, method, t, round, storage, writes, times)
+            call write_file(run, method, t, round, storage, writes, times, from_library)
             if (writes%parts%subfiles > 0) reads%parts = writes%parts   ! there is no other file
         end if
-        if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
+        if (.not. (run%choice%reads_existing .or. run%error%failed())) then
+            run%seen(i, t)%hints = from_library%hints
+            run%seen(i, t)%collective = from_library%collective
+        end if
         if (.not. run%error%failed()) call check_size(run%plan, writes, &
             written%file_bytes, run%error)
+        if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
         if (.not. run%error%failed()) call drop_pages(run%plan, writes, reads, run%error, unsynced)
         if (.not. (run%choice%reads_existing .or. run%error%failed())) then
             written%witness%unsynced_fraction = fraction_in_memory(unsynced, written%file_bytes, &
@@ -333,13 +338,14 @@ contains
     end function key_of
 
     !> Collective: new data, written and forced to stable storage.
-    subroutine write_file(run, method, t, round, storage, task, times)
+    subroutine write_file(run, method, t, round, storage, task, times, from_library)
         type(run_result), intent(inout) :: run
-        class(backend), intent(inout) :: method
+        class(backend), intent(in) :: method
         integer, intent(in) :: t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: task
         type(stopwatch), intent(out) :: times
+        type(remarks), intent(out) :: from_library
 
         real(real64), pointer, contiguous :: field(:, :, :)
 
@@ -349,7 +355,7 @@ contains
             call fill(field, block, key_of(run, method, t, round, task%share), &
                 task%settings%access%kept_bits())
         end associate
-        call timed_move(method, task, .true., field, times, run%error)
+        call timed_move(method, task, .true., field, times, from_library, run%error)
         call wait_for_others(task, run%error)
         call diagnose(task, run%error)
         if (.not. run%error%failed()) call find_parts(task, run%error)
@@ -383,7 +389,7 @@ contains
     !> that the kernel was asked to forget the files, and compares every bit.
     subroutine read_file(run, method, i, t, round, storage, reads, record)
         type(run_result), intent(inout) :: run
-        class(backend), intent(inout) :: method
+        class(backend), intent(in) :: method
         integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: reads
@@ -391,6 +397,7 @@ contains
 
         real(real64), pointer, contiguous :: field(:, :, :)
         type(differences) :: wrong
+        type(remarks) :: from_library
         type(stopwatch) :: times
         real(real64) :: in_memory
 
@@ -404,7 +411,7 @@ contains
             field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
                 1:block%extent(3) + 2*block%halo) => storage
             call poison(field)
-            call timed_move(method, reads, .false., field, times, run%error)
+            call timed_move(method, reads, .false., field, times, from_library, run%error)
             if (.not. run%error%failed()) then
                 wrong = difference_of(reads)
                 call wrong%add_block(field, block, key_of(run, method, t, round, reads%share))
@@ -418,8 +425,8 @@ contains
             end if
         end associate
         call wait_for_others(reads, run%error)
-        run%seen(i, t)%collective_read = method%observed_collective
         if (run%error%failed()) return
+        run%seen(i, t)%collective_read = from_library%collective
         call gather_times(times, reads%share, run%plan%comm, record%times)
     end subroutine read_file
 
@@ -440,15 +447,14 @@ contains
         logical :: looks
 
         associate (seen => run%seen(i, t), target => run%place%targets(t))
-            seen%hints = method%echoed_hints
-            seen%collective_metadata = method%echoed_collective_metadata
-            seen%collective = method%observed_collective
             seen%subfiles = task%parts%subfiles
             seen%subfile_writers = task%parts%writers
             seen%subfile_stripe = task%parts%stripe_size
             looks = round == 1 .or. target%name /= ''
             if (.not. looks) return
             call task%watchdog%watch('look at the layout')
+            if (run%plan%rank == 0) call method%echo(task%path, task%settings, &
+                seen%collective_metadata, run%error)
             looks = run%plan%rank == 0 .or. (target%request%is_set() &
                 .and. task%share%position == 0)
             if (looks) then

@@ -10,7 +10,7 @@ module benchio_witness
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_IN_PLACE, &
         MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
-    use benchio_backend, only: backend, placement
+    use benchio_backend, only: backend, open_file, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
@@ -42,7 +42,7 @@ contains
 
     !> Collective: reads all files and compares every bit with the pattern.
     subroutine confirm_bytes(method, plan, written, task, key, said, error)
-        class(backend), intent(inout) :: method     !! its file is closed
+        class(backend), intent(in) :: method        !! its file is closed
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(inout) :: task      !! what it reads: its partner's share
@@ -149,7 +149,7 @@ contains
 
     !> Collective: where the data are, as the first rank of each file finds it alone.
     subroutine find_place(method, plan, task, place, error)
-        class(backend), intent(inout) :: method
+        class(backend), intent(in) :: method
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
         type(placement), intent(out) :: place
@@ -159,9 +159,7 @@ contains
 
         call task%watchdog%watch('look for the data')
         if (task%share%position == 0) then
-            method%path = task%path
-            method%settings = task%settings
-            call method%locate(place, error)
+            call method%locate(task%path, task%settings, place, error)
         end if
         call meet(task%watchdog, plan%comm, error)
         if (error%failed()) return
@@ -255,13 +253,14 @@ contains
 
     !> Collective: every rank reads a block of another decomposition than the writer's.
     subroutine read_through_library(method, plan, task, key, confirmed, error)
-        class(backend), intent(inout) :: method
+        class(backend), intent(in) :: method
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
         integer(int64), intent(in) :: key
         integer(int64), intent(out) :: confirmed    !! bytes
         type(failure), intent(inout) :: error
 
+        class(open_file), allocatable :: file
         real(real64), allocatable, target :: field(:, :, :)
         type(decomposition) :: block
         type(differences) :: wrong
@@ -279,14 +278,15 @@ contains
             call agree(error, plan%comm)
             if (error%failed()) return
             call poison(field)
-            call method%open(task%path, block, share%ranks, task%settings, .false., error)
+            call method%new_file(file)
+            call file%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
             if (.not. error%failed()) then
-                call method%select(block, error)
-                call method%move(.false., field, error)
+                call file%select(block, error)
+                call file%move(.false., field, error)
                 call agree(error, share%ranks)
             end if
-            if (.not. error%failed()) call method%close(error)
+            if (.not. error%failed()) call file%close(error)
         end associate
         if (error%failed()) return
         wrong = difference_of(task)
