@@ -26,9 +26,13 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cases import case, changed
 
-from iowatch.acceptance.certify import PASS, certify, judge_sessions
-from iowatch.acceptance.contract import Contract, Criterion, Rules
-from iowatch.acceptance.evidence import Evidence, Exhibit, Session
+from iowatch.acceptance import criteria
+from iowatch.acceptance.certify import certify
+from iowatch.acceptance.contract import Contract
+from iowatch.acceptance.criteria.base import PASS
+from iowatch.acceptance.criteria.by_session import judge_sessions
+from iowatch.acceptance.exhibits import Evidence, Exhibit, Session
+from iowatch.acceptance.terms import Rules, Storage
 from iowatch.site import Filesystem
 
 SESSIONS, REPETITIONS = 7, 10
@@ -39,10 +43,30 @@ REPETITIONS_VARY = 0.05
 TRIALS = 1000
 
 BEGAN = datetime(2026, 11, 22, tzinfo=UTC)
-RULES = Rules(BEGAN, SESSIONS, 0, False, 1, 0, "shared", ())
-CRITERION = Criterion("A", "bandwidth", "fs3", at_least=COMMITTED)
-CONTRACT = Contract("archer", "Phase 2", 0.95, RULES, [CRITERION])
-PLACE = Filesystem("archer", "fs3", ("cray",), "fs3", "/", (), 1e6, None, False, 24, 60, {})
+RULES = Rules(
+    begins=BEGAN,
+    sessions=SESSIONS,
+    hours_apart=0,
+    reruns="none",
+    least_nodes=1,
+    times_memory=0,
+    machine="shared",
+    may_exclude=(),
+)
+CRITERION = criteria.read(
+    "A", {"kind": "bandwidth", "name": "A", "filesystem": "fs3", "at_least": COMMITTED}
+)
+CONTRACT = Contract(
+    system="archer",
+    title="Phase 2",
+    confidence=0.95,
+    rules=RULES,
+    filesystems={"fs3": Storage(path="/", type="lustre")},
+    criteria=[CRITERION],
+)
+PLACE = Filesystem(
+    "archer", "fs3", ("cray",), "fs3", "/", ("lustre",), 1e6, None, False, 24, 60, {}
+)
 IDS = [str(number) for number in range(SESSIONS)]
 
 
@@ -58,8 +82,11 @@ def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> 
         for one in every:
             level = TRUE * load * math.exp(day + rng.gauss(0, part))
             rates = [level * math.exp(rng.gauss(0, REPETITIONS_VARY)) for _ in range(REPETITIONS)]
-            exhibits.append(Exhibit(one, 1, session, {"mpiio": rates}))
-    sessions = [Session(name, BEGAN, "", "", cases, cases) for name in IDS]
+            exhibits.append(Exhibit(case=one, nodes=1, session=session, rates={"mpiio": rates}))
+    sessions = [
+        Session(uuid=name, began=BEGAN, by="", command="", ran=cases, promised=cases)
+        for name in IDS
+    ]
     return Evidence(
         sessions=sessions, exhibits=exhibits, cases=dict.fromkeys(every, 1), places=[PLACE]
     )

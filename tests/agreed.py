@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from iowatch.acceptance.contract import Rules
+from iowatch.acceptance import criteria
+from iowatch.acceptance.contract import Contract
 from iowatch.acceptance.dossier import Seal
-from iowatch.acceptance.evidence import Session
+from iowatch.acceptance.exhibits import Session
+from iowatch.acceptance.terms import Rules, Storage
 
 RULES = Rules(
-    begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, replaces_invalid=True,
+    begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, reruns="invalid",
     least_nodes=1, times_memory=0, machine="shared", may_exclude=("centre", "supplier"),
 )  # fmt: skip
 
@@ -55,6 +57,28 @@ def contract(
     return "\n".join(lines) + "\n"
 
 
+def criterion(kind, name="A1", filesystem="fs3", **keys):
+    """A criterion as a contract has it."""
+    return criteria.read(name, {"kind": kind, "name": name, "filesystem": filesystem, **keys})
+
+
+def agreed(
+    *criteria, system="archer", title="Phase 2", confidence=0.95, rules=RULES, filesystems=None,
+    **facts,
+):  # fmt: skip
+    """A contract with these criteria; facts of its only filesystem, fs3, if none are given."""
+    filesystems = filesystems or {"fs3": storage(**facts)}
+    return Contract(
+        system=system, title=title, confidence=confidence, rules=rules,
+        filesystems=filesystems, criteria=criteria,
+    )  # fmt: skip
+
+
+def storage(path="/", type="lustre", **facts):
+    """A filesystem as a contract has it."""
+    return Storage(path=path, type=type, **facts)
+
+
 def sealed(**files):
     """The seal of evidence with these files besides."""
     return Seal("0" * 64, {"contract.yaml": "1" * 64, **files})
@@ -63,7 +87,10 @@ def sealed(**files):
 def session(uuid="1", why_not="", command="reframe -r"):
     """One of login1, which counts unless it is said why not."""
     began = datetime(2026, 11, 20, 1, tzinfo=UTC)
-    return Session(uuid, began, "io@login1, ReFrame 4.10.4", command, 2, 2, why_not)
+    return Session(
+        uuid=uuid, began=began, by="io@login1, ReFrame 4.10.4", command=command, ran=2, promised=2,
+        why_not=why_not,
+    )  # fmt: skip
 
 
 def key_pair(folder, name):

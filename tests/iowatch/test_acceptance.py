@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import agreed
+import attrs
 import pytest
 from acceptance import NUMBERS, false_passes
-from agreed import RULES, session
+from agreed import RULES, criterion, session, storage
+from attrs import evolve
 from cases import case, changed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,27 +19,20 @@ from refusals import assert_refused
 from reported import reported
 from reported import session as reported_session
 
-from iowatch.acceptance.certify import (
-    certify,
-    interval_rank,
-    judge_sessions,
-    judge_slowest,
-)
-from iowatch.acceptance.contract import (
-    Contract,
-    Criterion,
-    Exclusion,
-    Storage,
-    fewest,
-    read,
-    read_exclusions,
-)
-from iowatch.acceptance.evidence import Evidence, Exhibit, ReadBack
+from iowatch.acceptance.certify import Judged, certify
+from iowatch.acceptance.contract import read, read_exclusions
+from iowatch.acceptance.criteria import base
+from iowatch.acceptance.criteria.array import OnNodes
+from iowatch.acceptance.criteria.by_session import fewest, interval_rank, judge_sessions
+from iowatch.acceptance.dossier import render, summary
+from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBack
 from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan
+from iowatch.acceptance.terms import Exclusion
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.raw_results import Moved
+from iowatch.records import COUNT, key
 from iowatch.run import Run, night_id
 from iowatch.site import Filesystem, Setting, Site
 from iowatch.verdict import Kind
@@ -58,69 +53,74 @@ CONTRACT = agreed.contract(
 )  # fmt: skip
 #: What stands in the place of `kind: peak`, and what is said of it.
 WRONG_KINDS = {
-    "kind: peek": "kind is 'peek': there are bandwidth, peak",
-    "kind: [peak]": "kind is ['peak']: there are",
+    "kind: peek": "criterion 1: kind is 'peek', not one of bandwidth, degraded, ior",
+    "kind: [peak]": "kind is ['peak'], not one of",
     "kind: scaling, from_nodes: 4, to_nodes: 1": "to_nodes is 1, and from_nodes 4: it must be more",
     "kind: scaling, from_nodes: 2, to_nodes: 2": "to_nodes is 2, and from_nodes 2",
-    "kind: scaling": "from_nodes and to_nodes belong to scaling, both",
+    "kind: scaling": "criterion 1 (scaling): has no from_nodes",
     # Else what is on one node would escape least_nodes.
-    "kind: peak, from_nodes: 1": "from_nodes and to_nodes belong to scaling, both",
-    "kind: repeatability": "repeatability needs at_most",
-    "kind: ratio": "ratio needs a backend other than mpiio",
-    "kind: peak, backend: hdf": "backend is 'hdf': there are mpiio, hdf5",
-    "kind: peak, io500: hard": "io500 belongs to the kind ior, and is easy or hard",
-    "kind: ior, io500: best": "io500 belongs to the kind ior, and is easy or hard",
-    "kind: ior, files: shared, io500: easy": "io500 easy has files process and posi",
-    "kind: peak, operation: wirte": "operation is 'wirte': there are write and rea",
-    "kind: peak, files: one": "files is not process, node, gather or a number of",
-    "kind: survival, nodes: 2": "nodes has no meaning for survival: leave it out",
+    "kind: peak, from_nodes: 1": "criterion 1 (peak): there is no key from_nodes: is nodes meant?",
+    "kind: repeatability": "there is no key at_least: is at_most meant?",
+    "kind: ratio": "criterion 1 (ratio): has no backend",
+    "kind: ratio, backend: mpiio": "backend is 'mpiio', not hdf5, netcdf, pnetcdf or posix",
+    "kind: peak, backend: hdf": "backend is 'hdf', not mpiio, hdf5, netcdf, pnetcdf or posix",
+    "kind: peak, io500: hard": "there is no key io500: there are name, filesystem, at_least, files",
+    "kind: ior, io500: best": "io500 is 'best', not easy or hard",
+    "kind: ior, files: shared, io500: easy": "io500 easy has files process and backend posix",
+    "kind: ior, backend: hdf5, io500: hard": "io500 hard has files shared and backend posix",
+    "kind: peak, operation: wirte": "operation is 'wirte', not write or read",
+    "kind: peak, files: one": "files is 'one', not shared, process, node, gather or a number of",
+    "kind: survival, nodes: 2": "criterion 1 (survival): there is no key nodes: there are name",
     "kind: peak, nodes: many": "nodes is 'many', not a positive whole number",
+    "kind: peak, nodes: yes": "nodes is True, not a positive whole number",
     "kind: peak, nodes: 1": "by the rules fewer than 2 count for nothing",
-    "kind: metadata": "phase belongs to metadata, and metadata needs it",
-    "kind: peak, phase: items": "phase belongs to metadata",
-    "kind: metadata, phase: chmod": "phase is 'chmod': there are mkdir, create",
-    "kind: metadata, phase: create, backend: hdf5": "backend has no meaning for metadata",
-    "kind: degraded": "away belongs to degraded, which needs it",
-    "kind: peak, away: 1": "away belongs to degraded, which needs it",
+    "kind: metadata": "criterion 1 (metadata): has no phase",
+    "kind: peak, phase: items": "there is no key phase",
+    "kind: metadata, phase: chmod": "phase is 'chmod', not mkdir, create",
+    "kind: metadata, phase: create, backend: hdf5": "there is no key backend",
+    "kind: degraded": "criterion 1 (degraded): has no away",
+    "kind: peak, away: 1": "there is no key away",
     "kind: degraded, away: 0": "away is 0, not a positive whole number",
 }
 WRONG = [  # what stands in the contract, what stands there instead, and what is said of it
     *(("kind: peak", kind, said) for kind, said in WRONG_KINDS.items()),
     ("system: archer\n", "", "contract.yaml: has no system"),
-    ("system: archer", "system: archer:fs3", "system is 'archer:fs3': give the whole system, and"),
-    ("title:", "cost: 1\ntitle:", "contract.yaml: there is no key cost"),
+    ("system: archer", "system: archer:fs3", "system is 'archer:fs3', not a whole system: name"),
+    ("title:", "cost: 1\ntitle:", "contract.yaml: there is no key cost: there are system"),
+    ("rules:", "rule:", "contract.yaml: there is no key rule: is rules meant"),
     ("title: Phase 2 storage", "title:", "contract.yaml: title is None, not a text"),
     (CONTRACT, "[", "contract.yaml: line 1: while parsing a flow node, expected the node content"),
-    (CONTRACT, "[]", "contract.yaml: is no mapping with criteria, filesystems, rules, "),
+    (CONTRACT, "[]", "contract.yaml: is [], not a mapping with system, title, rules, "),
     ("0.5", "0.5, at_least: 0.7", "contract.yaml: line 15: key 'at_least' stands"),
-    ("system: archer", "system: archer\nconfidence: 95", "confidence is 95, not between"),
-    (LINE, "  []", "is empty"),
+    ("system: archer", "system: archer\nconfidence: 95", "confidence is 95, not a number from 0.5"),
+    (LINE, "  []", "criteria is [], not a list of criteria"),
     (LINE, LINE + LINE.replace("0.5", "0.7"), "two criteria are named 'A1'"),
-    ("name: A1, ", "", "criterion 1: has no name"),
-    ("name: A1", "name: no", "criterion 1: name is False, not a name: write one in quotes"),
-    ("name: A1", 'name: "A1\\npass: A2"', r"criterion 1: name is 'A1\npass: A2', not a name"),
+    ("name: A1, ", "", r"criterion 1 (peak): has no name"),
+    ("name: A1", "name: no", "criterion 1 (peak): name is False, not a name: write one in quotes"),
+    ("name: A1", 'name: "A1\\npass: A2"', r"name is 'A1\npass: A2', not a name"),
     ("[centre, supplier]", "[1, '1']", "may_exclude is [1, '1'], not a list"),
     ("  fs3:", "  1: {path: /a, type: b}\n  '1': {path: /b, type: b}\n  fs3:",
      "contract.yaml: two filesystems are named '1'"),
     ("0.5", "1.0e-320", "at_least is 1e-320, not a positive number from 1e-12 to 1e12"),
-    ("at_least: 0.5", "at_least: 0.5, at_most: 2", "peak needs at_least, and no other"),
+    ("at_least: 0.5", "at_least: 0.5, at_most: 2", "there is no key at_most: is at_least meant?"),
     ("begins: 2026-11-22", "begins: 2026-11-31", "line 4: 2026-11-31 is no day or time: day is"),
-    ("begins: 2026-11-22", "begins: 0001-01-01 00:00:00 +14:00", ", which is no day in UTC"),
+    ("begins: 2026-11-22", "begins: 0001-01-01 00:00:00 +14:00", "begins is 0001-01-01"),
     ("begins: 2026-11-22", "begins: soon", "begins is 'soon', not a day such as 2026-11-22"),
     ("sessions: 7", "sessions: 1000000000", "sessions is 1000000000, not a number of sessions, 10"),
     ("sessions: 7", "sessions: 7.5", "rules: sessions is 7.5, not a number of sessions"),
     ("sessions: 7", "sessions: 5", "sessions is 5: with confidence 0.95, fewer than 6 can decide"),
     ("hours_apart: 12", "hours_apart: -1", "hours_apart is -1, not a number of hours"),
-    ("reruns: invalid", "reruns: slow", "reruns is 'slow': there are invalid and none"),
+    ("reruns: invalid", "reruns: slow", "reruns is 'slow', not invalid or none"),
     ("fs3: {path", "fs2: {path", "criterion 1: filesystems has no fs3: add it with path and type"),
-    (", peak: 30000", "", "criterion 1: the contract has no peak of fs3"),
+    (", peak: 30000", "", "criterion 1: filesystems has no peak of fs3"),
     ("type: lustre", "type: ", "type is None, not a name such as lustre"),
     ("path: /fs3", "path: /fs3/../fs2", "path is '/fs3/../fs2', not an absolute path without .."),
     ("osts: 4", "osts: 1", "osts is 1, not a number of OSTs"),
-    (STORAGE, "filesystems: [fs3]\n", "filesystems is no mapping"),
+    (STORAGE, "filesystems: [fs3]\n", "filesystems is ['fs3'], not a mapping"),
     (", servers_memory: 512", "", "filesystems has no servers_memory of fs3"),
     ("servers_memory: 512", "servers_memory: 0", "servers_memory is 0, not a positive number"),
-    ("peak_from: data sheet", "peak_from: ", "has a peak without peak_from: say where"),
+    (", peak_from: data sheet", "", "has a peak without peak_from: say where"),
+    ("peak_from: data sheet", "peak_from: ", "peak_from is None, not a text"),
 ]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     path.write_text(CONTRACT)
     contract = read(path)
     assert (contract.system, contract.confidence) == ("archer", 0.95)
-    assert contract.criteria == [Criterion("A1", "peak", "fs3", at_least=0.5)]
+    assert contract.criteria == [criterion("peak", at_least=0.5)]
     assert contract.rules.begins == datetime(2026, 11, 22, tzinfo=UTC)
     assert contract.filesystems["fs3"].peak == 30000
     # What it says is printed and signed: one line that can be written.
@@ -140,8 +140,9 @@ def test_a_contract_is_read_and_one_that_says_too_little_is_an_error(tmp_path):
     path.write_text(one)
     assert read(path).rules.sessions == 1
     path.write_text(CONTRACT.replace("kind: peak", "kind: metadata, phase: stat"))
-    assert (of := read(path).criteria[0]).operation == "metadata"
-    assert of.backend == "posix"
+    assert read(path).criteria[0].phase == "stat"
+    path.write_text(CONTRACT.replace("kind: peak", "kind: ior, io500: easy"))
+    assert (read(path).criteria[0].files, read(path).criteria[0].backend) == ("process", "posix")
 
     def attempt(old, new):
         assert old in CONTRACT
@@ -174,23 +175,23 @@ def test_the_page_on_contracts_has_one_that_is_read(tmp_path):
     (tmp_path / "contract.yaml").write_text(contract)
     (tmp_path / "exclusions.yaml").write_text(exclusions)
     rules = read(tmp_path / "contract.yaml").rules
-    assert read_exclusions(tmp_path / "exclusions.yaml", rules)[0].by == ["centre", "supplier"]
+    assert read_exclusions(tmp_path / "exclusions.yaml", rules)[0].by == ("centre", "supplier")
 
 
 def test_a_session_is_excluded_by_all_whom_the_contract_names_or_not_at_all(tmp_path):
     path = tmp_path / "excluded.yaml"
     path.write_text("- {session: a1, by: [supplier, centre], why: the power failed}\n")
     assert read_exclusions(path, RULES) == [
-        Exclusion("a1", ["centre", "supplier"], "the power failed")
+        Exclusion(session="a1", by=("centre", "supplier"), why="the power failed")
     ]
-    nobody = replace(RULES, may_exclude=())
+    nobody = evolve(RULES, may_exclude=())
     with pytest.raises(UserError, match="exclusion 1: the contract says that nobody may"):
         read_exclusions(path, nobody)
     both = "by: [centre, supplier]"
     for text, said in (
         ("- {session: a1, by: centre, why: slow}",
          "is by centre, and by the contract's may_exclude it takes centre and supplier"),
-        (f"- {{session: a1, {both}, why: }}", "why is empty"),
+        (f"- {{session: a1, {both}, why: }}", "why is None, not a text"),
         (f"- {{session: a1, {both}}}", "exclusion 1: has no why"),
         ("session: a1", "is no list of sessions"),
     ):  # fmt: skip
@@ -203,9 +204,12 @@ def test_a_session_is_excluded_by_all_whom_the_contract_names_or_not_at_all(tmp_
 
 
 def judged(bound, values, kind="bandwidth", confidence=0.95):
-    side = "at_most" if kind == "repeatability" else "at_least"
-    criterion = Criterion("A1", kind, "fs3", **{side: bound})
-    return judge_sessions(criterion, {str(n): v for n, v in enumerate(values)}, confidence)
+    values = {str(number): value for number, value in enumerate(values)}
+    return judge_sessions(bounded(kind, bound), values, confidence)
+
+
+def bounded(kind, bound):
+    return criterion(kind, **{"at_most" if kind == "repeatability" else "at_least": bound})
 
 
 RATES = [95.0, 97.0, 98.0, 99.0, 100.0, 101.0, 102.0, 103.0, 104.0, 106.0]
@@ -239,10 +243,48 @@ def test_the_interval_of_a_median_is_exact():
 
 
 def test_a_margin_is_positive_on_the_right_side():
-    least = Criterion("A1", "bandwidth", "fs3", at_least=67)
-    assert judged(67, RATES).margin(least) == pytest.approx(0.5)
-    most = Criterion("R", "repeatability", "fs3", at_most=201)
-    assert judged(201, RATES, "repeatability").margin(most) == pytest.approx(0.5)
+    for kind, bound in (("bandwidth", 67), ("repeatability", 201)):
+        measured = judged(bound, RATES, kind).measured
+        assert bounded(kind, bound).margin(measured) == pytest.approx(0.5)
+        assert bounded(kind, measured).goodness(measured) == 1
+
+
+def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
+    """Contract, plan, verdict and dossier ask the class, and nothing else knows of it."""
+    monkeypatch.setitem(base.KINDS, "worst", None)  # gone after the test
+
+    @attrs.frozen(kw_only=True)
+    class Worst(OnNodes):
+        kind = "worst"
+        unit = "MiB/s in the worst round"
+        rounds: int = key(COUNT, default=10)
+
+        def rate(self, run):
+            return min(run.rates[run.case.backend][: self.rounds])
+
+        def amount(self, value):
+            return f"{value:.0f} MiB/s"
+
+    path = tmp_path / "contract.yaml"
+    path.write_text(CONTRACT.replace(PEAK, "name: W, kind: worst, filesystem: fs3, at_least: 300"))
+    assert read(path).criteria == [Worst(name="W", filesystem="fs3", committed=300.0)]
+    path.write_text(CONTRACT.replace("kind: peak", "kind: worst, round: 3"))
+    with pytest.raises(UserError, match=r"criterion 1 \(worst\): there is no key round: is rounds"):
+        read(path)
+    runs = always(rate=400)
+    finding = found({"kind": "worst", "at_least": 300}, runs)
+    assert (finding.verdict, finding.measured) == ("pass", min(rates_around(400)))
+    worst = criterion("worst", filesystem="lustre", at_least=300)
+    contract = agreed.agreed(worst, filesystems={"lustre": storage()})
+    assert planned(contract).lines[-1].startswith("A1: 2 cases; the first session chooses one")
+    evidence = Evidence(sessions=[session()], exhibits=runs)
+    judged_ = Judged(contract=contract, exclusions=[], evidence=evidence, findings={worst: finding})
+    assert list(summary(judged_))[-1] == (
+        "pass: A1: 398 MiB/s (398 MiB/s to 398 MiB/s), at least 300 MiB/s committed"
+    )
+    assert "worst (write shared, mpiio, lustre, best of all cases), MiB/s in the worst round" in (
+        render(judged_, agreed.sealed(), {})
+    )
 
 
 def test_how_many_sessions_would_settle_it():
@@ -258,13 +300,14 @@ def test_how_many_sessions_would_settle_it():
 
 
 def test_the_slowest_ost_is_that_of_its_best_rate():
-    criterion = Criterion("O", "slow_ost", "fs3", at_least=0.5)
+    slow_ost = criterion("slow_ost", at_least=0.5)
     for rates, verdict, measured in (
         ({0: [100.0, 90.0], 1: [40.0, 30.0], 2: [110.0, 100.0]}, "fail", 40 / 105),
         ({0: [100.0], 1: [30.0, 60.0], 2: [110.0]}, "pass", 60 / 105),
         ({0: [100.0]}, "not certified", None),
     ):
-        finding = judge_slowest(criterion, [Exhibit(EACH, 2, "1", {}, {"write": rates})])
+        run = Exhibit(case=EACH, nodes=2, session="1", rates={}, osts={"write": rates})
+        finding = slow_ost.judge_slowest([run])
         assert (finding.verdict, finding.measured) == (verdict, pytest.approx(measured)), rates
     assert finding.reason == "fewer than two OSTs can be compared"
 
@@ -282,6 +325,9 @@ PLACE = Filesystem(
     types=("lustre",), peak=1000.0, osts=(0, 1, 2, 3), cached_reads=False, writers_per_node=24,
     keep_days=60, sweeps={},
 )  # fmt: skip
+FACTS_OF_LUSTRE = {
+    "path": "/fs3", "osts": 4, "peak": 1000.0, "peak_from": "data sheet", "servers_memory": 1.0,
+}  # fmt: skip
 BANDWIDTH = {"kind": "bandwidth", "at_least": 300.0}
 
 
@@ -297,7 +343,7 @@ def exhibit(of=MPIIO, rate=400.0, control=None, nodes=2, osts=None, session="1",
     measured = {} if osts else {of.backend: rates_around(rate)}
     if control:
         measured["mpiio"] = rates_around(control)
-    return Exhibit(of, nodes, session, measured, osts or {}, ior)
+    return Exhibit(case=of, nodes=nodes, session=session, rates=measured, osts=osts or {}, ior=ior)
 
 
 def always(*args, **values):
@@ -306,10 +352,10 @@ def always(*args, **values):
 
 
 def found(
-    criterion, *runs, cases=(), invalid=None, rules=RULES, storage=None, sessions=SESSIONS,
+    keys, *runs, cases=(), invalid=None, rules=RULES, facts=None, sessions=SESSIONS,
     degraded=(), places=(PLACE,), **evidence,
 ):  # fmt: skip
-    criterion = Criterion(**{"name": "A", "filesystem": "lustre", **criterion})
+    judged = criterion(**{"filesystem": "lustre", **keys})
     exhibits = [one for run in runs for one in (run if isinstance(run, list) else [run])]
     evidence = Evidence(
         sessions=[
@@ -322,9 +368,9 @@ def found(
         places=list(places),
         **evidence,
     )
-    storage = {"lustre": storage or Storage(peak=1000.0, servers_memory=1.0)}
-    contract = Contract("archer", "Phase 2", 0.95, rules, [criterion], storage)
-    return certify(contract, evidence)[criterion]
+    facts = FACTS_OF_LUSTRE | (facts or {})
+    contract = agreed.agreed(judged, rules=rules, filesystems={"lustre": storage(**facts)})
+    return certify(contract, evidence)[judged]
 
 
 def test_the_first_session_chooses_the_best_case_and_the_others_judge_it():
@@ -369,14 +415,14 @@ def test_what_is_not_good_enough_seldom_passes_however_many_cases_there_are_to_c
 
 SLOW = {"kind": "slow_ost", "at_least": 0.5}
 NAMES = case("Metadata", "archer:fs3/cray", items=50, files="shared")
-PHASE = {"kind": "metadata", "backend": "posix", "operation": "metadata", "at_least": 10000}
+PHASE = {"kind": "metadata", "at_least": 10000}
 SCALING = {"kind": "scaling", "at_least": 0.6, "from_nodes": 1, "to_nodes": 4}
 
 
 def of_names():
     """A run of names in each session, which creates fast and does the rest slowly."""
     rates = {"create": [12000.0] * 5, "items": [900.0] * 5}
-    return [Exhibit(NAMES, 2, name, rates) for name in SESSIONS]
+    return [Exhibit(case=NAMES, nodes=2, session=name, rates=rates) for name in SESSIONS]
 
 
 def test_what_each_kind_of_criterion_compares_with():
@@ -390,7 +436,7 @@ def test_what_each_kind_of_criterion_compares_with():
     load = changed(MPIIO, check="SystemLoad", instances=4)
     many = changed(MPIIO, check="FilePerProcess", files="process", backend="posix")
     n_to_n = {**BANDWIDTH, "files": "process", "backend": "posix"}
-    for criterion, runs, verdict, measured, of in [
+    for keys, runs, verdict, measured, of in [
         ({"kind": "peak", "at_least": 0.5}, [always(rate=600)], "pass", 0.6, MPIIO),
         # Of MPI-IO in the same rounds, not of the case of MPI-IO.
         ({"kind": "ratio", "at_least": 0.9, "backend": "hdf5"},
@@ -409,9 +455,9 @@ def test_what_each_kind_of_criterion_compares_with():
         ({**PHASE, "phase": "create"}, [of_names(), always()], "pass", 12000, NAMES),
         ({**PHASE, "phase": "items"}, [of_names(), always()], "fail", 900, NAMES),
     ]:  # fmt: skip
-        finding = found(criterion, *runs)
-        assert (finding.verdict, finding.case) == (verdict, str(of)), criterion
-        assert finding.measured == pytest.approx(measured, rel=0.02), criterion
+        finding = found(keys, *runs)
+        assert (finding.verdict, finding.case) == (verdict, str(of)), keys
+        assert finding.measured == pytest.approx(measured, rel=0.02), keys
     assert found(SLOW, each).reason == "the slowest is OST 1"
     assert found(SCALING, at_scale[1]).reason == "no case has these numbers of nodes"
 
@@ -470,7 +516,10 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
         """Of a session that keeps files under the name of its hour."""
         began = when + timedelta(hours=hour)
         one = replace(session(str(hour)), began=began, death=death, has_failed=frozenset(failed))
-        return ReadBack(reads, one, str(hour), kept, read, why, lost)
+        return ReadBack(
+            case=reads, session=one, night=str(hour), has_kept=kept, read=read, why_not=why,
+            is_lost=lost,
+        )  # fmt: skip
 
     def judged(*runs):
         return found(survival, always(), cases=[reads], read_back=list(runs))
@@ -520,12 +569,11 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
 
 def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
     """Whoever runs the test writes the site's file."""
-    fs3 = Storage(peak=1000.0, servers_memory=0.1, path="/fs3", type="lustre", osts=4)
     each = always(EACH, osts={"write": {ost: [100.0] for ost in (0, 1, 3)}})
     reads = {**BANDWIDTH, "operation": "read"}, always(changed(MPIIO, check="SharedFileRead"))
-    memory = replace(RULES, times_memory=2)
+    memory = evolve(RULES, times_memory=2)
     of_site = "lustre is {} by the site's file, and {}"
-    for (criterion, run), site, reason in [
+    for (keys, run), site, reason in [
         ((BANDWIDTH, always()), {}, ""),
         ((BANDWIDTH, always()), {"path": "/fs3/iowatch"}, ""),
         ((BANDWIDTH, always()), {"types": ("tmpfs",)},
@@ -543,8 +591,9 @@ def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
          "what is read of lustre may come from a client's cache, by 'cached_reads' of the site's "
          "file"),
     ]:  # fmt: skip
-        rules = memory if criterion is reads[0] else RULES
-        finding = found(criterion, run, storage=fs3, rules=rules, places=[replace(PLACE, **site)])
+        rules = memory if keys is reads[0] else RULES
+        places = [replace(PLACE, **site)]
+        finding = found(keys, run, facts={"servers_memory": 0.1}, rules=rules, places=places)
         assert finding.reason == reason
         assert reason or finding.verdict == "pass"
 
@@ -580,22 +629,22 @@ def test_other_cases_are_no_evidence():
 
 
 def test_what_the_rules_call_too_small_counts_for_nothing():
-    nodes = replace(RULES, least_nodes=4)
+    nodes = evolve(RULES, least_nodes=4)
     few = found(BANDWIDTH, always(), rules=nodes)
     assert few.verdict == "not certified"
     assert f"{MPIIO} is on 2 nodes, and fewer than 4 count for nothing" in few.reason
     assert found(BANDWIDTH, always(nodes=4), rules=nodes).verdict == "pass"
     # 48 writers of 16 MiB write 0.75 GiB.
-    memory = replace(RULES, times_memory=2)
+    memory = evolve(RULES, times_memory=2)
     small = found(BANDWIDTH, always(), rules=memory)
     assert small.verdict == "not certified"
     assert "is of 0.75 GiB, and what is less than 2 times the servers' memory of 1" in small.reason
-    assert found(BANDWIDTH, always(), rules=memory, storage=Storage(servers_memory=0.3)).case
+    assert found(BANDWIDTH, always(), rules=memory, facts={"servers_memory": 0.3}).case
     large = changed(MPIIO, local_size=(256, 256, 256))
     assert found(BANDWIDTH, always(large), always(rate=900), rules=memory).case == str(large)
     # Names are small; what a scaling begins with is on purpose, and so is what one OST gets.
     assert found({**PHASE, "phase": "create"}, of_names(), rules=memory).verdict == "pass"
-    both = replace(RULES, least_nodes=4, times_memory=2)
+    both = evolve(RULES, least_nodes=4, times_memory=2)
     one, four = changed(MPIIO, writers=24), changed(large, writers=96)
     runs = [always(four, 700, nodes=4), always(one, 250, nodes=1)]
     assert found(SCALING, *runs, rules=both).verdict == "pass"
@@ -640,13 +689,13 @@ SWEEP = [
 
 
 def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
-    criteria = [
-        Criterion("A1", "bandwidth", "lustre", at_least=300),
-        Criterion("A2", "ratio", "lustre", at_least=0.9, backend="hdf5"),
-        Criterion("A3", "slow_ost", "lustre", at_least=0.5),
-        Criterion("A4", "repeatability", "lustre", at_most=0.2),
-    ]
-    contract = Contract("archer", "Phase 2", 0.95, RULES, criteria)
+    contract = agreed.agreed(
+        criterion("bandwidth", "A1", "lustre", at_least=300),
+        criterion("ratio", "A2", "lustre", at_least=0.9, backend="hdf5"),
+        criterion("slow_ost", "A3", "lustre", at_least=0.5),
+        criterion("repeatability", "A4", "lustre", at_most=0.2),
+        filesystems={"lustre": storage()},
+    )
     said = planned(contract)
     assert said.is_decidable
     text = "\n".join(said.lines)
@@ -672,12 +721,12 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
     assert "a probability of 100 %, where sessions vary by 2.1 % (as in 8 nights" in text
     assert "of 4 cases no rate is on record" in text
 
-    few = replace(contract, rules=replace(RULES, sessions=6))
+    few = evolve(contract, rules=evolve(RULES, sessions=6))
     said = planned(few)
     assert not said.is_decidable
     assert "too few for a verdict: it takes 7 sessions" in said.lines[5]
-    elsewhere = Criterion("A5", "bandwidth", "fs9", at_least=300)
-    said = planned(replace(contract, criteria=[elsewhere]))
+    elsewhere = criterion("bandwidth", "A5", "fs9", at_least=300)
+    said = planned(evolve(contract, criteria=[elsewhere]))
     assert not said.is_decidable
     assert "A5: the sweep has no case that it is about and that counts by the rules" in said.lines
 

@@ -4,33 +4,36 @@ import math
 from xml.etree import ElementTree as ET
 
 import pytest
-from agreed import RULES, sealed, session
+from agreed import agreed, criterion, sealed, session
 from cases import case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
-from iowatch.acceptance.certify import Finding
-from iowatch.acceptance.contract import Contract, Criterion, Storage
-from iowatch.acceptance.dossier import Judged, render
-from iowatch.acceptance.evidence import Evidence, Exhibit
+from iowatch.acceptance.certify import Judged
+from iowatch.acceptance.criteria.base import Finding
+from iowatch.acceptance.dossier import render
+from iowatch.acceptance.exhibits import Evidence, Exhibit
 from iowatch.site import Filesystem
 
-BETTER = Criterion("A1", "peak", "fs3", at_least=0.5)
-WORSE = Criterion("A2 <$x^2$>", "repeatability", "fs3", at_most=0.2)
-FAR = Criterion("A3 " + "long" * 5, "bandwidth", "fs3", at_least=0.001)
-REFUSED = Criterion("A4", "bandwidth", "fs3", at_least=4000)
-UNSURE = Criterion("A5", "peak", "fs3", at_least=0.5)
+BETTER = criterion("peak", "A1", at_least=0.5)
+WORSE = criterion("repeatability", "A2 <$x^2$>", at_most=0.2)
+FAR = criterion("bandwidth", "A3 " + "long" * 5, at_least=0.001)
+REFUSED = criterion("bandwidth", "A4", at_least=4000)
+UNSURE = criterion("peak", "A5", at_least=0.5)
 FOUND = {
-    BETTER: Finding("pass", "", 0.6, 0.55, 0.65),
-    WORSE: Finding("fail", "", 0.4, 0.25, 0.8),
-    FAR: Finding("pass", "", 900.0),
-    REFUSED: Finding("not certified", "not measured"),
-    UNSURE: Finding("not conclusive", "", 0.5, 0.45, 0.55),
+    BETTER: Finding(verdict="pass", measured=0.6, low=0.55, high=0.65),
+    WORSE: Finding(verdict="fail", measured=0.4, low=0.25, high=0.8),
+    FAR: Finding(verdict="pass", measured=900.0),
+    REFUSED: Finding(verdict="not certified", reason="not measured"),
+    UNSURE: Finding(verdict="not conclusive", measured=0.5, low=0.45, high=0.55),
 }
 
 
-def page(found, evidence=None, storage=None):
-    contract = Contract("archer", "Storage", 0.95, RULES, list(found), storage or {})
-    return render(Judged(contract, [], evidence or Evidence(), found), sealed(), {})
+def page(findings, evidence=None, **facts):
+    judged = Judged(
+        contract=agreed(*findings, **facts), exclusions=[], evidence=evidence or Evidence(),
+        findings=findings,
+    )  # fmt: skip
+    return render(judged, sealed(), {})
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +88,8 @@ def test_markers_differ_without_colours(root):
 def test_ticks_of_a_long_axis_are_few():
     extremes = {
         FAR: FOUND[FAR],
-        BETTER: Finding("fail", "", 0.0, 0.0, 0.1),
-        WORSE: Finding("fail", "", 1e9, 1e8, 1e10),
+        BETTER: Finding(verdict="fail", measured=0.0, low=0.0, high=0.1),
+        WORSE: Finding(verdict="fail", measured=1e9, low=1e8, high=1e10),
     }
     (svg,) = svgs(page(extremes))
     root = ET.fromstring(svg)
@@ -118,19 +121,26 @@ def test_curves_show_each_session_and_each_number_of_nodes_against_commitment_an
     mpiio = case(place="archer:fs3/cray", backend="mpiio", writers=24)
     rates = {1: 250.0, 2: 450.0, 4: 700.0}
     exhibits = [
-        Exhibit(changed(mpiio, writers=24 * nodes), nodes, name, {"mpiio": [rate * day]})
+        Exhibit(
+            case=changed(mpiio, writers=24 * nodes),
+            nodes=nodes,
+            session=name,
+            rates={"mpiio": [rate * day]},
+        )
         for nodes, rate in rates.items()
         for name, day in (("1", 1.0), ("2", 0.9), ("3", 1.1))
     ]
     place = Filesystem("archer", "fs3", ("cray",), "fs3", "/", (), 1e6, None, False, 24, 60, {})
-    evidence = Evidence([session("1"), session("2"), session("3")], exhibits, places=[place])
-    scaling = Criterion("S", "scaling", "fs3", at_least=0.6, from_nodes=1, to_nodes=4)
-    values = {"2": 0.7, "3": 0.72}
-    found = {
-        scaling: Finding("pass", "", 0.71, 0.7, 0.72, values, exhibits=exhibits),
-        BETTER: Finding("pass", "", 0.6, 0.55, 0.65, {"1": 0.55, "2": 0.65}),
+    evidence = Evidence(
+        sessions=[session("1"), session("2"), session("3")], exhibits=exhibits, places=[place],
+        cases={one.case: one.nodes for one in exhibits},
+    )  # fmt: skip
+    scaling = criterion("scaling", "S", at_least=0.6, from_nodes=1, to_nodes=4)
+    findings = {
+        scaling: Finding(verdict="pass", measured=0.71, values={"2": 0.7, "3": 0.72}),
+        BETTER: Finding(verdict="pass", measured=0.6, values={"1": 0.55, "2": 0.65}),
     }
-    drawn = svgs(page(found, evidence, {"fs3": Storage(peak=2000, peak_from="data sheet")}))[1:]
+    drawn = svgs(page(findings, evidence, peak=2000, peak_from="data sheet"))[1:]
     title, points, levels = curve(drawn[0])
     assert title == "S: each session that judges"
     assert points == [(1, pytest.approx(70, rel=0.02)), (2, pytest.approx(72, rel=0.02))]

@@ -7,15 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from agreed import RULES
+from agreed import RULES, agreed, criterion, storage
+from attrs import evolve
 from cases import PLACE, case
 from reported import reported, store
 from reported import session as reported_session
 from result_file import make_result
 
-from iowatch.acceptance.contract import Contract, Criterion, Exclusion
 from iowatch.acceptance.evidence import collect
 from iowatch.acceptance.gather import gather
+from iowatch.acceptance.terms import Exclusion
 from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.metrics import metrics_of
@@ -80,9 +81,10 @@ class Record:
 
     def evidence(self, now=NOW, excluded=(), **rules):
         """What is gathered, and read again."""
-        self.contract = Contract(
-            "local", "Memory", 0.5, replace(RULES, sessions=3, **rules),
-            [Criterion("A", "bandwidth", "memory", 1)],
+        self.contract = agreed(
+            criterion("bandwidth", filesystem="memory", at_least=1),
+            system="local", confidence=0.5, rules=evolve(RULES, sessions=3, **rules),
+            filesystems={"memory": storage(type="tmpfs")},
         )  # fmt: skip
         folder = self.folder / "evidence"
         shutil.rmtree(folder, ignore_errors=True)
@@ -102,7 +104,7 @@ def why_not(evidence):
 
 
 def test_the_clock_and_the_rules_say_which_sessions_count(record):
-    power = Exclusion("bad", ["centre", "supplier"], "power failed")
+    power = Exclusion(session="bad", by=("centre", "supplier"), why="power failed")
     for uuid, hours, test in (
         ("before", -1, {}), ("first", 0, {}), ("soon", 11.9, {}),
         ("part", 12, {"promised": 2}), ("one filesystem", 12.1, {"promised": 0}),
@@ -125,7 +127,7 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
     }
     assert list(found.invalid) == [("second", CASE)]
     with pytest.raises(UserError, match="no acceptance session worse is on record"):
-        record.evidence(excluded=[replace(power, session="worse")])
+        record.evidence(excluded=[evolve(power, session="worse")])
 
 
 def test_what_is_gathered_of_the_site_is_read(record):
@@ -155,7 +157,7 @@ def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
         f"{CASE} of session a (its session was killed and cut off {name}) by a"
     ]
     assert (record.folder / "evidence/runs" / name / "job.json").is_file(), "it is evidence"
-    never = record.evidence(replaces_invalid=False)
+    never = record.evidence(reruns="none")
     assert (never.exhibits, list(never.invalid)) == ([], [("a", CASE)])
     # What has ended was not cut off, and what is not even there cannot have been.
     (cut / "exit_code").write_text("0\n")

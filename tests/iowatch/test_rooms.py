@@ -126,6 +126,19 @@ def test_every_check_has_a_class_and_every_class_is_a_check():
     assert classes == {name: not check.is_everywhere for name, check in CHECKS.items()}
 
 
+def test_nothing_outside_of_the_criteria_asks_for_their_kind():
+    """A kind is its class, which contract, plan, verdict and dossier ask."""
+    folder = SOURCES / "acceptance"
+    asking = [
+        file.name
+        for file in folder.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in ("kind", "KINDS")
+    ]
+    assert asking == []
+    assert ".kind" not in (SOURCES / "templates/dossier.html.j2").read_text()
+
+
 def test_adding_a_check_touches_no_other_module():
     """None asks for a check by its name, but those of EPCC's benchio and of the papers' tables."""
     named = {

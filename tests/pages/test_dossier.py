@@ -1,43 +1,52 @@
 """The dossier of an acceptance run as a reader has it."""
 
 import pytest
-from agreed import RULES, session
+from agreed import agreed, criterion, session
 from cases import case
 from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 
-from iowatch.acceptance.certify import Finding
-from iowatch.acceptance.contract import Contract, Criterion, Exclusion, Storage
-from iowatch.acceptance.dossier import Judged, Seal, render, write
-from iowatch.acceptance.evidence import Evidence, Exhibit
+from iowatch.acceptance.certify import Judged
+from iowatch.acceptance.criteria.base import Finding
+from iowatch.acceptance.dossier import Seal, render, write
+from iowatch.acceptance.exhibits import Evidence, Exhibit
+from iowatch.acceptance.terms import Exclusion
 
 CASE = case()
 SCRIPT = "<script>alert('no')</script>"
 BACKGROUND = {"light": 1.0, "dark": 0.006}  # luminance of the browser's own
-PASSED = Criterion("A1 peak", "peak", "fs3", at_least=0.5)
-FAILED = Criterion(f"A2 {SCRIPT}", "ratio", "fs3", at_least=0.9, backend="hdf5")
+PASSED = criterion("peak", "A1 peak", at_least=0.5)
+FAILED = criterion("ratio", f"A2 {SCRIPT}", at_least=0.9, backend="hdf5")
 CONDITIONS = {"mpi": "x" * 300, "hosts": "node1"}
-REFUSED = Criterion("A3", "bandwidth", "fs3", at_least=4000)
+REFUSED = criterion("bandwidth", "A3", at_least=4000)
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     run = "runs/2026-11-20T010000/" + "long," * 40
-    exhibit = Exhibit(CASE, 1, "1", {"mpiio": [1.0]}, conditions=CONDITIONS, folder=run)
+    exhibit = Exhibit(
+        case=CASE, nodes=1, session="1", rates={"mpiio": [1.0]}, conditions=CONDITIONS, folder=run
+    )
     values = {str(number): 0.55 + number / 100 for number in range(1, 8)}
     findings = {
-        PASSED: Finding("pass", "", 0.6, 0.55, 0.65, values, str(CASE), "1", [exhibit]),
-        FAILED: Finding("fail", "", 0.4, 0.3, 0.5, values),
-        REFUSED: Finding("not certified", f"invalid: {CASE} and 3 more"),
-    }
-    storage = {"fs3": Storage(30000, SCRIPT, 512)}
-    contract = Contract("archer", f"Storage {SCRIPT}", 0.95, RULES, list(findings), storage)
+        PASSED: Finding(
+            verdict="pass", measured=0.6, low=0.55, high=0.65, values=values, case=str(CASE),
+            chosen="1", exhibits=[exhibit],
+        ),
+        FAILED: Finding(verdict="fail", measured=0.4, low=0.3, high=0.5, values=values),
+        REFUSED: Finding(verdict="not certified", reason=f"invalid: {CASE} and 3 more"),
+    }  # fmt: skip
+    facts = {"peak": 30000, "peak_from": SCRIPT, "servers_memory": 512}
+    contract = agreed(*findings, title=f"Storage {SCRIPT}", **facts)
     evidence = Evidence(
-        [session(command=f"reframe {SCRIPT}"), session("2", f"excluded by centre: {SCRIPT}")],
-        [exhibit],
-        {("1", CASE): SCRIPT},
+        sessions=[
+            session(command=f"reframe {SCRIPT}"), session("2", f"excluded by centre: {SCRIPT}"),
+        ],
+        exhibits=[exhibit],
+        invalid={("1", CASE): SCRIPT},
         faults=[f"BuiltBenchio: {SCRIPT}"],
-    )
-    judged = Judged(contract, [Exclusion("2", ["centre"], SCRIPT)], evidence, findings)
+    )  # fmt: skip
+    exclusion = Exclusion(session="2", by=("centre",), why=SCRIPT)
+    judged = Judged(contract=contract, exclusions=[exclusion], evidence=evidence, findings=findings)
     script = f"{run}/rfm_job.sh"
     seal = Seal("f" * 64, {script: "0" * 64}, ["centre, with the ED25519 key SHA256:abc"])
     page = render(judged, seal, {script: "srun benchio " + "--long " * 50})

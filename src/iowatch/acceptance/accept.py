@@ -13,9 +13,9 @@ from pathlib import Path
 from iowatch import history
 from iowatch.acceptance import bundle, dossier
 from iowatch.acceptance import plan as planning
-from iowatch.acceptance.certify import certify
+from iowatch.acceptance.certify import Judged, certify
 from iowatch.acceptance.contract import read, read_exclusions
-from iowatch.acceptance.dossier import Judged, Seal
+from iowatch.acceptance.dossier import Seal
 from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect
 from iowatch.acceptance.gather import gather
 from iowatch.files import UserError, whole
@@ -137,7 +137,12 @@ def judge(folder: Path) -> Judged:
     file = folder / EXCLUSIONS
     exclusions = read_exclusions(file, agreed.rules) if file.is_file() else []
     evidence = collect(folder, agreed, exclusions, datetime.now(UTC))
-    return Judged(agreed, exclusions, evidence, certify(agreed, evidence))
+    return Judged(
+        contract=agreed,
+        exclusions=exclusions,
+        evidence=evidence,
+        findings=certify(agreed, evidence),
+    )
 
 
 @contextmanager

@@ -11,31 +11,13 @@ from typing import ClassVar
 
 import jinja2
 
-from iowatch.acceptance.certify import FAIL, OPEN, PASS, REFUSED, Finding, curve
-from iowatch.acceptance.contract import KINDS, RATES, Contract, Criterion, Exclusion, Storage
-from iowatch.acceptance.evidence import Evidence, away_in_words
-from iowatch.checks import IO500, METADATA
+from iowatch.acceptance.certify import WORST_FIRST, Judged
+from iowatch.acceptance.criteria.base import FAIL, OPEN, PASS, Criterion, Finding
+from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
 
 FORMATS = (".html", ".pdf")
-#: Worst first.
-ORDER = (REFUSED, FAIL, OPEN, PASS)
 SCRIPT = "rfm_job.sh"
-
-
-@dataclass(frozen=True)
-class Judged:
-    """An acceptance test, as far as its evidence says."""
-
-    contract: Contract
-    exclusions: Sequence[Exclusion]
-    evidence: Evidence
-    findings: Mapping[Criterion, Finding]
-
-    @property
-    def overall(self) -> str:
-        """The verdict on the contract: the worst of any criterion."""
-        return min((finding.verdict for finding in self.findings.values()), key=ORDER.index)
 
 
 @dataclass(frozen=True)
@@ -53,7 +35,9 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("dossier.html.j2")
     findings, evidence = judged.findings, judged.evidence
     verdicts = [finding.verdict for finding in findings.values()]
-    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in ORDER if verdict in verdicts]
+    counts = [
+        f"{verdicts.count(verdict)} {verdict}" for verdict in WORST_FIRST if verdict in verdicts
+    ]
     conditions: dict[str, list[str]] = {}
     for exhibit in evidence.exhibits:
         for name, value in exhibit.conditions.items():
@@ -78,9 +62,8 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
         seal=seal,
         files_of=lambda finding: files_of(finding, seal.digests),
         script_of=lambda finding: script_of(finding, scripts),
-        describe=describe,
         brief=brief,
-        amount=amount,
+        amount=_amount,
         away_in_words=away_in_words,
         degraded=list(_degraded(judged)),
     )
@@ -117,12 +100,10 @@ def _summary(judged: Judged) -> Iterator[str]:
     if replaced := judged.evidence.replaced:
         yield f"{counted(len(replaced), 'run', 'were')} replaced by re-runs; the dossier names them"
     for criterion, finding in judged.findings.items():
-        bound = "at least" if criterion.at_least is not None else "at most"
-        line = f"{finding.verdict}: {criterion.name}: {amount(criterion, finding.measured)}"
-        if finding.low is not None:
-            low, high = (amount(criterion, end) for end in (finding.low, finding.high))
-            line += f" ({low} to {high})"
-        line += f", {bound} {amount(criterion, criterion.committed)} committed"
+        line = f"{finding.verdict}: {criterion.name}: {_amount(criterion, finding.measured)}"
+        if finding.low is not None and finding.high is not None:
+            line += f" ({criterion.amount(finding.low)} to {criterion.amount(finding.high)})"
+        line += f", {criterion.bound} {criterion.amount(criterion.committed)} committed"
         yield line + (f"; {finding.reason}" if finding.reason else "")
 
 
@@ -137,37 +118,9 @@ def _degraded(judged: Judged) -> Iterator[str]:
         yield f"{count} of {wanted} sessions count that were without {without}"
 
 
-def describe(criterion: Criterion) -> str:
-    """What a criterion is about, in words."""
-    if criterion.kind == "survival":
-        return f"survival ({criterion.filesystem}), deaths {KINDS[criterion.kind]}"
-    where = f"{criterion.operation} {criterion.files}, {criterion.backend}, {criterion.filesystem}"
-    if criterion.kind == METADATA:
-        place = "one directory" if criterion.files == "shared" else "a directory of each process"
-        where = f"{criterion.phase}, {place}, {criterion.filesystem}"
-    if criterion.kind == "scaling":
-        where += f", {criterion.from_nodes} to {criterion.to_nodes} nodes"
-    elif criterion.kind != "slow_ost":
-        nodes = criterion.nodes
-        where += f", {nodes} node{'s' * (nodes > 1)}" if nodes else ", best of all cases"
-    if criterion.away:
-        where += f", without {counted(criterion.away, 'OST')}"
-    if criterion.io500:
-        where += f", {IO500.said(criterion.io500)}"
-    if criterion.instances:
-        where += f", {criterion.instances} at once"
-    return f"{criterion.kind.replace('_', ' ')} ({where}), {KINDS[criterion.kind]}"
-
-
-def amount(criterion: Criterion, value: float | None) -> str:
-    """A value as people write it."""
-    if value is None:
-        return "-"
-    if criterion.kind == METADATA:
-        return f"{brief(value)} operations/s"
-    if criterion.kind == "survival":
-        return counted(round(value), "death")
-    return f"{brief(value)} MiB/s" if criterion.kind in RATES else f"{100 * value:.1f} %"
+def _amount(criterion: Criterion, value: float | None) -> str:
+    """A value as people write it; a dash for none."""
+    return "-" if value is None else criterion.amount(value)
 
 
 def write(page: str, paths: Sequence[Path]) -> None:
@@ -238,7 +191,7 @@ def drawing(findings: Mapping[Criterion, Finding]) -> Drawing | None:
     """A row for each criterion with a measured value; None if none has one."""
     times = {
         criterion: [
-            goodness(criterion, value)
+            _goodness(criterion, value)
             for value in (finding.measured, finding.low, finding.high)
             if value is not None
         ]
@@ -265,10 +218,11 @@ def drawing(findings: Mapping[Criterion, Finding]) -> Drawing | None:
     return Drawing(rows, ticks, place(1))
 
 
-def goodness(criterion: Criterion, value: float) -> float:
-    """How many times as good as committed a value is: 1 is just enough."""
-    ratio = min(max(value / criterion.committed, 1 / _FARTHEST), _FARTHEST)
-    return ratio if criterion.at_least is not None else 1 / ratio
+def _goodness(criterion: Criterion, value: float) -> float:
+    """How many times as good as committed a value is; 1 is just enough, and an axis has ends."""
+    if value <= 0:
+        return _FARTHEST if criterion.is_less_better else 1 / _FARTHEST
+    return min(max(criterion.goodness(value), 1 / _FARTHEST), _FARTHEST)
 
 
 def _short(name: str) -> str:
@@ -317,30 +271,27 @@ _TICKS = 6  # of the axis of y, at most
 
 def charts_of(judged: Judged, criterion: Criterion, finding: Finding) -> Iterator[Chart]:
     """What each session said against what was committed; of a scaling also the rate over nodes."""
-    peak = judged.contract.filesystems.get(criterion.filesystem, Storage()).peak
+    storage = judged.contract.filesystems[criterion.filesystem]
     colour = MARKERS.get(finding.verdict, MARKERS[OPEN])[1]
     values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
     if values:
         lines = {"committed": (criterion.committed, criterion.committed)}
-        if criterion.kind == "bandwidth" and peak:
-            lines["peak"] = (peak, peak)
-        elif criterion.kind == "peak":
-            lines["peak"] = (1.0, 1.0)
+        if ceiling := criterion.ceiling(storage):
+            lines["peak"] = (ceiling, ceiling)
         title = f"{criterion.name}: each session that judges"
-        said = lambda value: amount(criterion, value).split(" ")[0]  # noqa: E731
-        yield _chart(title, "session", colour, values, (0.5, len(values) + 0.5), lines, said)
-    if criterion.kind != "scaling" or not values:
+
+        def number(value: float) -> str:
+            return criterion.amount(value).split(" ")[0]
+
+        yield _chart(title, "session", colour, values, (0.5, len(values) + 0.5), lines, number)
+    if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
         return
-    points = curve(judged.contract, criterion, judged.evidence, finding.values)
-    first, rate = criterion.from_nodes or 1, dict(points)[criterion.from_nodes or 1]
-    ends = (points[0][0], points[-1][0])
-    lines = {
-        name: (part * rate * ends[0] / first, part * rate * ends[1] / first)
-        for name, part in (("linear", 1.0), ("committed", criterion.committed))
-    }
-    lines |= {"peak": (peak, peak)} if peak else {}
+    ends = (curve.points[0][0], curve.points[-1][0])
+    lines = {**curve.lines}
+    if storage.peak:
+        lines["peak"] = (storage.peak, storage.peak)
     title = f"{criterion.name}: MiB/s over the number of nodes"
-    yield _chart(title, "nodes", colour, points, ends, lines, brief)
+    yield _chart(title, "nodes", colour, curve.points, ends, lines, brief)
 
 
 def _chart(

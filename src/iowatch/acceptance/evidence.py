@@ -9,14 +9,22 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from iowatch import __version__, application, ior, mdtest
-from iowatch.acceptance.contract import Contract, Exclusion, Rules
+from iowatch.acceptance.contract import Contract
+from iowatch.acceptance.exhibits import (
+    Condition,
+    Evidence,
+    Exhibit,
+    ReadBack,
+    Session,
+)
+from iowatch.acceptance.terms import Exclusion, Rules
 from iowatch.case import Case, known_case
 from iowatch.checks import READ_EXISTING, WRITE_KEEP
 from iowatch.files import UserError, brief, counted
@@ -56,7 +64,6 @@ from iowatch.site import ACCEPTANCE, Filesystem
 from iowatch.verdict import UNTRIED, Kind
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
-Condition = tuple[tuple[str, int], ...]  # filesystems and how many OSTs of each are away
 #: In the folder of the evidence:
 CONTRACT, EXCLUSIONS, SITE, SESSIONS = "contract.yaml", "exclusions.yaml", "site.json", "sessions"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
@@ -67,100 +74,6 @@ _RECORDED = ("modules", "spack", "program", NOTE)
 _LOST = ("3", "4")
 #: A name that may stand in the evidence.
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Session:
-    """An acceptance session that is on record."""
-
-    uuid: str
-    began: datetime  # UTC
-    by: str
-    command: str
-    ran: int  # cases of the sweep
-    promised: int  # that it has; 0: only a part of the system was asked for
-    why_not: str = ""  # it does not count; empty: it does
-    #: As it said itself before it began: filesystem -> its OSTs that were away.
-    away: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    death: str = ""  # likewise: what was to be killed, such as fs3:client
-    has_failed: frozenset[str] = frozenset()  # filesystems on which a run failed
-    boot: str = ""  # by what that start of its login node is known; empty: nobody knows
-    up_s: float = 0.0  # how long the node was up then
-
-    @property
-    def counts(self) -> bool:
-        return not self.why_not
-
-    @property
-    def condition(self) -> Condition:
-        return tuple(sorted((name, len(osts)) for name, osts in self.away.items()))
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """One run of a case as evidence, and where it left it."""
-
-    case: Case
-    nodes: int
-    session: str  # that it counts for
-    #: backend -> MiB/s of each round, writes synced; of names phase -> operations/s
-    rates: Mapping[str, Sequence[float]]
-    #: Of a case that looks at each OST by itself: operation -> OST -> its rates.
-    osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
-    ior: Sequence[float] = ()  # MiB/s of each round, of IOR in turn with benchio
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    folder: str = ""  # of its raw results, in the evidence
-
-
-@dataclass(frozen=True)
-class ReadBack:
-    """One run of a case that reads what an earlier session has kept, and keeps files itself."""
-
-    case: Case
-    session: Session
-    night: str  # under which it keeps files
-    has_kept: bool  # and all of them were verified
-    read: str | None  # the night of what it read; empty: nothing was there; None: it did not look
-    why_not: str  # what it read was not verified; empty: it was
-    is_lost: bool  # for it is gone, or is not what was written
-    folder: str = ""  # of its raw results, in the evidence
-    id: str = ""  # of the run that keeps files
-    read_id: str = ""  # of the run that had kept what was read; empty: nothing was verified
-
-
-@dataclass
-class Evidence:
-    """All runs that count, and what is wrong with the others."""
-
-    sessions: list[Session] = field(default_factory=list)  # in the order of time
-    exhibits: list[Exhibit] = field(default_factory=list)
-    invalid: dict[tuple[str, Case], str] = field(default_factory=dict)  # by session
-    replaced: list[str] = field(default_factory=list)  # by re-runs
-    lost: list[str] = field(default_factory=list)  # runs of which no session is on record
-    #: Of `invalid`, those that their session had found to be valid: no re-run replaces them.
-    spoilt: set[tuple[str, Case]] = field(default_factory=set)
-    faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
-    cases: dict[Case, int] = field(default_factory=dict)  # of the sweep: the nodes of each
-    places: list[Filesystem] = field(default_factory=list)
-    read_back: list[ReadBack] = field(default_factory=list)  # in the order of time
-    excused: set[str] = field(default_factory=set)  # of what was lost: nights that are excluded
-
-    @property
-    def counting(self) -> list[Session]:
-        """The sessions that count in which every OST was there."""
-        return self.counting_with(())
-
-    def counting_with(self, condition: Condition) -> list[Session]:
-        return [one for one in self.sessions if one.counts and one.condition == condition]
-
-    def lost_of(self, cases: Collection[Case]) -> str:
-        """A run of one of these cases of which no session is on record, and that nobody excused;
-        empty if there is none."""
-        for run in self.lost:
-            night, _, name = run.partition("/")
-            if case_in(name) in cases and night not in self.excused:
-                return run
-        return ""
 
 
 def collect(
@@ -216,9 +129,7 @@ def _read(
     known = [session["session_info"]["uuid"] for session in stored]
     known += sorted({run.partition("/")[0] for run in [*evidence.lost, *cut]})
     evidence.excused = set(excluded)
-    conditions = {
-        ((one.filesystem, one.away),) for one in contract.criteria if one.away is not None
-    }
+    conditions = {one.condition for one in contract.criteria}
     if unknown := set(excluded).difference(known):
         there = f": there are {', '.join(known)}" if known else ""
         raise UserError(f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}")
@@ -284,12 +195,12 @@ def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -
     began = start_of(stored)
     start = next((record for made, record in records if made >= began), {})
     return Session(
-        info["uuid"],
-        min([began, *(made for made, _ in records)]),  # of jobs that a session resumes
-        f"{info.get('user')}@{info.get('hostname')}, ReFrame {info.get('version')}",
-        str(info.get("cmdline")),
-        len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
-        max(test.get("promised") or 0 for test in tests),
+        uuid=info["uuid"],
+        began=min([began, *(made for made, _ in records)]),  # of jobs that a session resumes
+        by=f"{info.get('user')}@{info.get('hostname')}, ReFrame {info.get('version')}",
+        command=str(info.get("cmdline")),
+        ran=len({(test["hashcode"], test["partition"], test["environ"]) for test in tests}),
+        promised=max(test.get("promised") or 0 for test in tests),
         away=osts_away(next((test["away"] for test in tests if test.get("away")), "")),
         death=next((test["death"] for test in tests if test.get("death")), ""),
         has_failed=frozenset(
@@ -531,7 +442,16 @@ def _read_backs(
         is_lost = bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST
         night = name.split("/")[1]
         yield ReadBack(
-            case, session, night, has_kept, read, why, is_lost, name, job.run_id, read_id
+            case=case,
+            session=session,
+            night=night,
+            has_kept=has_kept,
+            read=read,
+            why_not=why,
+            is_lost=is_lost,
+            folder=name,
+            id=job.run_id,
+            read_id=read_id,
         )
 
 
@@ -594,8 +514,3 @@ def place_of(kept: Path) -> str:
     names = kept.parts[-2:]
     is_ours = len(names) == 2 and all(PLAIN.fullmatch(name) for name in names)
     return "/".join((FOLDER, *names)) if is_ours else ""
-
-
-def case_in(folder: str) -> Case | None:
-    """The case of a run, by the name of its folder; None if the folder is not ours."""
-    return known_case(folder.partition("+")[0].replace(",", "/"))

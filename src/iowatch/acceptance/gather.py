@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch import __version__, build, raw_results
-from iowatch.acceptance.contract import Contract, Rules
+from iowatch.acceptance.contract import Contract
 from iowatch.acceptance.evidence import (
     CONTRACT,
     EXCLUSIONS,
@@ -19,11 +19,12 @@ from iowatch.acceptance.evidence import (
     SESSIONS,
     SITE,
     Stored,
-    case_in,
     is_acceptance,
     place_of,
     start_of,
 )
+from iowatch.acceptance.exhibits import case_in
+from iowatch.acceptance.terms import Rules
 from iowatch.case import Case
 from iowatch.checks import CHECKS
 from iowatch.files import UserError

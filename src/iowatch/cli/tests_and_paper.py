@@ -131,7 +131,8 @@ def accept_command(
     are not those that its maker was told, and 2 if nothing was judged, such as a bundle that was
     changed. With --plan it is 0 if the test can decide every criterion, and else 1.
     """
-    from iowatch.acceptance import accept, certify, dossier
+    from iowatch.acceptance import accept, dossier
+    from iowatch.acceptance.criteria.base import PASS
 
     default = [] if verify else [Path("dossier.html"), Path("dossier.pdf")]
     outputs = output or default
@@ -162,7 +163,7 @@ def accept_command(
             is_same = True
         for path in [*outputs, *([] if verify and not key else [file if verify else bundle])]:
             print(f"written: {path}")
-    raise typer.Exit(0 if is_same and judged.overall == certify.PASS else 1)
+    raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
 
 
 @app.command("figures", rich_help_panel=TESTS_AND_PAPER)

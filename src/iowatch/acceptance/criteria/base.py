@@ -1,0 +1,161 @@
+"""A criterion of a contract: what each kind declares, and what contract, plan, verdict and dossier
+ask of it."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+
+from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBack
+from iowatch.acceptance.terms import POSITIVE, Rules, Storage, Terms
+from iowatch.case import Case
+from iowatch.files import counted
+from iowatch.records import NAME, Record, key
+from iowatch.run import Run
+from iowatch.site import Filesystem
+
+PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
+
+#: The cases of a sweep on the filesystem of a criterion, with their numbers of nodes.
+Sweep = Mapping[Case, int]
+#: Runs on record, by case and night.
+Nights = Mapping[Case, Mapping[str, Sequence[Run]]]
+
+#: The class of each kind, by the word for it in a contract.
+KINDS: dict[str, type[Criterion]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The verdict on one criterion."""
+
+    verdict: str  # PASS, FAIL, OPEN or REFUSED
+    reason: str = ""  # of a verdict that is neither pass nor fail
+    measured: float | None = None  # median over sessions, or the statistic of the kind
+    low: float | None = None  # confidence interval; None: there is none
+    high: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict)  # of each session that judges
+    case: str = ""  # the cases that were judged, in words
+    chosen: str = ""  # the session that chose the case; empty: there was no choice
+    exhibits: Sequence[Exhibit | ReadBack] = ()  # the runs that the verdict rests on
+    notes: Sequence[str] = ()  # sentences on single runs
+
+
+def refused(reason: str) -> Finding:
+    """A verdict on what was not measured, or not as agreed."""
+    return Finding(verdict=REFUSED, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Points to draw, and straight lines beside them by their values at both ends."""
+
+    points: Sequence[tuple[float, float]]
+    lines: Mapping[str, tuple[float, float]]
+
+
+@attrs.frozen(kw_only=True)
+class Criterion(Record, ABC):
+    """One line of a contract; each kind is a subclass with a `kind` of its own."""
+
+    kind: ClassVar[str]  # as a contract has it
+    unit: ClassVar[str]  # of the committed value, in words
+    #: Keys of the filesystem that the contract must have for this kind.
+    needs: ClassVar[Sequence[str]] = ()
+    has_interval: ClassVar[bool] = True  # fewer than `fewest` sessions can decide nothing
+    is_less_better: ClassVar[bool] = False
+
+    name: str = key(NAME)
+    filesystem: str = key(NAME)
+    committed: float = key(POSITIVE, name="at_least")
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls):
+            KINDS[cls.kind] = cls
+
+    @property
+    def condition(self) -> Condition:
+        """The OSTs that are away in the sessions that only this criterion needs."""
+        return ()
+
+    @property
+    def bound(self) -> str:
+        """The side of the committed value that is good enough, in words."""
+        return "at most" if self.is_less_better else "at least"
+
+    def is_kept(self, value: float) -> bool:
+        """Is a value on the right side of the committed one?"""
+        return value <= self.committed if self.is_less_better else value >= self.committed
+
+    def goodness(self, value: float) -> float:
+        """How many times as good as committed a positive value is; 1 is just enough."""
+        ratio = value / self.committed
+        return 1 / ratio if self.is_less_better else ratio
+
+    def margin(self, value: float | None) -> float | None:
+        """How much better than committed a value is, as a part of that; negative: worse."""
+        if value is None:
+            return None
+        excess = value / self.committed - 1
+        return -excess if self.is_less_better else excess
+
+    def conflict(self, rules: Rules, storage: Storage) -> str:
+        """Say why the criterion and the rules cannot both be kept; empty if they can."""
+        for name in self.needs:
+            if getattr(storage, name) is None:
+                return f"filesystems has no {name} of {self.filesystem}"
+        return ""
+
+    def misfit(self, terms: Terms, place: Filesystem) -> str:
+        """Say why a place of the site's file is not the filesystem of the contract; empty if it is.
+
+        Whoever runs the test writes the site's file.
+        """
+        agreed = terms.filesystems[self.filesystem]
+        if {*place.types} != {agreed.type}:
+            types = " or ".join(place.types)
+            return f"{place.name} is {types} by the site's file, and {agreed.type} by the contract"
+        if not Path(os.path.normpath(place.path)).is_relative_to(agreed.path):
+            return (
+                f"{place.name} is at {place.path} by the site's file, and not below {agreed.path}"
+            )
+        if "osts" in self.needs and len(place.targets) != agreed.osts:
+            return (
+                f"{place.name} has {counted(len(place.targets), 'OST')} by the site's file, and "
+                f"{agreed.osts} by the contract"
+            )
+        return ""
+
+    @abstractmethod
+    def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
+        """The verdict, by the runs of the sweep's cases."""
+
+    @abstractmethod
+    def outlook(self, terms: Terms, sweep: Sweep, nights: Nights) -> tuple[str, bool]:
+        """What a test will be able to show, in words, and whether it can come to a verdict."""
+
+    def details(self) -> list[str]:
+        """What the criterion is about, in words of which a comma makes a list."""
+        return [self.filesystem]
+
+    def describe(self) -> str:
+        """A sentence on what the criterion is about."""
+        return f"{self.kind.replace('_', ' ')} ({', '.join(self.details())}), {self.unit}"
+
+    def amount(self, value: float) -> str:
+        """A value as people write it."""
+        return f"{100 * value:.1f} %"
+
+    def ceiling(self, storage: Storage) -> float | None:
+        """The filesystem's peak in the unit of the values; None: they have another unit."""
+        return None
+
+    def curve(self, evidence: Evidence, sessions: Collection[str]) -> Curve | None:
+        """The rate over the number of nodes in these sessions; None if the kind has none."""
+        return None

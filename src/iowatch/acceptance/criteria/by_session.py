@@ -1,0 +1,345 @@
+"""Criteria to which each session gives one value.
+
+A session is the unit: the repetitions of one job share whatever else was at work on the filesystem,
+so a session gives one value, and the interval is of the median over sessions. If a criterion is
+about several cases, the first session chooses the best of them, and the others judge it: what was
+chosen by a number may not be judged by the same number.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from statistics import NormalDist, median, stdev
+from typing import Any, ClassVar
+
+import attrs
+
+from iowatch.acceptance.criteria.base import (
+    FAIL,
+    OPEN,
+    PASS,
+    REFUSED,
+    Criterion,
+    Finding,
+    Nights,
+    Sweep,
+    refused,
+)
+from iowatch.acceptance.exhibits import Evidence, Exhibit, Key
+from iowatch.acceptance.terms import Rules, Storage, Terms
+from iowatch.case import Case
+from iowatch.checks import FILES
+from iowatch.files import counted
+from iowatch.records import Shape, key
+from iowatch.result import bytes_of
+from iowatch.site import MIB
+
+MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
+WANTED_POWER = 0.9
+ASSUMED_SPREAD = 0.1  # between sessions, where too few are on record
+_FEWEST_NIGHTS = 5  # on record, for a spread
+_MOST_SESSIONS = 100  # more are not planned
+_MOST_TIMES = 100  # so many times the sessions that there are: more will not be made
+
+
+def _files(value: Any) -> str:
+    return "shared" if value == "shared" else str(FILES.read(value))
+
+
+_FILES = Shape("word", "shared, process, node, gather or a number of files", _files)
+
+
+@attrs.frozen(kw_only=True)
+class BySession(Criterion):
+    """A criterion on the median over sessions of what one case, or some, came to in each."""
+
+    #: Metrics that vary between sessions as the values do; empty: nobody knows.
+    varies_like: ClassVar[Sequence[str]] = ()
+    sessions_per_value: ClassVar[int] = 1
+    #: A file counts only if it is too large for the servers' memory.
+    outgrows_memory: ClassVar[bool] = True
+
+    files: str = key(_FILES, default="shared")
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Sequence[int | None]:
+        """The numbers of nodes that are compared, one case of each; None: any."""
+
+    @abstractmethod
+    def concerns(self, case: Case) -> bool:
+        """Is the criterion about a case on its filesystem, by what the case writes or reads?"""
+
+    @abstractmethod
+    def rate(self, run: Exhibit) -> float:
+        """The rate of a run, by which a case is the best."""
+
+    def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
+        """The value that a session gives by its runs of the chosen cases."""
+        return self.rate(runs[0])
+
+    # Which cases it is about
+
+    @property
+    def no_case(self) -> str:
+        """The sentence for a sweep that has no case of these."""
+        return "no such case was measured"
+
+    def conflict(self, rules: Rules, storage: Storage) -> str:
+        if why := super().conflict(rules, storage):
+            return why
+        if self.outgrows_memory and rules.times_memory and storage.servers_memory is None:
+            return (
+                f"times_memory is {rules.times_memory:g}, and filesystems has no servers_memory of "
+                f"{self.filesystem}"
+            )
+        nodes = self.sizes[-1]
+        if nodes and nodes < rules.least_nodes:
+            return (
+                f"is about {counted(nodes, 'node')}, and by the rules fewer than "
+                f"{rules.least_nodes} count for nothing"
+            )
+        return ""
+
+    def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
+        """Say why the rules leave a case out; empty if they do not.
+
+        The few nodes that a comparison begins with are small on purpose.
+        """
+        if nodes in self.sizes[:-1]:
+            return ""
+        rules, storage = terms.rules, terms.filesystems[self.filesystem]
+        if nodes < rules.least_nodes:
+            least = rules.least_nodes
+            return f"on {counted(nodes, 'node')}, and fewer than {least} count for nothing"
+        memory = storage.servers_memory or 0
+        if self.outgrows_memory and bytes_of(case) < rules.times_memory * memory * 1024 * MIB:
+            return (
+                f"of {bytes_of(case) / 2**30:.3g} GiB, and what is less than "
+                f"{rules.times_memory:g} times the servers' memory of {memory:g} GiB counts for "
+                "nothing"
+            )
+        return ""
+
+    def groups(self, terms: Terms, sweep: Sweep) -> list[list[Case]]:
+        """The cases that count, of which the best is chosen, for each number of nodes."""
+        cases = [
+            case
+            for case, nodes in sorted(sweep.items(), key=lambda item: str(item[0]))
+            if self.concerns(case) and not self.too_small(terms, case, nodes)
+        ]
+        return [[case for case in cases if size in (None, sweep[case])] for size in self.sizes]
+
+    def why_no_case(self, terms: Terms, sweep: Sweep) -> str:
+        """Say why no case counts, for want of which there is no verdict; empty if some do."""
+        if all(self.groups(terms, sweep)):
+            return ""
+        about = [case for case in sweep if self.concerns(case)]
+        small = {case: self.too_small(terms, case, sweep[case]) for case in about}
+        if about and all(small.values()):
+            first = min(about, key=str)
+            return f"no case counts by the rules: {first} is {small[first]}"
+        return self.no_case
+
+    # The verdict
+
+    def turns(self, evidence: Evidence) -> dict[str, tuple[str, ...]]:
+        """The sessions that together give one value, by the session that the value is noted for."""
+        return {session.uuid: (session.uuid,) for session in evidence.counting}
+
+    def required(self, evidence: Evidence, sweep: Sweep, cases: Sequence[Case]) -> list[Key]:
+        """The runs without any of which there is no verdict."""
+        return [(session.uuid, case) for session in evidence.counting for case in cases]
+
+    def incomplete(self, rules: Rules, evidence: Evidence) -> str:
+        """Say how many sessions are still to be measured; empty if none are."""
+        count = len(evidence.counting)
+        if count < rules.sessions:
+            return f"{count} of the {rules.sessions} sessions were measured"
+        return ""
+
+    def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
+        if why := self.why_no_case(terms, sweep):
+            return refused(why)
+        groups = self.groups(terms, sweep)
+        cases = sorted({case for group in groups for case in group}, key=str)
+        keys = self.required(evidence, sweep, cases)
+        runs = {(one.session, one.case): one for one in evidence.exhibits}
+        if lost := evidence.lost_of({case for _, case in keys} | {*cases}):
+            return refused(
+                f"of the run {lost} no session is on record: it was killed or deleted, or still "
+                "runs"
+            )
+        if broken := [run for run in keys if run in evidence.invalid]:
+            why = evidence.invalid[broken[0]]
+            return refused(f"invalid: {_first(broken)} of session {broken[0][0]}: {why}")
+        if missing := [run for run in keys if run not in runs]:
+            return refused(f"not measured: {_first(missing)} of session {missing[0][0]}")
+        finding = self._compare(terms, self.turns(evidence), groups, runs)
+        if finding.verdict != REFUSED and (reason := self.incomplete(terms.rules, evidence)):
+            return replace(finding, verdict=OPEN, reason=reason)
+        return finding
+
+    def _compare(
+        self,
+        terms: Terms,
+        turns: Mapping[str, Sequence[str]],
+        groups: Sequence[Sequence[Case]],
+        runs: Mapping[Key, Exhibit],
+    ) -> Finding:
+        """The verdict on the best case of each group."""
+        if not turns:
+            return Finding(verdict=OPEN)
+        first = next(iter(turns.values()))[0]
+        chosen = [max(group, key=lambda case: self.rate(runs[first, case])) for group in groups]
+        has_choice = any(len(group) > 1 for group in groups)
+        judging = [*turns.items()][1:] if has_choice else [*turns.items()]
+        by_turn = {
+            name: [runs[session, case] for session in sessions for case in chosen]
+            for name, sessions in judging
+        }
+        return replace(
+            self.conclude(terms, by_turn),
+            case=" and ".join(map(str, chosen)),
+            chosen=first if has_choice else "",
+            exhibits=[run for of_turn in by_turn.values() for run in of_turn],
+        )
+
+    def conclude(self, terms: Terms, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
+        """The verdict by the runs that give a value each time."""
+        storage = terms.filesystems[self.filesystem]
+        values = {name: self.value(storage, runs) for name, runs in by_turn.items()}
+        return judge_sessions(self, values, terms.confidence)
+
+    # The plan
+
+    def outlook(self, terms: Terms, sweep: Sweep, nights: Nights) -> tuple[str, bool]:
+        groups = self.groups(terms, sweep)
+        if not all(groups):
+            return "the sweep has no case that it is about and that counts by the rules", False
+        return self.prospect(terms, groups, nights)
+
+    def prospect(
+        self, terms: Terms, groups: Sequence[Sequence[Case]], nights: Nights
+    ) -> tuple[str, bool]:
+        """What sessions of these cases can show, in words, and whether they are enough."""
+        cases = {case for group in groups for case in group}
+        choosing = int(any(len(group) > 1 for group in groups))
+        judging = terms.rules.sessions - choosing
+        sentence = counted(len(cases), "case")
+        sentence += "; the first session chooses one and " if choosing else "; "
+        sentence += f"{counted(judging, 'session')} {'judges' if judging == 1 else 'judge'} it"
+        if judging < fewest(terms.confidence):
+            least = fewest(terms.confidence) + choosing
+            return f"{sentence}, which is too few for a verdict: it takes {least} sessions", False
+        if not self.varies_like:
+            return sentence, True
+        spread, source = _spread(self.varies_like, cases, nights)
+        spread *= math.sqrt(self.sessions_per_value)
+        chance = power(judging, terms.confidence, spread)
+        sentence += (
+            f". If it is {100 * MARGIN:.0f} % better than committed, it passes with a probability "
+            f"of {100 * chance:.0f} %, where sessions vary by {100 * spread:.1f} % ({source})"
+        )
+        if chance < WANTED_POWER:
+            enough = (
+                count
+                for count in range(judging, _MOST_SESSIONS)
+                if power(count, terms.confidence, spread) >= WANTED_POWER
+            )
+            count = next(enough, None)
+            most = f"more than {_MOST_SESSIONS}" if count is None else str(count + choosing)
+            sentence += f"; for {100 * WANTED_POWER:.0f} % it takes {most} sessions"
+        return sentence, True
+
+
+def _first(keys: Sequence[Key]) -> str:
+    return str(keys[0][1]) + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
+
+
+def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence: float) -> Finding:
+    """The verdict on the median over sessions, by its exact interval (order statistics)."""
+    ordered = sorted(values.values())
+    count = len(ordered)
+    if not count:
+        reason = "the first session chose the case, and no other has judged it"
+        return Finding(verdict=OPEN, reason=reason)
+    finding = Finding(verdict=OPEN, measured=median(ordered), values=dict(values))
+    rank = interval_rank(count, confidence)
+    if not rank:
+        least = fewest(confidence)
+        reason = f"{counted(count, 'session', 'are')} too few to judge by: it takes {least}"
+        return replace(finding, reason=reason)
+    low, high = ordered[rank - 1], ordered[-rank]
+    finding = replace(finding, low=low, high=high)
+    is_kept = {criterion.is_kept(end) for end in (low, high)}
+    if len(is_kept) == 1:
+        return replace(finding, verdict=PASS if is_kept.pop() else FAIL)
+    return replace(finding, reason=_sessions_needed(criterion, ordered, confidence))
+
+
+def _sessions_needed(criterion: Criterion, values: Sequence[float], confidence: float) -> str:
+    """How many sessions like these would settle it, in words: the rank at the interval's end grows
+    with them, and the part of them on the wrong side of the committed value does not."""
+    is_kept = criterion.is_kept(median(values))
+    wrong = sum(criterion.is_kept(value) != is_kept for value in values) / len(values)
+    for count in range(len(values) + 1, _MOST_TIMES * len(values)):
+        if interval_rank(count, confidence) >= wrong * count + 1:
+            return (
+                f"the committed value is within the interval; a test of about {count} sessions "
+                "like these would settle it"
+            )
+    return "too near to the committed value for any number of sessions"
+
+
+def fewest(confidence: float) -> int:
+    """How many sessions the exact interval of a median needs: the median of all sessions that there
+    could be lies beyond all of them with half the probability that is left."""
+    return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
+
+
+@cache
+def interval_rank(count: int, confidence: float) -> int:
+    """Of so many values in their order, which one from either end ends the interval of their
+    median; 0: they are too few.
+
+    The median lies below the k-th smallest of n values with the probability that fewer than k of n
+    coins show heads.
+    """
+    below, rank, left = 0, 0, (1 - confidence) / 2
+    while rank < count:
+        below += math.comb(count, rank)
+        if below / 2**count > left * (1 + 1e-12):
+            break
+        rank += 1
+    return rank
+
+
+def power(sessions: int, confidence: float, spread: float, margin: float = MARGIN) -> float:
+    """The probability that a criterion passes whose median is so much better than committed, where
+    the logarithms of the sessions' values have this standard deviation and are normal."""
+    below = NormalDist(math.log1p(margin), spread).cdf(0) if spread else 0.0
+    return sum(
+        math.comb(sessions, bad) * below**bad * (1 - below) ** (sessions - bad)
+        for bad in range(interval_rank(sessions, confidence))
+    )
+
+
+def _spread(metrics: Sequence[str], cases: Iterable[Case], nights: Nights) -> tuple[float, str]:
+    """The spread between nights of the logarithms of a metric, median over the cases; and how it is
+    known."""
+    spreads, counts = [], []
+    for case in cases:
+        name = next((name for name in metrics if name in case.metrics), "")
+        first = [runs[0].metrics for runs in nights.get(case, {}).values()]
+        values = [run[name] for run in first if run.get(name)]
+        if len(values) >= _FEWEST_NIGHTS:
+            spreads.append(stdev(map(math.log, values)))
+            counts.append(len(values))
+    if not spreads:
+        return ASSUMED_SPREAD, "assumed, for there are too few nights on record"
+    return median(spreads), f"as in {min(counts)} nights or more on record"

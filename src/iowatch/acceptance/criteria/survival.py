@@ -1,0 +1,133 @@
+"""The criterion `survival`: deaths of a client or a server that cost no kept file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import attrs
+
+from iowatch.acceptance.criteria.base import (
+    FAIL,
+    OPEN,
+    PASS,
+    Criterion,
+    Finding,
+    Nights,
+    Sweep,
+    refused,
+)
+from iowatch.acceptance.exhibits import Evidence, ReadBack, Session
+from iowatch.acceptance.terms import Terms
+from iowatch.case import Case
+from iowatch.files import counted
+from iowatch.result import others_in_place
+
+
+@attrs.frozen(kw_only=True)
+class Survival(Criterion):
+    """How many deaths have cost nothing.
+
+    The next session reads back, byte by byte, what was kept last before the death, or in the same
+    session if it came to that. If it did, the session itself has read what was kept before.
+    """
+
+    kind: ClassVar[str] = "survival"
+    unit: ClassVar[str] = (
+        "deaths of a client or a server, after which all that was kept is read back"
+    )
+    has_interval: ClassVar[bool] = False
+
+    def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
+        cases = sorted((case for case in sweep if case.check.reads_existing), key=str)
+        if not cases:
+            return refused("the sweep has no ReadBack, which would read what was kept")
+        if lost := evidence.lost_of(cases):
+            return refused(f"of the run {lost} no session is on record")
+        sessions = {one.session.uuid: one.session for one in evidence.read_back}
+        deaths = [
+            session
+            for session in sessions.values()
+            if session.death.rpartition(":")[0] == self.filesystem
+        ]
+        survived, waiting = 0, ""
+        exhibits: list[ReadBack] = []
+        for death in deaths:
+            if death.death.endswith(":client") and self.filesystem not in death.has_failed:
+                return refused(f"no run has failed in session {death.uuid}: nothing died in it")
+            is_read = True
+            for case in cases:
+                runs = [one for one in evidence.read_back if one.case == case]
+                finding, readers = _look_at(death, case, runs)
+                exhibits += [one for one in readers if one not in exhibits]
+                if finding:
+                    if finding.verdict == FAIL:
+                        finding = replace(finding, measured=survived, exhibits=exhibits)
+                    return replace(finding, notes=_notes(finding.exhibits))
+                if not _later(death, runs):
+                    waiting = f"; no session has read since what was kept before {death.uuid}"
+                    is_read = False
+                    break
+            survived += is_read
+        finding = Finding(
+            verdict=PASS, measured=survived, exhibits=exhibits, notes=_notes(exhibits)
+        )
+        if self.is_kept(survived):
+            return finding
+        seen = counted(survived, "death", "were", math.ceil(self.committed))
+        return replace(finding, verdict=OPEN, reason=f"{seen} seen and survived{waiting}")
+
+    def outlook(self, terms: Terms, sweep: Sweep, nights: Nights) -> tuple[str, bool]:
+        deaths = counted(math.ceil(self.committed), "session")
+        return f"{deaths} with --death, and one after each", True
+
+    def amount(self, value: float) -> str:
+        return counted(round(value), "death")
+
+
+def _later(death: Session, runs: Sequence[ReadBack]) -> list[ReadBack]:
+    """The runs after a death that looked for what was kept."""
+    return [one for one in runs if one.session.began > death.began and one.read is not None]
+
+
+def _look_at(
+    death: Session, case: Case, runs: Sequence[ReadBack]
+) -> tuple[Finding | None, list[ReadBack]]:
+    """The verdict on a case of which a death has cost files, or cannot be judged, None if all were
+    read back; and the runs that read them."""
+    kept = [one for one in runs if one.session.began <= death.began and one.has_kept]
+    if not kept:
+        why = f"nothing was kept before session {death.uuid}"
+        return refused(f"{case}: {why}: measure one without --death first"), []
+    before = [one for one in kept if one.session.began < death.began]
+    # Nobody reads again what the session of the death replaces by its files.
+    replacing = [one for one in runs if one.session.uuid == death.uuid and one.has_kept]
+    readers = [(one, before[-1]) for one in replacing if before]
+    readers += [(one, kept[-1]) for one in _later(death, runs)[:1]]
+    exhibits = []
+    for one, wanted in readers:
+        exhibits.append(one)
+        where = f"{case} of session {one.session.uuid}"
+        if one.why_not and not one.is_lost:
+            return refused(f"invalid: {where}: {one.why_not}"), exhibits
+        why = one.why_not
+        if not why and one.read != wanted.night:
+            why = f"what {wanted.night} kept is gone"
+        elif not why and one.read_id != wanted.id:
+            why = others_in_place(wanted.night, one.read_id)
+        if why:
+            return Finding(verdict=FAIL, reason=f"{where}: {why}"), exhibits
+    return None, exhibits
+
+
+def _notes(runs: Sequence[object]) -> list[str]:
+    """A sentence on each run that found files to read."""
+    return [
+        f"What {run.read} kept, of {run.case}, was read in session {run.session.uuid}: "
+        + ("not all of it is" if run.why_not else "every byte is")
+        + " as it was written."
+        for run in runs
+        if isinstance(run, ReadBack) and run.read
+    ]

@@ -1,0 +1,171 @@
+"""Records that people write: one declaration reads a record, refuses it, and lists its keys."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, NamedTuple, Self
+
+import attrs
+
+from iowatch.files import UserError, one_line
+
+_SHAPE, _NAME, _UNIT = "shape", "name", "unit"
+
+
+@attrs.frozen
+class Shape:
+    """The values that a key may have."""
+
+    type: str  # one word or two, for a table of keys
+    phrase: str  # the same in a refusal, behind "not"
+    convert: Callable[[Any], Any]  # makes what the record holds; ValueError: of another shape
+
+
+def key(shape: Shape, *, name: str = "", unit: str = "", **options: Any) -> Any:
+    """Declare an attribute of a record that people write, as a key of this shape.
+
+    `name` is the key where it differs from the attribute. `options` are those of attrs, such as
+    `default`: without one the key is required.
+    """
+    return attrs.field(metadata={_SHAPE: shape, _NAME: name, _UNIT: unit}, **options)
+
+
+class Row(NamedTuple):
+    """A row in the table of a record's keys."""
+
+    key: str
+    type: str
+    default: str  # empty: there is none
+    is_required: bool
+    unit: str
+
+
+class Record:
+    """A mapping that people write; attributes that `key` declares are its keys.
+
+    A subclass is an attrs class with keyword-only attributes.
+    """
+
+    @classmethod
+    def read(cls, where: str, entry: Any, **more: Any) -> Self:
+        """Make a record of a mapping; `more` are attributes that stand elsewhere.
+
+        Raises: UserError, which names the place, the key and its value.
+        """
+        keys = cls._keys()
+        if not isinstance(entry, Mapping):
+            needed = ", ".join(row.key for row in cls.table() if row.is_required)
+            raise UserError(f"{where}: is {entry!r}, not a mapping with {needed}")
+        for name in entry:
+            if name not in keys:
+                near = difflib.get_close_matches(str(name), keys, 1)
+                hint = f"is {near[0]} meant?" if near else f"there are {', '.join(keys)}"
+                raise UserError(f"{where}: there is no key {name}: {hint}")
+        for row in cls.table():
+            if row.is_required and row.key not in entry:
+                raise UserError(f"{where}: has no {row.key}")
+        for name, value in entry.items():
+            shape = keys[name].metadata[_SHAPE]
+            try:
+                more[keys[name].name] = shape.convert(value)
+            except (ValueError, TypeError, OverflowError):
+                shown = str(value) if isinstance(value, date) else repr(value)
+                raise UserError(f"{where}: {name} is {shown}, not {shape.phrase}") from None
+        record = cls(**more)
+        if why := record.contradiction():
+            raise UserError(f"{where}: {why}")
+        return record
+
+    def contradiction(self) -> str:
+        """Say which keys cannot stand together; empty if all can."""
+        return ""
+
+    @classmethod
+    def table(cls) -> list[Row]:
+        """List the keys with their types, defaults and units, in the order of declaration."""
+        return [
+            Row(
+                name,
+                attribute.metadata[_SHAPE].type,
+                _in_words(attribute.default),
+                attribute.default is attrs.NOTHING,
+                attribute.metadata[_UNIT],
+            )
+            for name, attribute in cls._keys().items()
+        ]
+
+    @classmethod
+    def _keys(cls) -> dict[str, attrs.Attribute[Any]]:
+        every = attrs.fields(cls)  # type: ignore[arg-type]  # subclasses are attrs classes
+        declared = (one for one in every if _SHAPE in one.metadata)
+        return {one.metadata[_NAME] or one.name: one for one in declared}
+
+
+def _in_words(default: Any) -> str:
+    """A default as a table shows it: nothing for one that is empty, or depends on other keys."""
+    return str(default) if isinstance(default, str | int | float) else ""
+
+
+# Shapes
+
+
+def _require(is_right: bool) -> None:
+    if not is_right:
+        raise ValueError
+
+
+def number(
+    phrase: str, least: float = -math.inf, most: float = 1e300, *, is_whole: bool = False
+) -> Shape:
+    """A number between two others, both included; no flag, no infinity and no nan."""
+
+    def convert(value: Any) -> float:
+        types = int if is_whole else (int, float)
+        _require(isinstance(value, types) and not isinstance(value, bool))
+        _require(least <= value <= most)
+        return int(value) if is_whole else float(value)
+
+    return Shape("whole number" if is_whole else "number", phrase, convert)
+
+
+def choice(*words: str) -> Shape:
+    """One of these words."""
+
+    def convert(value: Any) -> str:
+        _require(isinstance(value, str) and value in words)
+        return str(value)
+
+    *others, last = words
+    return Shape("word", f"{', '.join(others)} or {last}", convert)
+
+
+def list_of(shape: Shape, phrase: str, *, may_be_empty: bool = False) -> Shape:
+    """A list of values of one shape, none of them twice; the record holds a tuple."""
+
+    def convert(value: Any) -> tuple[Any, ...]:
+        _require(isinstance(value, list | tuple))
+        items = tuple(map(shape.convert, value))
+        _require(len(set(items)) == len(items) and (may_be_empty or bool(items)))
+        return items
+
+    return Shape(f"list of {shape.type}s", phrase, convert)
+
+
+def _text(value: Any) -> str:
+    _require(isinstance(value, str) and bool(value.strip()))
+    return one_line(value.strip())
+
+
+def _name(value: Any) -> str:
+    """Take a number, too: names may look like one. YAML reads a bare `no` as false."""
+    _require(isinstance(value, str | int) and not isinstance(value, bool))
+    _require(bool(str(value).strip()) and str(value).isprintable())
+    return str(value)
+
+
+TEXT = Shape("text", "a text", _text)
+NAME = Shape("name", "a name: write one in quotes", _name)
+COUNT = number("a positive whole number", 1, is_whole=True)

@@ -1,0 +1,106 @@
+"""Records that people write: how they are read and refused, and the table of their keys."""
+
+import math
+from datetime import date
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from refusals import assert_refused
+
+from iowatch.files import UserError
+from iowatch.records import (
+    COUNT,
+    NAME,
+    TEXT,
+    Record,
+    Row,
+    Shape,
+    choice,
+    key,
+    list_of,
+    number,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Tape(Record):
+    label: str = key(NAME)
+    speed: float = key(number("a speed above 1", 1), unit="MiB/s")
+    drives: int = key(COUNT, default=2)
+    state: str = key(choice("free", "used", "lost"), default="free", name="is")
+    rooms: tuple[str, ...] = key(list_of(NAME, "a list of rooms"), default=())
+    why: str = key(TEXT, default="")
+    site: str = attrs.field(default="here")
+
+    def contradiction(self):
+        return "is lost, and in a room" if self.state == "lost" and self.rooms else ""
+
+
+GIVEN = {"label": "A1", "speed": 360}
+
+
+def test_a_record_has_what_its_keys_say_and_what_stands_elsewhere():
+    tape = Tape.read("tapes, 1", {**GIVEN, "is": "used", "rooms": [1, "b"]}, site="there")
+    assert tape == Tape(label="A1", speed=360.0, state="used", rooms=("1", "b"), site="there")
+    assert (tape.drives, Tape.read("x", GIVEN).site) == (2, "here")
+
+
+def test_what_cannot_be_a_record_is_refused_by_place_key_and_value():
+    wrong = [
+        (None, "^tapes, 1: is None, not a mapping with label, speed$"),
+        ({"label": "A1"}, "^tapes, 1: has no speed$"),
+        ({**GIVEN, "drive": 1}, "^tapes, 1: there is no key drive: is drives meant[?]$"),
+        ({**GIVEN, 7: 1}, "there is no key 7: there are label, speed, drives, is, rooms, why$"),
+        ({**GIVEN, "state": "used"}, "there is no key state: there are"),
+        ({**GIVEN, "site": "x"}, "there is no key site"),
+        ({**GIVEN, "speed": 0.5}, "^tapes, 1: speed is 0.5, not a speed above 1$"),
+        ({**GIVEN, "label": False}, "label is False, not a name: write one in quotes"),
+        ({**GIVEN, "label": date(2026, 1, 2)}, "label is 2026-01-02, not a name"),
+        ({**GIVEN, "drives": 1.5}, "drives is 1.5, not a positive whole number"),
+        ({**GIVEN, "is": ["used"]}, r"is is \['used'\], not free, used or lost"),
+        ({**GIVEN, "rooms": []}, r"rooms is \[\], not a list of rooms"),
+        ({**GIVEN, "rooms": [1, "1"]}, "not a list of rooms"),
+        ({**GIVEN, "rooms": "ab"}, "rooms is 'ab', not a list of rooms"),
+        ({**GIVEN, "why": " "}, "why is ' ', not a text"),
+        ({**GIVEN, "is": "lost", "rooms": ["a"]}, "^tapes, 1: is lost, and in a room$"),
+    ]
+    assert_refused(UserError, lambda entry: Tape.read("tapes, 1", entry), wrong)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, "2", None, 10**400])
+def test_no_number_is_taken_that_is_none(value):
+    with pytest.raises(UserError, match="speed is "):
+        Tape.read("x", {**GIVEN, "speed": value})
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()))
+def test_whatever_stands_there_is_taken_or_refused_in_one_line(value):
+    for name in ("label", "speed", "drives", "is", "rooms", "why"):
+        message = f"x: {name} is , not"
+        try:
+            Tape.read("x", {**GIVEN, name: value})
+        except UserError as err:
+            message = str(err)
+        assert message.startswith(f"x: {name} is ")
+        assert "\n" not in message
+
+
+def test_a_declaration_gives_the_table_of_its_keys():
+    assert Tape.table() == [
+        Row("label", "name", "", True, ""),
+        Row("speed", "number", "", True, "MiB/s"),
+        Row("drives", "whole number", "2", False, ""),
+        Row("is", "word", "free", False, ""),
+        Row("rooms", "list of names", "", False, ""),
+        Row("why", "text", "", False, ""),
+    ]
+    upper = Shape("word", "a word", str.upper)
+
+    @attrs.frozen(kw_only=True)
+    class Sub(Tape):
+        label: str = key(upper, default=attrs.Factory(lambda self: self.why, takes_self=True))
+
+    assert Sub.table()[-1] == Row("label", "word", "", False, "")
+    assert Sub.read("x", {"speed": 2, "label": "b"}).label == "B"
