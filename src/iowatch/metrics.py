@@ -147,7 +147,7 @@ def _finish_fraction(
         # No sync is in a read.
         saved = usual.get("sync", 0.0) - seconds.get("sync", 0.0)
         finish = _ends_s(seconds) - _ends_s(usual) - max(0.0, saved)
-    whole = median(rep.seconds["total"] + rep.seconds.get("sync", 0.0) for rep in reps)
+    whole = median(rep.seconds.get("stable", rep.seconds["total"]) for rep in reps)
     # Of many files each phase is that of the slowest, and the sum may be longer than any file took.
     return min(1.0, max(0.0, finish) / whole)
 

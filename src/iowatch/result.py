@@ -73,6 +73,28 @@ class Witness:
 
 
 @dataclass(frozen=True)
+class Span:
+    """The seconds of all files from the first open to the last close, or to the end of the sync."""
+
+    window: float
+    phases: float  # the windows of its phases together
+    between: float  # in which no rank is in a phase
+    overlap: float  # that windows of phases share
+    by_ranks: float  # the window by the clock of each node
+    by_rank_0: float  # the span by the clock of rank 0, with the agreement of all ranks
+
+    def adds_up(self) -> bool:
+        """Are its phases, and what is between them, the whole?"""
+        whole = self.phases + self.between - self.overlap
+        return math.isclose(whole, self.window, rel_tol=_DIGITS)
+
+    def is_longest(self, nodes: int) -> bool:
+        """Is it the longer one of the two clocks, where nodes have none in common?"""
+        longest = self.by_ranks if nodes == 1 else max(self.by_ranks, self.by_rank_0)
+        return math.isclose(self.window, longest, rel_tol=_DIGITS)
+
+
+@dataclass(frozen=True)
 class Repetition:
     """One timed write, or read, of all files by one backend."""
 
@@ -81,13 +103,15 @@ class Repetition:
     #: MiB/s: data, total, stable (of writes). Of names the operations a second of each phase, and
     #: of `items`, which go through all phases.
     rates: dict[str, float]
-    #: open, write, ..., close of the file that took longest; total, sync, unlink of all files.
+    #: open, write, ..., close of the file that took longest; total, stable, sync, unlink of all.
     seconds: dict[str, float]
+    spans: dict[str, Span]  # total, and of writes stable; of names none
     slowest: dict[str, Slowest]  # the rank that took longest in each
     instances: list[float]  # MiB/s of each, open to close; of one alone: empty
     file_bytes: int  # that all files take, by their sizes
     witness: Witness
     operations: dict[str, int] = field(default_factory=dict)  # of each phase; of names alone
+    clocks_agree: bool = True  # those of nodes, to 1 %
 
     @property
     def rate(self) -> float:
@@ -233,7 +257,7 @@ def _in_words(error: Mapping[str, Any]) -> str:
 
 #: Phases that begin on all ranks together. The others begin where a file is ready for them: of many
 #: files, the first may be closed long before the last is written, and none of them closes slowly.
-_TOGETHER = ("total", "sync", "unlink")
+_TOGETHER = ("total", "stable", "sync", "unlink")
 
 
 def _repetition(rep: dict[str, Any]) -> Repetition:
@@ -253,6 +277,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
         _time(rep["started"]),
         rates,
         seconds,
+        {name: _span(rep["phases"], name) for name in ("total", "stable") if name in rep["phases"]},
         {phase: _slowest(time) for phase, time in phases},
         rep["instances"] or [],
         rep["file_bytes"],
@@ -265,6 +290,24 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
             witness.get("unsynced_fraction"),
         ),
         operations,
+        rep["clocks_agree"],
+    )
+
+
+#: Phases that a span may have, in the order of time: sync is the end of stable alone.
+_IN_TOTAL = ("open", "define", "write", "read", "flush", "close")
+
+
+def _span(phases: Mapping[str, Mapping[str, Any]], name: str) -> Span:
+    within = (*_IN_TOTAL, "sync") if name == "stable" else _IN_TOTAL
+    time = phases[name]
+    return Span(
+        time["window"],
+        sum(phases[phase]["window"] for phase in within if phase in phases),
+        time["between"],
+        time["overlap"],
+        time["by_ranks"],
+        time["by_rank_0"],
     )
 
 
@@ -297,6 +340,8 @@ def conditions(result: Result) -> dict[str, str]:
     detours = [detour for rep in measured.repetitions for detour in rep.witness.detours]
     if detours:
         conditions["witness"] = ", ".join(dict.fromkeys(detours))
+    if not all(rep.clocks_agree for rep in measured.repetitions):
+        conditions["clocks"] = "those of the nodes differ by more than 1 % of what was timed"
     conditions["options"] = ", ".join(f"{name} {run[name]}" for name in _OPTIONS)
     conditions["hosts"] = " ".join(run["hosts"])
     conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
@@ -497,7 +542,7 @@ def require(
         targets = [target for target in filesystem.targets if target not in hung]
     operations = operations or case.check.operations
     backends = [backend for _ in operations for backend in case.backends for _ in targets]
-    bytes_written = bytes_of(case)
+    bytes_written, nodes = bytes_of(case), len(run["hosts"])
     laws: list[_Law] = [
         ("writers", run["writers"], [case.writers]),
         ("operations", run["operations"], [list(operations)]),
@@ -538,6 +583,7 @@ def require(
         laws += [
             *_ways(measurement, case),
             *_layout(measurement, case, filesystem, READ_EXISTING in operations),
+            *_spans(backend, reps, nodes),
         ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
@@ -717,22 +763,32 @@ def _is_timed(rep: Repetition) -> bool:
 
 #: Digits are lost where a result is written, and no more.
 _ROUNDING = 1e-3
+#: benchio writes nine digits of a number.
+_DIGITS = 1e-6
 
 
 def _adds_up(rep: Repetition, size: int) -> bool:
     """Of what is timed. The time of the rate `data` is not kept here: it must be a part of all."""
-    whole = rep.seconds["total"]
     if rep.operations:
         return all(
             math.isclose(rep.rates[name] * rep.seconds[name], count, rel_tol=_ROUNDING)
             for name, count in rep.operations.items()
         )
-    stable = whole + rep.seconds.get("sync", 0.0)
-    return (
-        math.isclose(rep.rates["total"] * whole, size / MIB, rel_tol=_ROUNDING)
-        and math.isclose(rep.rate * stable, size / MIB, rel_tol=_ROUNDING)
-        and rep.rates["data"] >= rep.rates["total"] * (1 - _ROUNDING)
-    )
+    return all(
+        math.isclose(rep.rates[name] * rep.seconds[name], size / MIB, rel_tol=_ROUNDING)
+        for name in rep.spans
+    ) and rep.rates["data"] >= rep.rates["total"] * (1 - _ROUNDING)
+
+
+def _spans(backend: str, reps: Sequence[Repetition], nodes: int) -> list[_Law]:
+    """That phases, and what lies between them, are the whole; and that no clock has it longer."""
+    gaps = sum(not all(span.adds_up() for span in rep.spans.values()) for rep in reps)
+    short = sum(not all(span.is_longest(nodes) for span in rep.spans.values()) for rep in reps)
+    return [
+        (f"repetitions of {backend} with phases that do not add up to the whole", gaps, [0]),
+        (f"repetitions of {backend} with a time that is not the longer one of two clocks",
+         short, [0]),
+    ]  # fmt: skip
 
 
 def _has_too_long_a_phase(rep: Repetition) -> bool:

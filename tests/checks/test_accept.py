@@ -257,7 +257,8 @@ def doubled_rates(path):
         for repetition in result["cases"][0]["repetitions"]:
             repetition["rates"] = {name: 2 * rate for name, rate in repetition["rates"].items()}
             for times in repetition["phases"].values():
-                times.update(window=times["window"] / 2, file_window=times["file_window"] / 2)
+                halves = {key: s / 2 for key, s in times.items() if isinstance(s, float)}
+                times.update(halves)
 
     edited(path, double)
 

@@ -2,6 +2,8 @@
  * of benchio. All that is written stays right. SLOW is what is slow, by SLOW_S seconds:
  *
  *   open                    each that makes a file; with SLOW_RANK=n on rank n only
+ *   reopen                  each of a file that is there, to write: benchio's own, before it syncs
+ *   barrier                 each of benchio's own, once all have come; with SLOW_RANK=n on rank n only
  *   gmtime_r                each: benchio's look at the date before a file's clock starts; with
  *                           SLOW_RANK=n on rank n only
  *   H5Fclose, H5Fflush      each call on a file that was written
@@ -68,9 +70,19 @@ int open(const char *path, int flags, ...)
     int mode;
 
     TAKE_MODE(mode, flags);
-    if ((flags & O_CREAT) && strstr(path, "/benchio.") != NULL && slow("open") && is_slow_rank())
+    if (slow(flags & O_CREAT ? "open" : (flags & O_ACCMODE) == O_WRONLY ? "reopen" : "")
+        && strstr(path, "/benchio.") != NULL && is_slow_rank())
         delay(1);
     return NEXT(open)(path, flags, mode);
+}
+
+int PMPI_Barrier(MPI_Comm comm)
+{
+    int code = NEXT(PMPI_Barrier)(comm);
+
+    if (slow("barrier") && is_slow_rank())
+        delay(1);
+    return code;
 }
 
 int H5Fget_intent(int64_t file, unsigned *flags); /* HDF5's own */

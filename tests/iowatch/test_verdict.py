@@ -302,10 +302,10 @@ def on_lustre(spoil, backend, rng, phase="close", more=0.0):
                 seconds[phase] += more if of["backend"] == backend else 0
                 moved = [seconds[p] - common * usual[p] for p in PHASES[:4]]
                 seconds["total"] = usual["total"] * common + sum(moved)
+                seconds["stable"] = seconds["total"] + seconds["sync"]
                 for name, value in seconds.items():
                     rep["phases"][name].update(window=value, file_window=value)
-                stable = 8 / (seconds["total"] + seconds["sync"])
-                rep["rates"].update(total=8 / seconds["total"], stable=stable)
+                rep["rates"].update({span: 8 / seconds[span] for span in ("total", "stable")})
 
     result = spoil(change, backends=["mpiio", backend], repeats=4)
     return metrics_of(result, changed(CASE, backend=backend))

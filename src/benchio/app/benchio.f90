@@ -63,7 +63,7 @@ program benchio
     if (choice%reads_existing) then
         call guard%watch('look for what was kept')
         call find_kept_files(choice%directory, comm, choice, run%kept, run%error)
-        call guard%rest()
+        call guard%disarm()
         if (run%error%failed()) call refuse(run%error%status, run%error%line())
     end if
     call new_layout(choice, comm, run%plan, run%error)
@@ -93,7 +93,7 @@ program benchio
         call check_room(run%place, room, merge(size(methods)*size(run%place%targets) &
             *choice%repeats, 1, choice%keeps), comm, run%error)
     end if
-    call guard%rest()
+    call guard%disarm()
     if (choice%dry_run) then
         if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
     else if (.not. run%error%failed() .and. choice%reads_existing) then
@@ -126,7 +126,7 @@ contains
         call guard%watch('make the run''s directory')
         call make_run_directory(run%place, run%choice%run_id, choice%mdt_index, &
             run%plan%is_first_on_node, comm, run%error)
-        call guard%rest()
+        call guard%disarm()
         if (run%error%failed()) return
         call choose_partners(choice, run%place%is_node_local, run%plan)
         call run_rounds(run, methods)
@@ -137,7 +137,7 @@ contains
                 //run%place%path//c_null_char, run%choice, run%plan, run%started, run%completed, &
                 run%host_of_rank, error=kept_error)
             if (has_cases(run) .and. .not. kept_error%failed()) then
-                call guard%rest()
+                call guard%disarm()
                 return
             end if
             if (kept_error%failed()) run%error = kept_error
@@ -149,7 +149,7 @@ contains
             if (message /= '') call run%error%set(exit_io, 'rmdir', run%place%run_path, message)
         end if
         call agree(run%error, comm)
-        call guard%rest()
+        call guard%disarm()
     end subroutine measure
 
     !> Collective: all rounds of what another run has kept, in its directory.

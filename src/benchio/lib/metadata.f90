@@ -18,9 +18,10 @@ module benchio_metadata
     use benchio_failure, only: exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout
     use benchio_pattern, only: pattern_key
-    use benchio_phases, only: file_task, gather_times, meet, phase_create, phase_list, &
-        phase_mkdir, phase_names, phase_read, phase_rename, phase_rmdir, phase_stat, phase_sync, &
-        phase_unlink, stopwatch
+    use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_operation, &
+        file_task
+    use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
+        phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, stopwatch, summarise
     use benchio_posix, only: fortran_text, make_directory, remove_directory, text_of, utc_now
     use benchio_result, only: repetition, run_result
     use benchio_text, only: decimal
@@ -130,7 +131,7 @@ contains
             call remove_place(run, task, own, makes)
         end if
         if (.not. run%error%failed()) then
-            call gather_times(times, task%share, run%plan%comm, record%times)
+            call summarise(times, task%share, run%groups, record%times)
             call count_operations(run, listed, record)
             record%witness%names = 2_int64*run%choice%items*run%plan%ranks
             record%witness%bytes = run%bytes
@@ -138,7 +139,7 @@ contains
             record%witness%other_node_fraction = run%plan%other_node_fraction
             if (run%plan%rank == 0) run%records(1, round) = record
         end if
-        call task%watchdog%rest()
+        call task%watchdog%disarm()
     end subroutine run_metadata
 
     function new_names(run, round, rank) result(new)
@@ -201,7 +202,7 @@ contains
                 'the directory is on MDT '//decimal(found)//', asked for: ' &
                 //decimal(run%choice%mdt_index))
         end if
-        call meet(task%watchdog, run%plan%comm, run%error)
+        call agree_watched(task%watchdog, run%plan%comm, run%error)
         if (run%error%failed() .and. makes) call remove_directory(own%directory, message)
     end subroutine make_place
 
@@ -218,7 +219,7 @@ contains
         message = ''
         if (makes) call remove_directory(own%directory, message)
         if (message /= '') call run%error%set(exit_io, 'rmdir', own%directory, message)
-        call meet(task%watchdog, run%plan%comm, run%error)
+        call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine remove_place
 
     !> Collective: after a failure each rank removes what may be left of its own names.
@@ -231,7 +232,7 @@ contains
 
         call task%watchdog%watch_failed(run%error)
         call act(run, do_clear, kind_directory, own, 'clear', ignored)
-        call meet(task%watchdog, run%plan%comm, run%error)
+        call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine clear
 
     !> Collective: all phases of a round, and what has to be seen between them.
@@ -274,10 +275,10 @@ contains
             type(names), intent(in) :: whose
 
             if (run%error%failed()) return
-            call times%set(task%comm)
-            call times%begin(phase, task)
+            call begin_operation(task, times)
+            call begin_phase(task, times, phase)
             call act(run, action, kind, whose, trim(phase_names(phase)), run%error)
-            call times%finish(phase, .true., task, task%comm, run%error)
+            call end_operation(task, times, phase, .true., run%error)
         end subroutine timed
 
         !> What nobody times: the partner sees that names are gone.
@@ -288,7 +289,7 @@ contains
             if (run%error%failed()) return
             call task%watchdog%watch('see what is gone')
             call act(run, action, kind, partners, 'lstat', run%error)
-            call meet(task%watchdog, task%comm, run%error)
+            call agree_watched(task%watchdog, task%comm, run%error)
         end subroutine see
 
         subroutine see_list(there)
@@ -297,7 +298,7 @@ contains
             if (run%error%failed()) return
             call task%watchdog%watch('see what is listed')
             call list(run, partners, there, ignored)
-            call meet(task%watchdog, task%comm, run%error)
+            call agree_watched(task%watchdog, task%comm, run%error)
         end subroutine see_list
 
     end subroutine use_names
@@ -351,13 +352,13 @@ contains
 
         if (run%error%failed()) return
         syncs = run%plan%is_first_on_node .or. run%choice%files == 'process'
-        call times%set(task%comm)
-        call times%begin(phase_sync, task)
+        call begin_operation(task, times)
+        call begin_phase(task, times, phase_sync)
         if (syncs) then
             message = text_of(c_sync(own%directory//c_null_char))
             if (message /= '') call run%error%set(exit_io, 'fsync', own%directory, message)
         end if
-        call times%finish(phase_sync, syncs, task, task%comm, run%error)
+        call end_operation(task, times, phase_sync, syncs, run%error)
     end subroutine timed_sync
 
     subroutine timed_list(run, task, partners, there, times, listed)
@@ -370,10 +371,10 @@ contains
 
         listed = 0
         if (run%error%failed()) return
-        call times%set(task%comm)
-        call times%begin(phase_list, task)
+        call begin_operation(task, times)
+        call begin_phase(task, times, phase_list)
         call list(run, partners, there, listed)
-        call times%finish(phase_list, lists(run), task, task%comm, run%error)
+        call end_operation(task, times, phase_list, lists(run), run%error)
     end subroutine timed_list
 
     !> Whether this rank reads a directory: its partner's, or for its node the one that all share.
@@ -460,7 +461,7 @@ contains
         if (run%plan%rank == 0) call check_layout(run%place%keeper, path_of(own%directory, &
             kind_first, own%rank, 0_int64), 8_int64, run%place%targets(1)%request, &
             run%seen(1, 1)%layout, run%error)
-        call meet(task%watchdog, run%plan%comm, run%error)
+        call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine look_at_layout
 
     !> Collective: on rank 0 how many operations each phase had, on all ranks together.

@@ -55,7 +55,7 @@ contains
                     end do
                 end do
             end do
-            text = text//lf//'stable: total and the sync after it'//lf
+            text = text//lf//'stable: open to the end of the sync'//lf
             do t = 1, size(run%place%targets)
                 associate (error => run%place%targets(t)%error)
                     if (error%failed()) text = text//'target '//run%place%targets(t)%name &

@@ -381,6 +381,14 @@ contains
                 call put_times(json, name, phase, run%host_of_rank)
                 call json%put(name//'.window', phase%window)
                 call json%put(name//'.file_window', phase%file_window)
+                if (phase%by_rank_0 >= 0) then
+                    call json%put(name//'.by_ranks', phase%by_ranks)
+                    call json%put(name//'.by_rank_0', phase%by_rank_0)
+                end if
+                if (phase%between >= 0) then
+                    call json%put(name//'.between', phase%between)
+                    call json%put(name//'.overlap', phase%overlap)
+                end if
                 if (phase%operations == 0) cycle
                 call json%put(name//'.operations', phase%operations)
                 call json%put(name//'.rate', phase%operations/phase%window)
@@ -391,6 +399,7 @@ contains
             if (record%times%of_part(i)%occurs) call put_times(json, at//'.parts.' &
                 //trim(part_names(i)), record%times%of_part(i), run%host_of_rank)
         end do
+        call json%put(at//'.clocks_agree', record%times%clocks_agree)
         call json%put_object(at//'.rates')
         do i = 1, rates
             if (record%times%has_rate(i)) call json%put(at//'.rates.'//trim(rate_names(i)), &

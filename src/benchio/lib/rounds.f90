@@ -4,17 +4,19 @@
 module benchio_rounds
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INTEGER, MPI_MAX
-    use benchio_backend, only: backend, remarks
+    use benchio_backend, only: backend, open_file, remarks
     use benchio_clock, only: now
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
         failure
     use benchio_file_layout, only: check_layout
-    use benchio_file_parts, only: find_subfiles, name_one_file
+    use benchio_file_parts, only: name_one_file
+    use benchio_file_task, only: agree_watched, diagnose_write, file_task, remove_task_file, &
+        timed_move, timed_sync, timed_unlink
     use benchio_layout, only: file_share
     use benchio_metadata, only: run_metadata
     use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
-    use benchio_phases, only: diagnose, file_task, gather_times, meet, phase_total, phases, &
-        remove_task_file, stopwatch, timed_move, timed_sync, timed_unlink
+    use benchio_phases, only: new_groups, phase_rmdir, phase_total, phase_unlink, stopwatch, &
+        summarise
     use benchio_options, only: is_metadata
     use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
     use benchio_registry, only: backend_item
@@ -40,17 +42,10 @@ contains
         integer :: at, i, last_round, position, round, t, turn
 
         start = now()
+        run%groups = new_groups(run%plan%comm, run%choice%instances)
         call know_layouts(run%place%keeper)
         last_round = run%choice%warmup + run%choice%repeats
-        allocate (run%seen(size(methods), size(run%place%targets)))
-        do t = 1, size(run%place%targets)   ! one that fails at once is never looked at
-            do i = 1, size(methods)
-                allocate (run%seen(i, t)%hints(0))
-                run%seen(i, t)%collective_metadata = ''
-                run%seen(i, t)%collective = ''
-                run%seen(i, t)%collective_read = ''
-            end do
-        end do
+        call begin_observations(run)
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
         call allocate_storage(run, storage)
         if (run%error%failed()) return
@@ -88,6 +83,24 @@ contains
             end if
         end do
     end subroutine run_rounds
+
+    !> Makes room for what is seen of each backend and target: one that fails at once is never
+    !> looked at.
+    subroutine begin_observations(run)
+        type(run_result), intent(inout) :: run
+
+        integer :: i, t
+
+        allocate (run%seen(size(run%choice%backends), size(run%place%targets)))
+        do t = 1, size(run%seen, 2)
+            do i = 1, size(run%seen, 1)
+                allocate (run%seen(i, t)%hints(0))
+                run%seen(i, t)%collective_metadata = ''
+                run%seen(i, t)%collective = ''
+                run%seen(i, t)%collective_read = ''
+            end do
+        end do
+    end subroutine begin_observations
 
     !> Which of n comes at a place of a round: each begins one in n rounds.
     pure integer function rotated(place, n, round)
@@ -174,7 +187,7 @@ contains
             writes = new_task(run, method, t, round, run%plan%own, .true.)
         end if
         call use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
-        call writes%watchdog%rest()
+        call writes%watchdog%disarm()
         if (run%error%failed() .or. run%plan%rank /= 0) return
         was_read%witness = written%witness
         was_read%file_bytes = written%file_bytes
@@ -244,7 +257,7 @@ contains
             call timed_unlink(writes, times, run%error)
             if (run%error%failed()) return
         end if
-        call gather_times(times, writes%share, run%plan%comm, written%times)
+        call summarise(times, writes%share, run%groups, written%times)
     end subroutine use_files
 
     !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
@@ -345,8 +358,9 @@ contains
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: task
         type(stopwatch), intent(out) :: times
-        type(remarks), intent(out) :: from_library
+        type(remarks), intent(out) :: from_library  !! on success
 
+        class(open_file), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
 
         associate (block => task%share%block)
@@ -355,35 +369,12 @@ contains
             call fill(field, block, key_of(run, method, t, round, task%share), &
                 task%settings%access%kept_bits())
         end associate
-        call timed_move(method, task, .true., field, times, from_library, run%error)
-        call wait_for_others(task, run%error)
-        call diagnose(task, run%error)
-        if (.not. run%error%failed()) call find_parts(task, run%error)
-        if (run%error%failed()) return
-        call timed_sync(task, times, run%error)
-        call diagnose(task, run%error)
+        call method%new_file(file)
+        call timed_move(file, task, .true., field, times, run%error)
+        if (.not. run%error%failed()) call timed_sync(task, times, run%error)
+        call diagnose_write(task, run%error)
+        if (.not. run%error%failed()) call file%collect_remarks(from_library)
     end subroutine write_file
-
-    !> Collective: what HDF5 has made of the file, if it was to make subfiles.
-    subroutine find_parts(task, error)
-        type(file_task), intent(inout) :: task
-        type(failure), intent(inout) :: error
-
-        if (task%settings%access%subfiles == 0) return
-        call task%watchdog%watch('look for the subfiles')
-        call find_subfiles(task%path, task%settings%access%subfiles, task%share%ranks, &
-            task%parts, error)
-        call meet(task%watchdog, task%comm, error)
-    end subroutine find_parts
-
-    !> Collective: the ranks of other files may still be at work, and hang.
-    subroutine wait_for_others(task, error)
-        type(file_task), intent(inout) :: task
-        type(failure), intent(inout) :: error
-
-        call task%watchdog%watch('wait for the other files')
-        call meet(task%watchdog, task%comm, error)
-    end subroutine wait_for_others
 
     !> Collective: every rank reads the share of another, if possible of one on another node, now
     !> that the kernel was asked to forget the files, and compares every bit.
@@ -395,6 +386,7 @@ contains
         type(file_task), intent(inout) :: reads
         type(repetition), intent(inout) :: record
 
+        class(open_file), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
         type(differences) :: wrong
         type(remarks) :: from_library
@@ -411,8 +403,10 @@ contains
             field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
                 1:block%extent(3) + 2*block%halo) => storage
             call poison(field)
-            call timed_move(method, reads, .false., field, times, from_library, run%error)
+            call method%new_file(file)
+            call timed_move(file, reads, .false., field, times, run%error)
             if (.not. run%error%failed()) then
+                call reads%watchdog%watch('compare')
                 wrong = difference_of(reads)
                 call wrong%add_block(field, block, key_of(run, method, t, round, reads%share))
                 if (wrong%elements > 0) then
@@ -422,12 +416,13 @@ contains
                     call run%error%set(exit_verification, 'verify', reads%path, &
                         'the halo was overwritten')
                 end if
+                call agree_watched(reads%watchdog, reads%comm, run%error)
             end if
         end associate
-        call wait_for_others(reads, run%error)
         if (run%error%failed()) return
+        call file%collect_remarks(from_library)
         run%seen(i, t)%collective_read = from_library%collective
-        call gather_times(times, reads%share, run%plan%comm, record%times)
+        call summarise(times, reads%share, run%groups, record%times)
     end subroutine read_file
 
     !> Collective: what the library and the filesystem made of what was asked for.
@@ -471,7 +466,7 @@ contains
                 end do
             end if
         end associate
-        call meet(task%watchdog, run%plan%comm, run%error)
+        call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine observe
 
     !> Collective: whether any rank knows a reason to begin no other round.
@@ -498,8 +493,8 @@ contains
         real(real64) :: seconds
         integer :: first, i, last, number, operation, t
 
-        first = merge(1, phase_total, is_metadata(run%choice))
-        last = merge(phases, phase_total, is_metadata(run%choice))
+        first = merge(phase_unlink, phase_total, is_metadata(run%choice))
+        last = merge(phase_rmdir, phase_total, is_metadata(run%choice))
         associate (choice => run%choice, targets => size(run%place%targets))
             write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
                 //decimal(last_round)//trim(merge(' (warm-up)', '          ', &

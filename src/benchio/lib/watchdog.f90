@@ -33,7 +33,7 @@ module benchio_watchdog
         procedure :: watch
         procedure :: watch_failed
         procedure :: diagnose
-        procedure :: rest
+        procedure :: disarm
     end type watchdog
 
     !> Who knows in which stripes a file has its bytes.
@@ -183,13 +183,13 @@ contains
     end subroutine diagnose
 
     !> The ranks have met.
-    subroutine rest(self)
+    subroutine disarm(self)
         class(watchdog), intent(in) :: self
 
         associate (of_this_process => self)
         end associate
         call arm(0, 0, '', .false., 0)
-    end subroutine rest
+    end subroutine disarm
 
     subroutine arm(seconds, delay, line, probes, status)
         integer, intent(in) :: seconds, delay, status

@@ -16,7 +16,7 @@ module benchio_witness
     use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share, layout
     use benchio_pattern, only: differences, poison
-    use benchio_phases, only: diagnose, file_task, meet
+    use benchio_file_task, only: agree_watched, diagnose_write, file_task
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -68,7 +68,7 @@ contains
             in_memory = pages_in_memory(task)
             call read_through_library(method, plan, task, key, confirmed, error)
         end if
-        call meet(task%watchdog, plan%comm, error)
+        call agree_watched(task%watchdog, plan%comm, error)
         if (error%failed()) return
 
         said%is_through_library = .not. place%is_contiguous
@@ -100,8 +100,8 @@ contains
             if (message /= '') call error%set(exit_io, 'stat', task%parts%path, message)
             file_bytes = bytes
         end if
-        call meet(task%watchdog, plan%comm, error)
-        call diagnose(task, error)
+        call agree_watched(task%watchdog, plan%comm, error)
+        call diagnose_write(task, error)
         if (error%failed()) return
         call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
     end subroutine check_size
@@ -123,10 +123,10 @@ contains
         ! Dropping writes what is dirty first, and may hang as a write may.
         call written%watchdog%watch('posix_fadvise')
         if (written%share%is_node_leader) call drop(written%parts, unsynced)
-        call meet(written%watchdog, plan%comm, error)
+        call agree_watched(written%watchdog, plan%comm, error)
         if (error%failed()) return
         if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%parts)
-        call meet(written%watchdog, plan%comm, error)
+        call agree_watched(written%watchdog, plan%comm, error)
 
     contains
 
@@ -161,7 +161,7 @@ contains
         if (task%share%position == 0) then
             call method%locate(task%path, task%settings, place, error)
         end if
-        call meet(task%watchdog, plan%comm, error)
+        call agree_watched(task%watchdog, plan%comm, error)
         if (error%failed()) return
         call MPI_Bcast(place%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)
         runs = 0

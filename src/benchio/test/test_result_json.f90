@@ -13,7 +13,8 @@ program test_result_json
     use benchio_options, only: layout_requests, plan_array
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_create, phase_define, &
         phase_flush, phase_list, phase_mkdir, phase_open, phase_read, phase_rename, phase_rmdir, &
-        phase_stat, phase_sync, phase_time, phase_total, phase_unlink, phase_write, timing
+        phase_stable, phase_stat, phase_sync, phase_time, phase_total, phase_unlink, phase_write, &
+        timing
     use benchio_result, only: repetition, run_result
     use benchio_result_json, only: result_json
     use benchio_settings, only: hint
@@ -41,7 +42,7 @@ program test_result_json
         'compiler_options', 'mpi', 'hdf5', 'netcdf', 'pnetcdf']
 
     integer, parameter :: write_phases(*) = [phase_open, phase_define, phase_write, phase_flush, &
-        phase_close, phase_total, phase_sync, phase_unlink]
+        phase_close, phase_sync, phase_total, phase_stable, phase_unlink]
     integer, parameter :: read_phases(*) = [phase_open, phase_read, phase_close, phase_total]
     integer, parameter :: name_phases(*) = [phase_mkdir, phase_create, phase_sync, phase_stat, &
         phase_list, phase_rename, phase_read, phase_unlink, phase_rmdir]
@@ -227,16 +228,20 @@ contains
         record%started = noon
         record%file_bytes = 5000
         record%times%mib = 3
+        record%times%clocks_agree = .false.
         record%times%instance_mib = [1.0_real64, 2.0_real64]
         record%times%instance_window = [0.5_real64, 0.25_real64]
         if (reads) then
             do i = 1, size(read_phases)
                 record%times%of_phase(read_phases(i)) = made_time(i)
             end do
+            call make_span(record%times%of_phase(phase_total))
         else
             do i = 1, size(write_phases)
                 record%times%of_phase(write_phases(i)) = made_time(i)
             end do
+            call make_span(record%times%of_phase(phase_total))
+            call make_span(record%times%of_phase(phase_stable))
             record%times%of_part(part_gather) = made_time(9)
             record%times%of_part(part_pack) = made_time(10)
             record%witness%unsynced_fraction = 0
@@ -260,6 +265,16 @@ contains
         time%window = number + 0.625_real64
         time%file_window = number + 0.5625_real64
     end function made_time
+
+    !> Adds what is known of a span alone.
+    pure subroutine make_span(time)
+        type(phase_time), intent(inout) :: time
+
+        time%by_ranks = time%window - 0.5_real64
+        time%by_rank_0 = time%window
+        time%between = 0.125_real64
+        time%overlap = 0.0625_real64
+    end subroutine make_span
 
     function plain_file() result(layout)
         type(file_layout) :: layout

@@ -1,0 +1,261 @@
+!> One write or read of one file by one backend, phase by phase, under the clock and the watchdog.
+!>
+!> Ranks that share a file agree after each phase that it succeeded on all of them, and enter the
+!> next one together. These agreements are inside total and in no phase; the summary of the times
+!> names them as `between`.
+module benchio_file_task
+    use, intrinsic :: iso_fortran_env, only: real64
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
+        MPI_COMM_WORLD, MPI_INTEGER, MPI_MIN
+    use benchio_backend, only: open_file
+    use benchio_failure, only: agree, exit_io, failure
+    use benchio_file_parts, only: file_parts, find_subfiles
+    use benchio_gather, only: move_gathered
+    use benchio_layout, only: file_share
+    use benchio_phases, only: part_gather, part_pack, phase_close, phase_define, phase_flush, &
+        phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, phase_unlink, &
+        phase_write, stopwatch
+    use benchio_posix, only: remove_file, remove_subfiled
+    use benchio_settings, only: io_settings
+    use benchio_watchdog, only: watchdog
+    implicit none (type, external)
+    private
+
+    public :: agree_watched, begin_operation, begin_phase, diagnose_write, end_operation
+    public :: end_phase, remove_task_file, timed_move, timed_sync, timed_unlink
+
+    !> What is to be done with which file, by this rank.
+    type, public :: file_task
+        character(:), allocatable :: path
+        type(file_parts) :: parts                   !! that the file is, once it is written
+        logical :: writes = .false.                 !! it, or reads what was written
+        type(file_share) :: share
+        type(io_settings) :: settings
+        type(watchdog) :: watchdog
+        type(MPI_Comm) :: comm                      !! all ranks: they start together
+        type(MPI_Comm) :: together                  !! the ranks that agree after each phase
+    end type file_task
+
+contains
+
+    !> Starts the clock of an operation once all ranks are there. Collective.
+    subroutine begin_operation(task, times)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(inout) :: times
+
+        call task%watchdog%watch('wait for all ranks')
+        call times%start_together(task%comm)
+    end subroutine begin_operation
+
+    subroutine begin_phase(task, times, phase)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(inout) :: times
+        integer, intent(in) :: phase
+
+        call task%watchdog%watch(trim(phase_names(phase)))
+        call times%note_begin(phase)
+    end subroutine begin_phase
+
+    !> Notes the end of a phase and agrees on its success. Collective over `comm`.
+    subroutine end_phase(task, times, phase, takes_part, comm, error)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(inout) :: times
+        integer, intent(in) :: phase
+        logical, intent(in) :: takes_part           !! else this rank has only waited
+        type(MPI_Comm), intent(in) :: comm
+        type(failure), intent(inout) :: error
+
+        call times%note_end(phase, takes_part)
+        call agree_watched(task%watchdog, comm, error)
+    end subroutine end_phase
+
+    !> Ends an operation that is one phase. Collective over all ranks.
+    subroutine end_operation(task, times, phase, takes_part, error)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(inout) :: times
+        integer, intent(in) :: phase
+        logical, intent(in) :: takes_part           !! else this rank has only waited
+        type(failure), intent(inout) :: error
+
+        call end_phase(task, times, phase, takes_part, task%comm, error)
+        call times%note_agreement(phase)
+    end subroutine end_operation
+
+    !> Agrees on success. Collective over `comm`. A rank may wait for one that hangs, until then and
+    !> after that, before the next phase.
+    subroutine agree_watched(guard, comm, error)
+        type(watchdog), intent(inout) :: guard
+        type(MPI_Comm), intent(in) :: comm
+        type(failure), intent(inout) :: error
+
+        if (error%failed()) call guard%watch_failed(error)
+        call agree(error, comm)
+        call guard%watch('between two phases')
+        if (error%failed()) call guard%watch_failed(error)
+    end subroutine agree_watched
+
+    !> Adds to an agreed I/O error of a write what small writes meet. Collective over all ranks.
+    !> Only the rank that the error names tries them. If it hangs, its watchdog says the error.
+    subroutine diagnose_write(task, error)
+        type(file_task), intent(inout) :: task
+        type(failure), intent(inout) :: error
+
+        integer, parameter :: text_size = 4096
+        character(text_size) :: text
+        integer :: rank, rank_of_all, root
+
+        if (.not. task%writes .or. error%status /= exit_io) return
+        call MPI_Comm_rank(MPI_COMM_WORLD, rank_of_all)
+        if (error%rank == rank_of_all) call task%watchdog%diagnose(error)
+        call MPI_Comm_rank(task%comm, rank)
+        call MPI_Allreduce(merge(rank, huge(rank), error%rank == rank_of_all), root, 1, &
+            MPI_INTEGER, MPI_MIN, task%comm)
+        text = error%message
+        call MPI_Bcast(text, text_size, MPI_CHARACTER, root, task%comm)
+        error%message = trim(text)
+    end subroutine diagnose_write
+
+    !> Writes this rank's block, or reads it through new handles, from open to close. Collective
+    !> over all ranks: those of other files may take longer, or hang.
+    subroutine timed_move(file, task, writes, field, times, error)
+        class(open_file), intent(inout) :: file     !! not open yet
+        type(file_task), intent(inout) :: task
+        logical, intent(in) :: writes
+        real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
+        type(stopwatch), intent(out) :: times
+        type(failure), intent(inout) :: error
+
+        call begin_operation(task, times)
+        call move_in_phases(file, task, writes, field, times, error)
+        call task%watchdog%watch('wait for the other files')
+        call agree_watched(task%watchdog, task%comm, error)
+        call times%note_span(phase_total, phase_open, phase_close)
+        call times%note_agreement(phase_total)
+    end subroutine timed_move
+
+    !> Goes from open to close, or to the first phase that fails. Collective over the file's ranks.
+    subroutine move_in_phases(file, task, writes, field, times, error)
+        class(open_file), intent(inout) :: file     !! not open yet
+        type(file_task), intent(inout) :: task
+        logical, intent(in) :: writes
+        real(real64), intent(inout), contiguous, target :: field(:, :, :)
+        type(stopwatch), intent(inout) :: times
+        type(failure), intent(inout) :: error
+
+        integer :: phase
+
+        associate (share => task%share)
+            call begin_phase(task, times, phase_open)
+            if (share%opens) call file%open(task%path, share%block, share%io, &
+                task%settings, writes, error)
+            call end_phase(task, times, phase_open, share%opens, task%together, error)
+            if (error%failed()) return
+
+            if (writes) then
+                call begin_phase(task, times, phase_define)
+                if (share%opens) then
+                    call file%define(error)
+                    if (.not. share%is_gathered) call file%select(share%block, error)
+                end if
+                call end_phase(task, times, phase_define, share%opens, task%together, error)
+                if (error%failed()) return
+            end if
+
+            phase = merge(phase_write, phase_read, writes)
+            call begin_phase(task, times, phase)
+            if (.not. (writes .or. share%is_gathered)) call file%select(share%block, error)
+            if (share%is_gathered) then
+                call move_gathered(file, writes, field, share%block, share%ranks, &
+                    times%part_seconds(part_gather), error)
+            else
+                call file%move(writes, field, error)
+            end if
+            ! While the first rank gathers and writes in turn, the others only wait for it.
+            if (share%opens) times%part_seconds(part_pack) = file%pack_seconds
+            call end_phase(task, times, phase, share%opens, task%together, error)
+            if (error%failed()) return
+
+            if (writes .and. task%settings%flush) then
+                call begin_phase(task, times, phase_flush)
+                if (share%opens) call file%flush(error)
+                call end_phase(task, times, phase_flush, share%opens, task%together, error)
+                if (error%failed()) return
+            end if
+
+            ! A library that could not write tries again in its close, and hangs or crashes: after
+            ! a failure the file stays open.
+            call begin_phase(task, times, phase_close)
+            if (share%opens) call file%close(error)
+            call end_phase(task, times, phase_close, share%opens, task%together, error)
+        end associate
+    end subroutine move_in_phases
+
+    !> Forces to stable storage what nodes still hold, by one rank of every node that has written.
+    !> Collective over all ranks. The clock of the write runs on, while HDF5's subfiles are looked
+    !> for and a descriptor is opened, which no library could do earlier: both are `between`.
+    subroutine timed_sync(task, times, error)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(inout) :: times     !! of the write
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        logical :: syncs
+
+        if (task%settings%access%subfiles > 0) then
+            call task%watchdog%watch('look for the subfiles')
+            call find_subfiles(task%path, task%settings%access%subfiles, task%share%ranks, &
+                task%parts, error)
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+        end if
+        syncs = task%share%is_node_leader .and. .not. task%share%is_gathered
+        if (task%share%is_gathered) syncs = task%share%opens    ! only its node has written
+        call task%watchdog%watch('open to sync')
+        if (syncs) then
+            call task%parts%open(message, writes=.true.)
+            if (message /= '') call error%set(exit_io, 'open', task%parts%path, message)
+        end if
+        call begin_phase(task, times, phase_sync)
+        if (syncs .and. .not. error%failed()) then
+            call task%parts%sync(message)
+            if (message /= '') call error%set(exit_io, 'fsync', task%parts%path, message)
+        end if
+        call end_phase(task, times, phase_sync, syncs, task%comm, error)
+        call times%note_span(phase_stable, phase_total, phase_sync)
+        call times%note_agreement(phase_stable)
+        if (syncs) call task%parts%close()
+    end subroutine timed_sync
+
+    !> Removes each file, by the first of its ranks. Collective over all ranks.
+    subroutine timed_unlink(task, times, error)
+        type(file_task), intent(inout) :: task
+        type(stopwatch), intent(inout) :: times
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: message
+        logical :: unlinks
+
+        unlinks = task%share%position == 0
+        call begin_operation(task, times)
+        call begin_phase(task, times, phase_unlink)
+        if (unlinks) then
+            call remove_task_file(task, message)
+            if (message /= '') call error%set(exit_io, 'unlink', task%path, message)
+        end if
+        call end_operation(task, times, phase_unlink, unlinks, error)
+    end subroutine timed_unlink
+
+    !> Removes a file with its subfiles, those that were only begun as well. The message is empty on
+    !> success.
+    subroutine remove_task_file(task, message)
+        type(file_task), intent(in) :: task
+        character(:), allocatable, intent(out) :: message
+
+        if (task%settings%access%subfiles > 0) then
+            call remove_subfiled(task%path, message)
+        else
+            call remove_file(task%path, message)
+        end if
+    end subroutine remove_task_file
+
+end module benchio_file_task
