@@ -264,11 +264,15 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
 
 
 def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
-    site.faults = {"old": "none"}  # the stand-in has HDF5 1.8.16
+    site.faults = {"old": "none", "other": "none"}  # the stand-in has HDF5 1.8.16
+    # Spack was asked for another one.
+    site.environs["other"] = {"extras": {"spack": "benchio@0.1.0+hdf5 ^hdf5@1.99.5 /abcdefg"}}
     site.partitions = {
-        name: {"extras": {"type": ["tmpfs", *(["lustre"] if name != "memory" else [])]}}
+        name: {"extras": {"type": ["tmpfs", *(["lustre"] if name != "memory" else [])]},
+               "environs": ["old"]}
         for name in ("memory", "lustre", "excused", "late")
-    }
+    }  # fmt: skip
+    site.partitions["asked"] = {"environs": ["other"]}
     today = datetime.now(UTC).date()
     why = "a new module is asked for"
     site.expect_failures(
@@ -277,7 +281,7 @@ def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
     )
     done = site.reframe("-r", "-n", "LibraryVersions")
     assert done.returncode == 1
-    assert "2 failure(s), 1 expected failure(s)" in done.stdout
+    assert "3 failure(s), 1 expected failure(s)" in done.stdout
     found = {test["partition"]: test for test in site.report("LibraryVersions")}
     ends = {name: (test["result"], test["verdict"]) for name, test in found.items()}
     assert ends == {
@@ -285,7 +289,9 @@ def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
         "lustre": ("fail", "defect"),
         "excused": ("xfail", "defect"),
         "late": ("fail", "defect"),
+        "asked": ("fail", "invalid"),
     }
+    assert "where Spack was asked for hdf5@1.99.5" in found["asked"]["sentence"]
     assert found["lustre"]["case_id"] == "small:lustre/old/LibraryVersions"
     sentence = "small:lustre/old/LibraryVersions: hdf5 1.8.16: H5Fclose sets"
     assert f"Reason: sanity error: {sentence}" in done.stdout

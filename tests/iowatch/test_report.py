@@ -33,7 +33,7 @@ from nights import (
 )
 from pages.simulated import Year
 from reported import HDF5 as LOCAL
-from reported import of_night, reported, store
+from reported import of_night, reported, session, store
 from typer.testing import CliRunner
 
 from iowatch import history
@@ -261,3 +261,32 @@ def test_mistake_is_one_line(command):
         done = command(*options)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1), options
         assert done.stderr.startswith(f"iowatch: error: {error}")
+
+
+def test_what_ran_by_hand_is_shown_by_its_session_alone(tmp_path, monkeypatch):
+    """Its page compares the environments in which it ran."""
+    began = datetime.now(UTC) - timedelta(days=1)
+    path = tmp_path / "hand.db"
+    ran = (reported(replace(LOCAL, environ=name), began, kept="/x", promised=3) for name in "ab")
+    store(path, session(*ran, uuid="by-hand", began=began))
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
+
+    def report(*options):
+        words = ["report", "--system", "local", "--db", str(path), *options]
+        return CliRunner().invoke(app, words)
+
+    past = CliRunner().invoke(app, ["history", "--db", str(path)])
+    assert ", by hand in session by-hand\n" in past.stdout
+    for options, why in (
+        ((), "no night of system local is on record, only what was run by hand: --session shows "),
+        (("--session", "0"), "--session 0: nothing of system local is on record of it: there "),
+        (("--session", "by-hand", "--night", "2026-11-22"), "leave out --night"),
+    ):
+        done = report(*options)
+        assert (done.exit_code, why in done.stderr) == (2, True), done.stderr
+    done = report("--session", "by-hand")
+    (page,) = tmp_path.glob("hand-local-*.html")
+    assert (done.exit_code, done.stdout) == (0, f"{page}\n")
+    assert "by hand on" in page.read_text()
+    assert '<td data-label="a">' in page.read_text()
+    assert "| Setting | a | b |" in report("--session", "by-hand", "--format", "md").stdout
