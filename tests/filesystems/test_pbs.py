@@ -25,6 +25,9 @@ SIZE = 8
 PER_NODE = 4
 GREEN, RED = {"ok", "suspect", "improvement"}, {"regression", "defect"}
 
+#: Of the scripts that ReFrame makes of it, tests/checks/test_job_scripts.py has all.
+pytestmark = pytest.mark.slow
+
 Archer = Callable[..., list[dict[str, Any]]]
 
 

@@ -76,9 +76,9 @@ def reserved(suite: Suite, nodes: str, begin: str = "now") -> Iterator[None]:
         suite.slurm.sh("scontrol", "delete", name)
 
 
+@SLOW
 @pytest.mark.parametrize(
-    ("allocation", "waiting", "count"),
-    [("", "job", 1), pytest.param("10:00", "the allocation, job", 3, marks=SLOW)],
+    ("allocation", "waiting", "count"), [("", "job", 1), ("10:00", "the allocation, job", 3)]
 )
 def test_what_is_queued_at_the_limit_is_not_measured(
     suite: Suite, allocation: str, waiting: str, count: int
@@ -131,6 +131,7 @@ def test_nodes_that_are_reserved_for_maintenance(suite: Suite) -> None:
     assert len(re.findall(said, done.out)) == 1, done.out
 
 
+@SLOW
 def test_all_nodes_are_drained(suite: Suite) -> None:
     suite.add("fs2", ONE_NODE)
     with drained(suite, ",".join(NODES)):

@@ -132,6 +132,7 @@ def test_what_a_night_has_kept_is_read_on_the_next(suite: Suite) -> None:
     assert left(suite, directory) == [f"kept.{os.getuid()}"]
 
 
+@pytest.mark.slow  # test_killed_job is harder, and cancelled in the queue is in test_slurm_amber.py
 def test_cancelled_job(suite: Suite) -> None:
     """What it said is kept, though nobody looks at a cancelled job."""
     directory = suite.add("fs2", ONE)

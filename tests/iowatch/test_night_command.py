@@ -287,14 +287,6 @@ def test_texts_of_a_night(golden):
     assert not any(" ok" in line for line in coloured)
 
 
-def test_night_in_brief():
-    assert as_message(judged(reported(HDF5), away(MPIIO))).count("\n") == 0
-    assert in_brief(judged(reported(MPIIO))) == "green, 1 case"
-    assert in_brief(RED) == "red, 1 of 2 cases"
-    stopped = "red, interrupted, 1 of 2 cases, 1 problem"
-    assert in_brief(replace(RED, **STOPPED)) == stopped
-
-
 # How far it is
 
 

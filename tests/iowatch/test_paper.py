@@ -180,22 +180,6 @@ def test_files_are_the_same_each_time(tmp_path):
     assert list(files[0]) == ["figure-20.svg", "figure-20.png"]
 
 
-def test_file_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path):
-    (tmp_path / "figure-20.png").write_text("old")
-    drawing = paper_plots.draw(figure(20), published(figure(20)))
-
-    def fail_half_way(path, **options):
-        path.write_text("half")
-        if options["format"] == "png":
-            raise OSError(27, "File too large")
-
-    drawing.savefig = fail_half_way
-    with pytest.raises(UserError, match=r"figure-20\.png: cannot be written: File too large$"):
-        paper_plots.save(drawing, figure(20), tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"figure-20.svg", "figure-20.png"}
-    assert (tmp_path / "figure-20.png").read_text() == "old"
-
-
 # Tables
 
 

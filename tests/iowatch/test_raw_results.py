@@ -1,6 +1,5 @@
 """Where the raw results of runs are kept, and for how long."""
 
-import gzip
 import os
 from datetime import date, timedelta
 from pathlib import Path
@@ -145,19 +144,6 @@ def test_what_is_not_ours_stays_as_it_is(tmp_path):
     assert names(nights) == ["2026-01-01.txt", NIGHT, "2026-13-45", "README", "notes"]
     assert names(nights / NIGHT) == [".compressed", "log", "notes"]
     tidy(tmp_path / "nosuch", KEEP, DAY)
-
-
-def test_a_file_is_compressed_whole_or_not_at_all(tmp_path, monkeypatch):
-    folder = run(tmp_path)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(gzip, "compress", full)
-    with pytest.raises(UserError, match=r"result\.json\.gz: cannot be written: No space left on"):
-        tidy(tmp_path, KEEP, DAY + timedelta(days=31))
-    assert names(folder) == ["result.json"]
-    assert (folder / "result.json").read_text() == "{}"
 
 
 def test_what_cannot_be_read_or_removed_is_one_line(tmp_path, monkeypatch):

@@ -149,3 +149,19 @@ def test_adding_a_check_touches_no_other_module():
     }
     papers = {"importers/epcc.py", "paper/figures.py", "paper/published.py"}
     assert named == {"checks.py", "sweeps.py", *papers}, "sweeps are what sites ask for"
+
+
+def test_what_others_read_is_written_whole_or_not_at_all():
+    """By files.whole, but in a folder that is temporary, or that a bundle is made of."""
+    bare = set()
+    for file in SOURCES.rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        blocks = (node for node in ast.walk(tree) if isinstance(node, ast.With))
+        safe = [block for block in blocks if "whole(" in ast.unparse(block.items[0])]
+        inside = {id(node) for block in safe for node in ast.walk(block)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and id(node) not in inside:
+                bare |= (
+                    {file.stem} if node.attr in ("write_text", "write_bytes", "savefig") else set()
+                )
+    assert bare == {"accept", "blame", "bundle", "dossier", "gather"}
