@@ -29,6 +29,8 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from conftest import BACKENDS, BENCHIO, OPEN_MPI, ROOT
 
+from iowatch.checks import PATTERN
+
 SMALLEST = "--smallest" in sys.argv
 RANKS = 4
 SIZE = (8, 8, 8) if SMALLEST else (256, 256, 128)  # of a rank's block: 64 MiB
@@ -54,7 +56,7 @@ SHAPES = [Shape(CONTIGUOUS, 0), Shape(CONTIGUOUS, 1), Shape(STRIDED, 0)]
 PATTERNS = {
     **dict.fromkeys(["strided", "random", "steps=8", "variables=4"], BACKENDS),
     "deflate=1": ["hdf5", "netcdf"],
-    "deflate=1,quantize=4": ["netcdf"],
+    "deflate=1:quantize=4": ["netcdf"],
     "nonblocking": ["pnetcdf"],
 }
 if SMALLEST:
@@ -106,7 +108,7 @@ def run_benchio(backend: str, shape: Shape, folder: Path) -> dict[str, Any]:
     """The result of a run of its own, since the memory's high-water mark is a process's."""
     file = folder / "result.json"
     grid = [] if shape.pattern in OF_ROWS else ["--grid", words(shape.grid)]
-    pattern = ["--pattern", shape.pattern] if shape.pattern else []
+    pattern = PATTERN.option(shape.pattern).split()
     mpirun(
         BENCHIO, "--backend", backend, "--local-size", words(shape.size), *grid, *pattern,
         "--halo", shape.halo, "--warmup", 1, "--repeats", REPEATS, "--dir", folder, "--json", file,

@@ -44,7 +44,11 @@ def make_result(
             "contiguous_bytes": 8 * prod(local_size), "halo": 1, "bytes": size,
             "transfer": 2**30, "flush": False, "direct": False, "repeats": repeats, "warmup": 1,
             "settle": 0, "phase_barrier": False, "phase_limit": 1800, "time_limit": 0,
-            "alignment": 1, "chunk": [0, 0, 0], "file_format": "earliest", "pattern": "blocks",
+            "alignment": 1, "chunk": [0, 0, 0], "file_format": "earliest",
+            "access": {
+                "order": "blocks", "steps": 1, "variables": 1, "deflate": 0, "quantize": 0,
+                "nonblocking": False, "subfiles": 0,
+            },
         },
         "memory": {"field_mib": 2.0, "peak_rss_mib": 50.0, "peak_rank": 0},
         "cases": [

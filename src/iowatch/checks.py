@@ -296,6 +296,9 @@ _PATTERN: Mapping[str, range | None] = MappingProxyType(
         "subfiling": range(1, 513),  # subfiles of HDF5's
     }
 )
+#: Words that have another name among benchio's options and in its result.
+_ACCESS = MappingProxyType({"subfiling": "subfiles"})
+_USUAL = MappingProxyType({"steps": 1, "variables": 1})  # 0 of the others
 
 
 def pattern_words(pattern: str | None) -> dict[str, int]:
@@ -314,6 +317,27 @@ def pattern_words(pattern: str | None) -> dict[str, int]:
             )
         found[word] = int(number) if most else 0
     return {word: found[word] for word in _PATTERN if word in found}
+
+
+def pattern_of(access: Mapping[str, Any]) -> str:
+    """The pattern of a run by its result's `access`; `blocks` if it has no word."""
+    words = []
+    for word, most in _PATTERN.items():
+        value = access.get(_ACCESS.get(word, word))
+        if word == access["order"] or value is True:
+            words.append(word)
+        elif most and value != _USUAL.get(word, 0):
+            words.append(f"{word}={value}")
+    return ":".join(words) or "blocks"
+
+
+def _pattern_options(pattern: str) -> str:
+    """benchio's options for a pattern."""
+    return " ".join(
+        f"--order {word}" if word in ("strided", "random")
+        else f"--{_ACCESS.get(word, word)}" + (f" {number}" if number else "")
+        for word, number in pattern_words(pattern).items()
+    )  # fmt: skip
 
 
 def _pattern(value: Any) -> str | None:
@@ -464,7 +488,7 @@ HINTS = Way(
 )  # fmt: skip
 PATTERN = Way(
     "pattern", _pattern, _pattern, lambda pattern: pattern or "blocks",
-    option=lambda text: f"--pattern {text.replace(':', ',')}", words="pattern {}",
+    option=_pattern_options, words="pattern {}",
 )  # fmt: skip
 WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS, PATTERN)
 #: What is read was written before the clock runs.

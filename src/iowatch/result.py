@@ -32,6 +32,7 @@ from iowatch.checks import (
     Way,
     format_bytes,
     format_size,
+    pattern_of,
 )
 from iowatch.files import counted
 from iowatch.raw_results import EXIT_CODE, read_text, why_it_failed
@@ -317,7 +318,7 @@ _NEGLIGIBLE = 0.01
 #: Of benchio, besides those that the law compares with the case: they change what is measured.
 _OPTIONS = (
     *("transfer", "flush", "direct", "warmup", "settle", "phase_barrier", "halo", "alignment"),
-    *("chunk", "file_format", "pattern"),
+    *("chunk", "file_format"),
 )
 
 
@@ -342,7 +343,8 @@ def conditions(result: Result) -> dict[str, str]:
         conditions["witness"] = ", ".join(dict.fromkeys(detours))
     if not all(rep.clocks_agree for rep in measured.repetitions):
         conditions["clocks"] = "those of the nodes differ by more than 1 % of what was timed"
-    conditions["options"] = ", ".join(f"{name} {run[name]}" for name in _OPTIONS)
+    options = [f"{name} {run[name]}" for name in _OPTIONS]
+    conditions["options"] = ", ".join([*options, f"pattern {pattern_of(run['access'])}"])
     conditions["hosts"] = " ".join(run["hosts"])
     conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
     return conditions
@@ -556,7 +558,7 @@ def require(
         ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
-        (PATTERN.name, run["pattern"].replace(",", ":"), [PATTERN.format(case.get(PATTERN.name))]),
+        (PATTERN.name, pattern_of(run["access"]), [PATTERN.format(case.get(PATTERN.name))]),
         ("backends", [m.backend for m in result.measurements], [backends]),
         *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
            [sorted(targets * len(case.backends))]) for operation in map(_timed, operations)),

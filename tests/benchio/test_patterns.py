@@ -10,11 +10,11 @@ import reference_data
 from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, each
 from many_runs import Plan, result_of, run_many
 
-from iowatch.checks import format_size
+from iowatch.checks import PATTERN, format_size, pattern_of
 
 
 class Pattern(NamedTuple):
-    """A pattern, its array, and what writes it."""
+    """A pattern as a case has it, its array, and what writes it."""
 
     words: str
     ranks: int
@@ -25,7 +25,7 @@ class Pattern(NamedTuple):
     @property
     def given(self):
         """The numbers in it."""
-        pairs = (word.partition("=") for word in self.words.split(","))
+        pairs = (word.partition("=") for word in self.words.split(":"))
         return {word: int(number or 1) for word, _, number in pairs}
 
     def of(self, word, usual):
@@ -43,15 +43,15 @@ PATTERNS = [
     Pattern("steps=4", 3, (13, 11, 20), "--transfer 1000"),
     Pattern("steps=2", 2, (13, 11, 20), "--collective no", ("mpiio", "hdf5", "posix")),
     # Three ranks along z, of which one has more planes of each variable than the others.
-    Pattern("steps=2,variables=3", 3, (4, 2, 24), "--grid 1x1x3 --transfer 64 --flush"),
-    Pattern("steps=2,variables=3", 4, (40, 30, 48), "--files 2 --halo 3"),
-    Pattern("strided,steps=3,variables=2", 2, (9, 4, 12)),
-    Pattern("random,steps=2,nonblocking", 3, (18, 7, 10), "", ("pnetcdf", "mpiio")),
-    Pattern("steps=3,variables=2,nonblocking", 2, (9, 4, 12), "--grid 2x1x1", ("pnetcdf",)),
+    Pattern("steps=2:variables=3", 3, (4, 2, 24), "--grid 1x1x3 --transfer 64 --flush"),
+    Pattern("steps=2:variables=3", 4, (40, 30, 48), "--files 2 --halo 3"),
+    Pattern("strided:steps=3:variables=2", 2, (9, 4, 12)),
+    Pattern("random:steps=2:nonblocking", 3, (18, 7, 10), "", ("pnetcdf", "mpiio")),
+    Pattern("steps=3:variables=2:nonblocking", 2, (9, 4, 12), "--grid 2x1x1", ("pnetcdf",)),
     Pattern("deflate=1", 3, (32, 31, 30), "", BOTH),
-    Pattern("steps=3,variables=2,deflate=9", 2, (64, 31, 30), "--chunk 16x31x3", BOTH),
-    Pattern("deflate=4,quantize=3", 2, (32, 31, 30), "", ("netcdf",)),
-    Pattern("steps=2,variables=2,deflate=1,quantize=7", 3, (32, 31, 32), "", ("netcdf",)),
+    Pattern("steps=3:variables=2:deflate=9", 2, (64, 31, 30), "--chunk 16x31x3", BOTH),
+    Pattern("deflate=4:quantize=3", 2, (32, 31, 30), "", ("netcdf",)),
+    Pattern("steps=2:variables=2:deflate=1:quantize=7", 3, (32, 31, 32), "", ("netcdf",)),
 ]
 
 
@@ -135,7 +135,7 @@ def test_files_are_as_their_pattern_is(read_result, new_directory, component):
         assert (outcome.done.code, outcome.done.errors) == (0, []), outcome.done.err
         result = read_result(result_of(outcome.directory))
         run = result["run"]
-        assert run["pattern"] == pattern.words
+        assert pattern_of(run["access"]) == pattern.words
         for backend in pattern.backends:
             files = sorted(outcome.own.glob(FILES[backend].replace(".", "*.")))
             assert len(files) == run["file_count"]
@@ -154,7 +154,7 @@ def test_files_are_as_their_pattern_is(read_result, new_directory, component):
         Plan(
             pattern.ranks,
             [
-                "--backend", ",".join(pattern.backends), "--pattern", pattern.words,
+                "--backend", ",".join(pattern.backends), *PATTERN.option(pattern.words).split(),
                 "--operation", "write-keep,read", "--global-size", format_size(pattern.size),
                 "--warmup", 1, "--repeats", 1, *pattern.options.split(),
             ],

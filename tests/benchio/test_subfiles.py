@@ -29,7 +29,7 @@ def has_subfiling(benchio):
 
 @pytest.fixture
 def subfiling(has_subfiling, mpirun):
-    """subfiling(directory, options..., pattern=..., stripe=..., env=...): a run with subfiles."""
+    """subfiling(directory, options..., stripe=..., env=...): a run with subfiles."""
     if not has_subfiling:
         pytest.skip(
             "benchio's HDF5 was built without subfiling: configure it over one of 1.14 or later "
@@ -37,9 +37,9 @@ def subfiling(has_subfiling, mpirun):
             "-DHDF5_ROOT=PREFIX -DBENCHIO_NETCDF=OFF, and run cmake --build build/benchio"
         )
 
-    def start(directory, *options, pattern=f"subfiling={COUNT}", stripe=STRIPE, env=None, **how):
+    def start(directory, *options, stripe=STRIPE, env=None, **how):
         return mpirun(
-            RANKS, "--backend", "hdf5", "--pattern", pattern, "--global-size",
+            RANKS, "--backend", "hdf5", "--subfiles", COUNT, "--global-size",
             "x".join(map(str, SIZE)), "--warmup", 0, "--repeats", 2, "--run-id", RUN_ID,
             "--dir", directory, "--json", directory.parent / "result.json", *options,
             env={"H5FD_SUBFILING_STRIPE_SIZE": str(stripe), **(env or {})}, **how,
@@ -53,7 +53,7 @@ def test_without_subfiling_it_is_refused(has_subfiling, mpirun, directory):
     if has_subfiling:
         pytest.skip("benchio's HDF5 was built with subfiling")
     assert "\nsubfiling not built in\n" in mpirun(1, "--version").out
-    done = mpirun(2, "--backend", "hdf5", "--pattern", "subfiling=2", "--dir", directory)
+    done = mpirun(2, "--backend", "hdf5", "--subfiles", 2, "--dir", directory)
     assert done.code == 6, done.err
     (said,) = done.errors
     assert re.match(r"HDF5 [\d.]+ was built without subfiling: benchio needs one of 1\.14", said)
@@ -90,8 +90,8 @@ def fused(folder):
         "--grid 1x1x3 --halo 0 --collective no --flush",
         "--grid 1x3x1 --halo 1 --global-size 64x48x32",
         "--grid 1x1x3 --halo 0 --file-format latest --collective-metadata no",
-        "--pattern strided,subfiling=3 --halo 0 --global-size 1536x8x8",
-        "--pattern variables=3,subfiling=3 --grid 1x1x3 --halo 0",
+        "--order strided --halo 0 --global-size 1536x8x8",
+        "--variables 3 --grid 1x1x3 --halo 0",
     ],
 )
 def test_files_are_what_an_independent_reader_finds(
@@ -100,8 +100,6 @@ def test_files_are_what_an_independent_reader_finds(
     """Copied once they are all closed, and read by another HDF5 that knows of no subfiles."""
     copied = directory.parent / "copied"
     words = options.split()
-    pattern = words.pop(1) if words[0] == "--pattern" else f"subfiling={COUNT}"
-    words = words[1:] if words[0] == "--pattern" else words
     how = injected(
         shim, "command", run_directory(directory) / STUB, RANK=0, CALL=2,
         COMMAND=f"cp -r {shlex.quote(str(run_directory(directory)))} {shlex.quote(str(copied))}",
@@ -110,12 +108,12 @@ def test_files_are_what_an_independent_reader_finds(
     stripe = 100001 if "latest" in options else STRIPE
     writers = 1 + ("--flush" in options)  # for three subfiles
     how["env"]["H5FD_SUBFILING_IOC_PER_NODE"] = str(writers)
-    done = subfiling(directory, *words, pattern=pattern, stripe=stripe, **how)
+    done = subfiling(directory, *words, stripe=stripe, **how)
     assert (done.code, done.errors) == (0, []), done.err
     assert list(directory.iterdir()) == []
 
     result = read_result(directory.parent / "result.json")
-    assert result["run"]["pattern"] == pattern
+    assert result["run"]["access"]["subfiles"] == COUNT
     assert result["environment"]["H5FD_SUBFILING_STRIPE_SIZE"] == str(stripe)
     (case,) = result["cases"]
     observed = {"count": COUNT, "stripe_size": stripe, "writers": writers}
@@ -286,7 +284,7 @@ def test_killed_rank(subfiling, shim, directory):
 def test_signal(launch, directory):
     """The round is ended, and nothing stays."""
     process = launch(
-        RANKS, "--backend", "hdf5", "--pattern", f"subfiling={COUNT}", "--global-size",
+        RANKS, "--backend", "hdf5", "--subfiles", COUNT, "--global-size",
         "x".join(map(str, SIZE)), *WHOLE_BLOCKS, "--repeats", 100000, "--dir", directory,
         env={"H5FD_SUBFILING_STRIPE_SIZE": str(STRIPE)},
     )  # fmt: skip

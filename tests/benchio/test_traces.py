@@ -179,7 +179,7 @@ def test_random_rows_are_in_another_order(traced):
     in_order = [96 * row for row in range(40)]
     for order in ("strided", "random"):
         traces, _ = traced(
-            1, "--backend", "posix", "--pattern", order, "--local-size", "12x40x1", "--halo", 0,
+            1, "--backend", "posix", "--order", order, "--local-size", "12x40x1", "--halo", 0,
             "--repeats", 2, "--warmup", 0,
         )  # fmt: skip
         first, second = (

@@ -14,8 +14,8 @@ WRONG = [
     (1, "--repeats", "--repeats needs a value"),
     (1, "--backend mpiio,nosuch", '"nosuch"'),
     (1, "--backend netcdf --alignment 4096", "NetCDF"),  # its Fortran interface has none
-    (1, "--backend mpiio,hdf5 --pattern nonblocking", "needs a backend that has nonblocking"),
-    (1, "--backend mpiio,netcdf --pattern subfiling=2", "needs a backend that makes subfiles"),
+    (1, "--backend mpiio,hdf5 --nonblocking", "needs a backend that has nonblocking"),
+    (1, "--backend mpiio,netcdf --subfiles 2", "needs a backend that makes subfiles"),
     (3, "--files 2", "--files 2"),
     (2, "--files process --grid 2x1x1", "--grid 2x1x1"),
 ]

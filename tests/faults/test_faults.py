@@ -42,7 +42,7 @@ def test_damage_after_the_sync(fail, ways):
         assert outcome.done.code == (IO if is_short else VERIFICATION)
         assert outcome.call == ("stat" if is_short else outcome.error["call"], file_in(outcome))
 
-    steps = {"mpiio": "--pattern steps=3,variables=2"}
+    steps = {"mpiio": "--steps 3 --variables 2"}
     operations = ["write", "read", "write,read"]
     fail(
         [

@@ -46,7 +46,7 @@ def test_the_first_rank_fails_to_define_for_all(fail):
 
 def test_what_a_library_tells_is_of_each_dataset_and_operation(attempt):
     """One dataset whose place is not known is enough; and a read has a transfer of its own."""
-    options = "--operation write,read --pattern variables=2 --repeats 1"
+    options = "--operation write,read --variables 2 --repeats 1"
     (outcome,) = attempt([Attempt(Way("hdf5"), options, library="apart")])
     assert outcome.done.code == 0, outcome.done.err
     write, read = outcome.result["cases"]

@@ -47,19 +47,19 @@ def test_blocks_that_are_not_where_they_belong(fail):
     fail(attempts, check_seen)
 
 
-STEPS = "steps=3,variables=2"
+STEPS = "--steps 3 --variables 2"
 LAYERS = [
     *(("exchange", backend, pattern) for backend in ("mpiio", "hdf5", "netcdf")
-      for pattern in ("strided", "random", STEPS)),
+      for pattern in ("--order strided", "--order random", STEPS)),
     *(("lost", backend, STEPS) for backend in THROUGH_MPIIO),
     *(("twice", backend, pattern) for backend in THROUGH_MPIIO[1:]
-      for pattern in (STEPS, "variables=2")),
-    ("lost", "pnetcdf", f"{STEPS},nonblocking"),
-    ("twice", "pnetcdf", f"{STEPS},nonblocking"),
-    ("lost", "hdf5", f"{STEPS},deflate=1"),
-    ("lost", "netcdf", f"{STEPS},deflate=1,quantize=3"),
-    ("exchange", "hdf5", f"{STEPS},deflate=1"),
-    ("exchange", "netcdf", f"{STEPS},deflate=1,quantize=3"),
+      for pattern in (STEPS, "--variables 2")),
+    ("lost", "pnetcdf", f"{STEPS} --nonblocking"),
+    ("twice", "pnetcdf", f"{STEPS} --nonblocking"),
+    ("lost", "hdf5", f"{STEPS} --deflate 1"),
+    ("lost", "netcdf", f"{STEPS} --deflate 1 --quantize 3"),
+    ("exchange", "hdf5", f"{STEPS} --deflate 1"),
+    ("exchange", "netcdf", f"{STEPS} --deflate 1 --quantize 3"),
 ]  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_a_pattern_that_is_not_in_the_file(fail):
     another: no library tells of that, compressed or rounded or as it is."""
     fail(
         [
-            Attempt(Way(backend), f"--local-size 16x16x24 --pattern {pattern}", library=fault)
+            Attempt(Way(backend), f"--local-size 16x16x24 {pattern}", library=fault)
             for fault, backend, pattern in LAYERS
         ],
         check_seen,

@@ -215,12 +215,12 @@ def test_command_lines():
          "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "
          "--hint cb_nodes=4 --hint romio_cb_write=enable"),
         (("SharedFileWrite", {"pattern": "subfiling=4"}),
-         " --pattern subfiling=4 --halo 0 --grid 1x1x4"),
+         " --subfiles 4 --halo 0 --grid 1x1x4"),
         (("SharedFileWrite", {"pattern": "random:subfiling=4"}),
-         " --pattern random,subfiling=4 --halo 0"),
+         " --order random --subfiles 4 --halo 0"),
         # What is compressed has no control, which would write other bytes.
         (("SharedFileWrite", {"backend": "netcdf", "pattern": "steps=2:deflate=4"}),
-         f"--backend netcdf --operation write {BLOCKS} --pattern steps=2,deflate=4"),
+         f"--backend netcdf --operation write {BLOCKS} --steps 2 --deflate 4"),
     ]:  # fmt: skip
         of = case(check, **values)
         assert " ".join(of.check.command_line(of)).endswith(line), line

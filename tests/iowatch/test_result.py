@@ -88,7 +88,8 @@ USERS = changed(
 
 def as_users_write(result):
     """The result of a run that was told all that a sweep can vary, and did it."""
-    result["run"].update(flush=True, transfer=65536, chunk=[8, 8, 8], pattern="random,variables=4")
+    result["run"].update(flush=True, transfer=65536, chunk=[8, 8, 8])
+    result["run"]["access"].update(order="random", variables=4)
     for one in result["cases"]:
         one["collective"]["requested"] = one["collective_metadata"]["requested"] = False
         one["hints"]["requested"] = {"romio_cb_write": "enable", "cb_nodes": "4"}
@@ -112,7 +113,7 @@ def read_back(result):
 
 def into_subfiles(result):
     """Of HDF5's file, and not of its control's."""
-    result["run"]["pattern"] = "subfiling=4"
+    result["run"]["access"]["subfiles"] = 4
     observed = {"count": 4, "stripe_size": 2**25, "writers": 1}
     result["cases"][1]["subfiles"] = {"requested": 4, "observed": observed}
 
@@ -366,7 +367,7 @@ def test_compressed_files_have_no_control_and_are_smaller(spoil):
 
     def attempt(stored):
         def compress(result):
-            result["run"]["pattern"] = "deflate=4"
+            result["run"]["access"]["deflate"] = 4
             for rep in result["cases"][0]["repetitions"]:
                 rep["file_bytes"] = int(stored * rep["file_bytes"])
 

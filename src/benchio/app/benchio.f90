@@ -205,9 +205,9 @@ contains
             makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
         end do
         if (choice%settings%access%is_nonblocking .and. .not. posts) call refuse(exit_usage, &
-            '--pattern nonblocking needs a backend that has nonblocking transfers')
+            '--nonblocking needs a backend that has nonblocking transfers')
         if (choice%settings%access%subfiles > 0 .and. .not. makes_subfiles) call refuse( &
-            exit_usage, '--pattern subfiling needs a backend that makes subfiles')
+            exit_usage, '--subfiles needs a backend that makes subfiles')
     end subroutine choose_backends
 
     subroutine gather_hosts()

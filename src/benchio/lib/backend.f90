@@ -247,7 +247,7 @@ contains
             self%plan = new_transfer_plan(block%layer_of_block(), merge(min(row, whole), &
                 whole, access%has_rows()))
             ! Every rank has another order, but the same in every round and night.
-            if (access%is_random) self%plan%seed = 1 + sum(block%lower)
+            if (access%order == 'random') self%plan%seed = 1 + sum(block%lower)
         end associate
         self%plan%layers = block%layers
         call MPI_Allreduce(MPI_IN_PLACE, self%plan%slots, 1, MPI_INT64_T, MPI_MAX, self%comm)

@@ -1,156 +1,262 @@
-!> The command line: one table of options, and how their values are read.
+!> The command line: a table of options, each with its values, its help and where it is stored.
 !>
-!> The table alone knows the names, the help and the defaults. A default is parsed like any other
-!> value, before the command line is.
+!> The table alone knows names, help, defaults and bounds. A default is read like any other value,
+!> before the command line is.
 module benchio_command_line
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_access, only: parse_access
+    use benchio_access, only: max_layers, max_subfiles
     use benchio_decomposition, only: element_bytes, max_extent
     use benchio_file_layout, only: name_length
     use benchio_options, only: check_options, options
-    use benchio_settings, only: hint
+    use benchio_settings, only: hint, io_settings
     use benchio_text, only: decimal
     implicit none (type, external)
     private
 
     public :: help_text, parse_command_line, parse_options
 
-    !> One command-line argument.
+    !> A command-line argument, or the text of an option.
     type, public :: argument
         character(:), allocatable :: text
     end type argument
 
-    !> A row of the table; one without a name is a heading.
+    !> A comma list.
+    type :: text_list
+        character(name_length), allocatable :: items(:)
+    end type text_list
+
+    !> An option, or a heading without a name. A value goes to the only pointer that is associated.
     type :: option
-        character(21) :: name
-        character(15) :: value          !! what it takes, in a word; empty: it is a switch
-        character(400) :: help
-        character(8) :: default = ''    !! as on the command line; empty: help says what happens
+        character(21) :: name = ''
+        character(22) :: value = ''             !! what it takes, in a word; empty: it is a switch
+        character(8) :: default = ''            !! as on the command line; empty: help says it
+        character(400) :: help = ''
+        integer, pointer :: whole => null()
+        integer(int64), pointer :: long => null()
+        integer(int64), pointer :: extents(:) => null()
+        logical, pointer :: switch => null()
+        type(argument), pointer :: text => null()
+        type(text_list), pointer :: list => null()
+        type(io_settings), pointer :: hints => null()
+        integer(int64) :: least = 0, most = 0   !! of a number; most is 0: it takes none
+        character(48) :: words = ''             !! that it takes, with | between them
+        integer :: longest = huge(1)            !! of a text, or of a name in a list
+        character(3) :: signs = ''              !! beside letters and digits; empty: all there are
     end type option
 
-    type(option), parameter :: table(*) = [ &
-        option('', '', 'What is written'), &
-        option('--backend', 'LIST', 'libraries to write through: mpiio, hdf5, netcdf, pnetcdf, ' &
-            //'posix; several take turns, in an order that changes with each round', 'mpiio'), &
-        option('--operation', 'LIST', 'write, read, or write,read; for read alone, the files are ' &
-            //'first written untimed; write-keep instead of write leaves the run''s directory ' &
-            //'with the files of all measured rounds; read-existing reads each of them, once, ' &
-            //'from the directory that is DIR then. metadata: no array, but many small files ' &
-            //'and directories, which are made, found, renamed and removed', 'write'), &
-        option('--files', 'LAYOUT', 'shared: one file for all; process or node: one for each; a ' &
-            //'number: so many, for equal groups of writers; gather: one, which rank 0 ' &
-            //'writes. Of metadata, one directory for all (shared) or for each (process)', &
-            'shared'), &
-        option('--items', 'N', 'number of small files, and of directories, of each writer; for ' &
-            //'--operation metadata', '1000'), &
-        option('--instances', 'K', 'number of equal groups of writers, each a benchmark of its ' &
-            //'own', '1'), &
-        option('--local-size', 'N|NxNxN', 'elements of each writer along x, y, z: weak ' &
-            //'scaling', '128'), &
-        option('--global-size', 'N|NxNxN', 'elements of the whole array: strong scaling'), &
-        option('--grid', 'PxQxR', 'number of writers of a file along x, y, z (automatic)'), &
-        option('--halo', 'N', 'width of the halo in memory, which is never written', '1'), &
-        option('--run-id', 'TEXT', 'name of the run''s directory, and part of every value that ' &
-            //'is written: up to 64 of A-Z a-z 0-9 _ - (16 random digits)'), &
-        option('', '', 'How it is measured'), &
-        option('--repeats', 'N', 'number of rounds that are measured', '10'), &
-        option('--warmup', 'N', 'number of rounds before them, marked and not counted', '1'), &
-        option('--settle', 'SECONDS', 'time to wait after files are removed, before the next are ' &
-            //'written', '0'), &
-        option('--phase-barrier', '', 'let all ranks, not only those of one file, wait for each ' &
-            //'other after each phase'), &
-        option('--phase-limit', 'SECONDS', 'a phase, or the time between two phases, that takes ' &
-            //'longer counts as a hang and ends the run', '1800'), &
-        option('--time-limit', 'SECONDS', 'begin no round after this time, nor after SIGUSR1 or ' &
-            //'SIGTERM (none)'), &
-        option('', '', 'How the libraries are asked to work'), &
-        option('--transfer', 'SIZE', 'size of the largest piece that is moved in one call: ' &
-            //'bytes, or such as 64KiB, 4MiB, 1GiB', '1GiB'), &
-        option('--pattern', 'LIST', 'how the elements are moved: strided or random (rows of all ' &
-            //'writers take turns in the file), steps=N, variables=N (that x, y, z are dealt out ' &
-            //'to), deflate=LEVEL, quantize=DIGITS, nonblocking, subfiling=N', 'blocks'), &
-        option('--collective', 'yes|no', 'transfer the data collectively', 'yes'), &
-        option('--flush', '', 'call the library''s own flush before the close, timed as a phase ' &
-            //'of its own'), &
-        option('--hint', 'KEY=VALUE', 'a hint for MPI-IO; may be repeated'), &
-        option('--chunk', 'N|NxNxN', 'elements of a chunk; hdf5 and netcdf only (contiguous)'), &
-        option('--alignment', 'BYTES', 'alignment of the objects in the file; hdf5 and pnetcdf ' &
-            //'only', '1'), &
-        option('--collective-metadata', 'yes|no', 'let one rank read and write the metadata; ' &
-            //'hdf5 only', 'yes'), &
-        option('--file-format', 'earliest|latest', 'oldest or newest version of the file format; ' &
-            //'hdf5 only', 'earliest'), &
-        option('--direct', '', 'bypass the page cache with O_DIRECT; posix only'), &
-        option('', '', 'How files are laid out. On Lustre any of these replaces the whole layout ' &
-            //'that DIR gives'//new_line('a')//'its files, a progressive one too: what is not ' &
-            //'said is the filesystem''s default. On'//new_line('a')//'CephFS what is not said ' &
-            //'stays as in DIR.'), &
-        option('--stripe-count', 'N', 'number of OSTs of a file; on Lustre -1 is all of them, or ' &
-            //'of the pool; Lustre and CephFS only'), &
-        option('--stripe-size', 'SIZE', 'size of a stripe: bytes, or such as 64KiB, 4MiB; Lustre ' &
-            //'and CephFS only'), &
-        option('--pool', 'NAME', 'pool of OSTs on Lustre, data pool on CephFS'), &
-        option('--setstripe', 'OPTIONS', 'in place of these, words for `lfs setstripe` in one ' &
-            //'argument, such as "-E 64M -c 1 -E -1 -c 4"; Lustre only'), &
-        option('--targets', 'LIST', 'measure each of these by itself, with one stripe, in turns ' &
-            //'in every round: numbers of OSTs on Lustre, pools on CephFS. One that fails is ' &
-            //'left out from then on; mpiio and posix only'), &
-        option('', '', 'Where'), &
-        option('--dir', 'DIR', 'an existing directory, in which the run makes one of its ' &
-            //'own', '.'), &
-        option('--fs-type', 'LIST', 'refuse to run unless DIR is on one of these filesystems, ' &
-            //'named as statfs names them'), &
-        option('--mdt-index', 'N', 'metadata target of the run''s directory; Lustre only'), &
-        option('--json', 'FILE', 'write the results to this file, in the format ' &
-            //'benchio.result/3'), &
-        option('', '', ''), &
-        option('--dry-run', '', 'say what would be written and how much room there is'), &
-        option('--version', '', 'print the version of benchio and of the libraries in it'), &
-        option('--help', '', 'print this text')]
+    type :: option_table
+        type(option) :: rows(60)
+        integer :: used = 0
+        type(argument) :: directory, files, filesystems, json, order, pool, run_id, setstripe
+        type(text_list) :: backends, operations, targets
+    contains
+        procedure :: describe
+        procedure :: add
+    end type option_table
 
     !> Columns of the help: all, and those before an option's explanation.
     integer, parameter :: help_width = 88, help_indent = 24
 
-    !> Of numbers whose only bound is sense.
-    integer(int64), parameter :: max_count = 1000000
-    integer(int64), parameter :: max_items = 9999999    !! their numbers in names have 7 digits
+    !> Bounds of numbers that only sense bounds, and of those that stand in names with 7 digits.
+    integer(int64), parameter :: max_count = 1000000, max_items = 9999999
 
-    !> Of an operand that is a whole number.
-    interface parse_number
-        module procedure parse_int, parse_int64
-    end interface parse_number
+    integer(int64), parameter :: max_stripes = 65535, max_stripe = 2_int64**32 - 65536
+
+    !> Bytes of a call: more crashes some ROMIO.
+    integer(int64), parameter :: max_transfer = 2_int64**30
+
+    !> Decimal digits: fewer tell too little of the run, file and round that a value is of; a double
+    !> has no more.
+    integer(int64), parameter :: min_digits = 3, max_digits = 15
+
+    character(*), parameter :: alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' &
+        //'abcdefghijklmnopqrstuvwxyz0123456789'
 
 contains
 
-    !> What --help prints.
+    !> Fills the table; its rows point into it and into the options.
+    subroutine describe(table, choice)
+        class(option_table), intent(inout), target :: table
+        type(options), intent(inout), target :: choice
+
+        associate (io => choice%settings, access => choice%settings%access, &
+            layout => choice%layout)
+            call table%add(option(help='What is written'))
+            call table%add(option('--backend', 'LIST', 'mpiio', 'libraries to write through: ' &
+                //'mpiio, hdf5, netcdf, pnetcdf, posix; several take turns, in an order that ' &
+                //'changes with each round', list=table%backends, longest=8))
+            call table%add(option('--operation', 'LIST', 'write', 'write, read, or write,read; ' &
+                //'for read alone, the files are first written untimed; write-keep instead of ' &
+                //'write leaves the run''s directory with the files of all measured rounds; ' &
+                //'read-existing reads each of them, once, from the directory that is DIR then. ' &
+                //'metadata: no array, but many small files and directories, which are made, ' &
+                //'found, renamed and removed', list=table%operations, words= &
+                'write|write-keep|read|read-existing|metadata'))
+            call table%add(option('--files', 'LAYOUT', 'shared', 'shared: one file for all; ' &
+                //'process or node: one for each; a number: so many, for equal groups of ' &
+                //'writers; gather: one, which rank 0 writes. For metadata, one directory for ' &
+                //'all (shared) or for each (process)', text=table%files, words= &
+                'shared|process|node|gather', least=1, most=max_count))
+            call table%add(option('--items', 'N', '1000', 'number of small files, and of ' &
+                //'directories, of each writer; for --operation metadata', whole=choice%items, &
+                least=1, most=max_items))
+            call table%add(option('--instances', 'K', '1', 'number of equal groups of writers, ' &
+                //'each a benchmark by itself', whole=choice%instances, least=1, most=max_count))
+            call table%add(option('--local-size', 'N|NxNxN', '128', 'elements of each writer ' &
+                //'along x, y, z: weak scaling', extents=choice%local_size))
+            call table%add(option('--global-size', 'N|NxNxN', '', 'elements of the whole array: ' &
+                //'strong scaling', extents=choice%global_size))
+            call table%add(option('--grid', 'PxQxR', '', 'number of writers of a file along x, ' &
+                //'y, z (automatic)', extents=choice%grid))
+            call table%add(option('--halo', 'N', '1', 'width of the halo in memory, which is ' &
+                //'never written', long=choice%halo, most=max_count))
+            call table%add(option('--run-id', 'TEXT', '', 'name of the run''s directory, and ' &
+                //'part of every value that is written: up to 64 of A-Z a-z 0-9 _ - (16 random ' &
+                //'digits)', text=table%run_id, longest=64, signs='_-'))
+
+            call table%add(option(help='How the elements are moved'))
+            call table%add(option('--order', 'blocks|strided|random', 'blocks', 'blocks in ' &
+                //'large pieces; strided: rows of all writers take turns along the file; ' &
+                //'random: each writer''s rows in a random order as well', text=table%order))
+            call table%add(option('--steps', 'N', '1', 'time steps: the elements along z are ' &
+                //'dealt out to N steps, appended one by one along an unlimited dimension', &
+                whole=access%steps, least=1, most=max_layers))
+            call table%add(option('--variables', 'N', '1', 'variables that the elements along z ' &
+                //'of each step are dealt out to', whole=access%variables, least=1, &
+                most=max_layers))
+            call table%add(option('--deflate', 'LEVEL', '', 'compress, with level 1 to 9; hdf5 ' &
+                //'and netcdf only', whole=access%deflate, least=1, most=9))
+            call table%add(option('--quantize', 'DIGITS', '', 'round to 3 to 15 significant ' &
+                //'digits first; needs --deflate; netcdf only', whole=access%quantize, &
+                least=min_digits, most=max_digits))
+            call table%add(option('--nonblocking', '', '', 'post all transfers of a step, then ' &
+                //'wait for them; pnetcdf only', switch=access%is_nonblocking))
+            call table%add(option('--subfiles', 'N', '', 'have HDF5 cut the file into N ' &
+                //'subfiles, which need a library built for that; hdf5 only', &
+                whole=access%subfiles, least=1, most=max_subfiles))
+
+            call table%add(option(help='How it is measured'))
+            call table%add(option('--repeats', 'N', '10', 'number of rounds that are measured', &
+                whole=choice%repeats, least=1, most=max_count))
+            call table%add(option('--warmup', 'N', '1', 'number of rounds before them, marked ' &
+                //'and not counted', whole=choice%warmup, most=max_count))
+            call table%add(option('--settle', 'SECONDS', '0', 'time to wait after files are ' &
+                //'removed, before the next are written', whole=choice%settle, most=max_count))
+            call table%add(option('--phase-barrier', '', '', 'let all ranks, not only those of ' &
+                //'one file, wait for each other after each phase', switch=choice%phase_barrier))
+            call table%add(option('--phase-limit', 'SECONDS', '1800', 'a phase, or the time ' &
+                //'between two phases, that takes longer counts as a hang and ends the run', &
+                whole=choice%phase_limit, least=1, most=max_count))
+            call table%add(option('--time-limit', 'SECONDS', '', 'begin no round after this ' &
+                //'time, nor after SIGUSR1 or SIGTERM (none)', whole=choice%time_limit, least=1, &
+                most=max_count))
+
+            call table%add(option(help='How the libraries are asked to work'))
+            call table%add(option('--transfer', 'SIZE', '1GiB', 'size of the largest piece that ' &
+                //'is moved in one call: bytes, or such as 64KiB, 4MiB, 1GiB', &
+                long=io%transfer_bytes, least=element_bytes, most=max_transfer))
+            call table%add(option('--collective', 'yes|no', 'yes', 'transfer the data ' &
+                //'collectively', switch=io%collective))
+            call table%add(option('--flush', '', '', 'call the library''s own flush before the ' &
+                //'close, timed as a phase by itself', switch=io%flush))
+            call table%add(option('--hint', 'KEY=VALUE', '', &
+                'a hint for MPI-IO; may be repeated', hints=io))
+            call table%add(option('--chunk', 'N|NxNxN', '', 'elements of a chunk; hdf5 and ' &
+                //'netcdf only (contiguous)', extents=io%chunk))
+            call table%add(option('--alignment', 'BYTES', '1', 'alignment of the objects in the ' &
+                //'file; hdf5 and pnetcdf only', long=io%alignment, least=1, most=max_extent))
+            call table%add(option('--collective-metadata', 'yes|no', 'yes', 'let one rank read ' &
+                //'and write the metadata; hdf5 only', switch=io%collective_metadata))
+            call table%add(option('--file-format', 'latest|earliest', 'earliest', 'newest or ' &
+                //'oldest version of the file format; hdf5 only', switch=io%latest_format))
+            call table%add(option('--direct', '', '', 'bypass the page cache with O_DIRECT; ' &
+                //'posix only', switch=io%direct))
+
+            call table%add(option(help='How files are laid out. On Lustre any of these replaces ' &
+                //'the whole layout that DIR gives'//new_line('a')//'its files, a progressive ' &
+                //'one too: what is not said is the filesystem''s default. On'//new_line('a')// &
+                'CephFS what is not said stays as in DIR.'))
+            call table%add(option('--stripe-count', 'N', '', 'number of OSTs of a file; on ' &
+                //'Lustre -1 is all of them, or of the pool; Lustre and CephFS only', &
+                long=layout%stripe_count, words='-1', least=1, most=max_stripes))
+            call table%add(option('--stripe-size', 'SIZE', '', 'size of a stripe: bytes, or ' &
+                //'such as 64KiB, 4MiB; Lustre and CephFS only', long=layout%stripe_size, &
+                least=65536, most=max_stripe))
+            call table%add(option('--pool', 'NAME', '', 'pool of OSTs on Lustre, data pool on ' &
+                //'CephFS', text=table%pool, longest=name_length, signs='_-.'))
+            call table%add(option('--setstripe', 'OPTIONS', '', 'in place of these, words for ' &
+                //'`lfs setstripe` in one argument, such as "-E 64M -c 1 -E -1 -c 4"; Lustre ' &
+                //'only', text=table%setstripe, longest=len(layout%setstripe)))
+            call table%add(option('--targets', 'LIST', '', 'measure each of these by itself, ' &
+                //'with one stripe, in turns in every round: numbers of OSTs on Lustre, pools ' &
+                //'on CephFS. One that fails is left out from then on; mpiio and posix only', &
+                list=table%targets, longest=name_length, signs='_-.'))
+
+            call table%add(option(help='Where'))
+            call table%add(option('--dir', 'DIR', '.', 'an existing directory, in which the run ' &
+                //'makes its directory', text=table%directory))
+            call table%add(option('--fs-type', 'LIST', '', 'refuse to run unless DIR is on one ' &
+                //'of these filesystems, named as statfs names them', text=table%filesystems))
+            call table%add(option('--mdt-index', 'N', '', 'metadata target of the run''s ' &
+                //'directory; Lustre only', whole=choice%mdt_index, most=max_stripes))
+            call table%add(option('--json', 'FILE', '', 'write the results to this file, in the ' &
+                //'format benchio.result/3', text=table%json))
+
+            call table%add(option(help=''))
+            call table%add(option('--dry-run', '', '', 'say what would be written and how much ' &
+                //'room there is', switch=choice%dry_run))
+            call table%add(option('--version', '', '', 'print the version of benchio and of the ' &
+                //'libraries in it', switch=choice%version))
+            call table%add(option('--help', '', '', 'print this text', switch=choice%help))
+        end associate
+    end subroutine describe
+
+    !> Adds a row; one that takes words has them in its value.
+    subroutine add(self, row)
+        class(option_table), intent(inout) :: self
+        type(option), intent(in) :: row
+
+        self%used = self%used + 1
+        self%rows(self%used) = row
+        if (index(row%value, '|') > 0 .and. .not. associated(row%extents)) then
+            self%rows(self%used)%words = row%value
+        end if
+    end subroutine add
+
+    !> Returns what --help prints.
     function help_text() result(text)
         character(:), allocatable :: text
 
         character(1), parameter :: lf = new_line('a')
         character(:), allocatable :: explanation
+        type(options), target :: choice
+        type(option_table), target :: table
         integer :: i
 
+        call table%describe(choice)
         text = 'Usage: mpirun -n P benchio [options]'//lf//lf &
             //'Writes 3D arrays that are spread over the ranks in blocks, has every byte read ' &
             //'back'//lf//'by an independent reader, the witness, and only then reports a ' &
             //'bandwidth in MiB/s'//lf//'(MiB = 2^20 bytes).'//lf
-        do i = 1, size(table)
-            if (table(i)%name == '') then
-                text = text//lf
-                if (table(i)%help /= '') text = text//trim(table(i)%help)//lf
-                cycle
-            end if
-            explanation = trim(table(i)%help)
-            if (table(i)%default /= '') explanation = explanation//' ('//trim(table(i)%default)//')'
-            text = text//filled('  '//trim(trim(table(i)%name)//' '//table(i)%value), explanation)
+        do i = 1, table%used
+            associate (row => table%rows(i))
+                if (row%name == '') then
+                    text = text//lf
+                    if (row%help /= '') text = text//trim(row%help)//lf
+                    cycle
+                end if
+                explanation = trim(row%help)
+                if (row%default /= '') explanation = explanation//' ('//trim(row%default)//')'
+                text = text//filled('  '//trim(trim(row%name)//' '//row%value), explanation)
+            end associate
         end do
         text = text//lf//'Exit status: 0 all is well, 1 internal error, 2 wrong usage, ' &
             //'3 I/O error, 4 wrong data,'//lf//'5 time limit, 6 a feature that was not built ' &
             //'in.'//lf
     end function help_text
 
-    !> An option and, in a column of its own, its explanation, broken between words.
+    !> Sets an option and, in a column beside it, its explanation, broken between words.
     pure function filled(name, explanation) result(text)
         character(*), intent(in) :: name, explanation
         character(:), allocatable :: text
@@ -176,7 +282,7 @@ contains
         text = text//line//new_line('a')
     end function filled
 
-    !> Options of this process's command line; error is empty or one sentence.
+    !> Reads this process's command line; error is empty or a sentence.
     subroutine parse_command_line(choice, error)
         type(options), intent(out) :: choice
         character(:), allocatable, intent(out) :: error
@@ -193,230 +299,165 @@ contains
         call parse_options(arguments, choice, error)
     end subroutine parse_command_line
 
-    !> Options of a list of arguments, "--name value" or "--name=value"; error is empty or one
-    !> sentence.
+    !> Reads a list of arguments, "--name value" or "--name=value"; error is empty or a sentence.
     subroutine parse_options(arguments, choice, error)
         type(argument), intent(in) :: arguments(:)
-        type(options), intent(out) :: choice
+        type(options), intent(out), target :: choice
         character(:), allocatable, intent(out) :: error
 
         character(:), allocatable :: name, value
-        logical :: value_given
-        logical :: given(size(table))
+        type(option_table), target :: table
+        logical :: given(size(table%rows)), has_value
         integer :: equals, i, row
 
         error = ''
-        choice%filesystems = ''
-        choice%json = ''
-        choice%run_id = ''
-        allocate (choice%settings%hints(0), choice%targets(0))
-        do row = 1, size(table)
-            if (table(row)%default == '') cycle
-            call set_option(choice, trim(table(row)%name), trim(table(row)%default), error)
+        allocate (choice%settings%hints(0), table%targets%items(0))
+        call table%describe(choice)
+        do row = 1, table%used
+            value = trim(table%rows(row)%default)
+            if (value /= '') call read_value(table%rows(row), value, error)
         end do
 
-        name = ''
-        value = ''
         given = .false.
         i = 1
         do while (i <= size(arguments) .and. error == '')
             name = arguments(i)%text
-            equals = index(name, '=')
-            value_given = index(name, '--') == 1 .and. equals > 0
             value = ''
-            if (value_given) then
+            equals = index(name, '=')
+            has_value = index(name, '--') == 1 .and. equals > 0
+            if (has_value) then
                 value = name(equals + 1:)
                 name = name(:equals - 1)
             end if
             if (name == '-h') name = '--help'
-
             row = 0     ! headings have no name, and so has an empty argument
-            if (name /= '') row = findloc(table%name == name, .true., 1)
+            if (name /= '') row = findloc(table%rows%name == name, .true., 1)
             if (row == 0) then
                 error = 'unknown argument "'//name//'"; see benchio --help'
-            else if (table(row)%value == '') then
-                if (value_given) error = name//' takes no value'
+                exit
+            end if
+            if (table%rows(row)%value == '') then
+                if (has_value) error = name//' takes no value'
             else
-                if (.not. value_given) then
+                if (.not. has_value) then
                     i = i + 1
                     if (i <= size(arguments)) value = arguments(i)%text
                 end if
                 if (value == '') error = name//' needs a value'
             end if
-            if (error == '') call set_option(choice, name, value, error)
-            if (error == '') given(row) = .true.
+            if (error == '') call read_value(table%rows(row), value, error)
+            given(row) = .true.
             i = i + 1
         end do
-
-        if (error == '') call check_options(choice, pack(table%name, given), error)
+        ! After an error, too: what an earlier run left in the result file is to go.
+        choice%directory = table%directory%text
+        choice%files = table%files%text
+        choice%filesystems = text_of(table%filesystems)
+        choice%json = text_of(table%json)
+        choice%run_id = text_of(table%run_id)
+        choice%layout%pool = text_of(table%pool)
+        choice%layout%setstripe = text_of(table%setstripe)
+        choice%settings%access%order = table%order%text
+        choice%backends = [character(8) :: table%backends%items]
+        choice%targets = table%targets%items
+        if (error == '') call set_operations(table%operations%items, choice, error)
+        if (error == '') call check_options(choice, pack(table%rows%name, given), error)
     end subroutine parse_options
 
-    !> One option of the table, with a value unless it is a switch.
-    subroutine set_option(choice, name, value, error)
-        type(options), intent(inout) :: choice
-        character(*), intent(in) :: name, value
-        character(:), allocatable, intent(inout) :: error
+    !> The text of an option; empty if it was not given.
+    pure function text_of(option_text) result(text)
+        type(argument), intent(in) :: option_text
+        character(:), allocatable :: text
 
-        integer(int64), parameter :: max_stripes = 65535, max_stripe = 2_int64**32 - 65536
-        integer(int64), parameter :: max_transfer = 2_int64**30     ! more crashes some ROMIO
-        integer :: i
+        text = ''
+        if (allocated(option_text%text)) text = option_text%text
+    end function text_of
 
-        select case (name)
-        case ('--backend')
-            call parse_list(name, value, choice%backends, error)
-        case ('--operation')
-            call parse_operations(name, value, choice, error)
-        case ('--items')
-            call parse_number(name, value, 1_int64, max_items, choice%items, error)
-        case ('--files')
-            call parse_files(name, value, choice%files, error)
-        case ('--instances')
-            call parse_number(name, value, 1_int64, max_count, choice%instances, error)
-        case ('--local-size')
-            call parse_extents(name, value, .true., choice%local_size, error)
-        case ('--global-size')
-            call parse_extents(name, value, .true., choice%global_size, error)
-        case ('--grid')
-            call parse_extents(name, value, .false., choice%grid, error)
-        case ('--halo')
-            call parse_number(name, value, 0_int64, max_count, choice%halo, error)
-        case ('--run-id')
-            call parse_run_id(name, value, choice%run_id, error)
-        case ('--repeats')
-            call parse_number(name, value, 1_int64, max_count, choice%repeats, error)
-        case ('--warmup')
-            call parse_number(name, value, 0_int64, max_count, choice%warmup, error)
-        case ('--settle')
-            call parse_number(name, value, 0_int64, max_count, choice%settle, error)
-        case ('--phase-barrier')
-            choice%phase_barrier = .true.
-        case ('--phase-limit')
-            call parse_number(name, value, 1_int64, max_count, choice%phase_limit, error)
-        case ('--time-limit')
-            call parse_number(name, value, 1_int64, max_count, choice%time_limit, error)
-        case ('--transfer')
-            call parse_size(name, value, int(element_bytes, int64), max_transfer, &
-                choice%settings%transfer_bytes, error)
-        case ('--pattern')
-            call parse_access(value, choice%settings%access, error)
-        case ('--collective')
-            call parse_one_of(name, value, 'yes', 'no', choice%settings%collective, error)
-        case ('--flush')
-            choice%settings%flush = .true.
-        case ('--hint')
-            call add_hint(name, value, choice%settings%hints, error)
-        case ('--stripe-count')
-            if (value == '-1') then
-                choice%layout%stripe_count = -1
-            else
-                call parse_number(name, value, 1_int64, max_stripes, choice%layout%stripe_count, &
-                    error)
-            end if
-        case ('--stripe-size')
-            call parse_size(name, value, 65536_int64, max_stripe, choice%layout%stripe_size, error)
-        case ('--pool')
-            call check_name(name, value, error)
-            choice%layout%pool = value
-        case ('--setstripe')
-            call parse_setstripe(name, value, choice%layout%setstripe, error)
-        case ('--targets')
-            call parse_list(name, value, choice%targets, error)
-            do i = 1, size(choice%targets)
-                if (error == '') call check_name(name, trim(choice%targets(i)), error)
-            end do
-        case ('--mdt-index')
-            call parse_number(name, value, 0_int64, max_stripes, choice%mdt_index, error)
-        case ('--chunk')
-            call parse_extents(name, value, .true., choice%settings%chunk, error)
-        case ('--alignment')
-            call parse_number(name, value, 1_int64, max_extent, choice%settings%alignment, error)
-        case ('--collective-metadata')
-            call parse_one_of(name, value, 'yes', 'no', choice%settings%collective_metadata, error)
-        case ('--file-format')
-            call parse_one_of(name, value, 'latest', 'earliest', choice%settings%latest_format, &
-                error)
-        case ('--direct')
-            choice%settings%direct = .true.
-        case ('--dir')
-            choice%directory = value
-        case ('--fs-type')
-            choice%filesystems = value
-        case ('--json')
-            choice%json = value
-        case ('--dry-run')
-            choice%dry_run = .true.
-        case ('--version')
-            choice%version = .true.
-        case ('--help')
-            choice%help = .true.
-        case default
-            error stop 'benchio: an option of the table is not parsed'
-        end select
-    end subroutine set_option
-
-    !> What is timed, of which files.
-    subroutine parse_operations(name, value, choice, error)
-        character(*), intent(in) :: name, value
-        type(options), intent(inout) :: choice
-        character(:), allocatable, intent(inout) :: error
-
-        character(13), allocatable :: words(:)
-
-        call parse_list(name, value, words, error)
-        if (error /= '') return
-        choice%keeps = any(words == 'write-keep')
-        choice%reads_existing = any(words == 'read-existing')
-        if (choice%reads_existing .and. size(words) == 1) then
-            words = 'read'
-        else
-            where (words == 'write-keep') words = 'write'
-        end if
-        if ((any(words /= 'write' .and. words /= 'read') .or. count(words == 'write') > 1) &
-            .and. value /= 'metadata') then
-            error = name//' takes write or write-keep, read, or both, or read-existing or ' &
-                //'metadata alone, not "'//value//'"'
-        end if
-        choice%operations = [character(8) :: words]
-    end subroutine parse_operations
-
-    !> A layout's name, or a number of files.
-    subroutine parse_files(name, value, files, error)
-        character(*), intent(in) :: name, value
-        character(:), allocatable, intent(out) :: files
+    !> Reads a value to where the option has it; error is empty or a sentence.
+    subroutine read_value(row, value, error)
+        type(option), intent(in) :: row
+        character(*), intent(in) :: value
         character(:), allocatable, intent(inout) :: error
 
         integer(int64) :: number
+        logical :: is_right, is_word
 
-        files = value
-        if (any(value == [character(7) :: 'shared', 'process', 'node', 'gather'])) return
-        call parse_number(name, value, 1_int64, max_count, number, error)
-        if (error /= '') error = name//' takes shared, process, node, gather or a number of ' &
-            //'files, not "'//value//'"'
-        files = decimal(number)
-    end subroutine parse_files
-
-    !> A part of a directory's name and of the pattern's key, so what may be in it is bounded.
-    subroutine parse_run_id(name, value, run_id, error)
-        character(*), intent(in) :: name, value
-        character(:), allocatable, intent(out) :: run_id
-        character(:), allocatable, intent(inout) :: error
-
-        integer, parameter :: longest = 64
-        character(*), parameter :: allowed = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' &
-            //'abcdefghijklmnopqrstuvwxyz0123456789_-'
-
-        run_id = value
-        if (len(value) > longest .or. verify(value, allowed) > 0) then
-            error = name//' takes 1 to '//decimal(longest)//' of A-Z a-z 0-9 _ -, not "'//value//'"'
+        is_word = is_word_of(row, value)
+        is_right = is_word
+        number = 0
+        if (row%most > 0 .and. .not. is_word) call read_number(row, value, number, is_right)
+        if (associated(row%whole)) then
+            row%whole = int(number)
+        else if (associated(row%long)) then
+            if (is_word) read (value, *) number
+            row%long = number
+        else if (associated(row%extents)) then
+            call read_extents(value, index(row%value, '|') > 0, row%extents, is_right)
+        else if (associated(row%switch)) then
+            is_right = is_word .or. value == ''
+            row%switch = value == '' .or. index(row%words, value) == 1
+        else if (associated(row%text)) then
+            is_right = is_right .or. (row%words == '' .and. is_allowed(row, value))
+            row%text%text = value
+            if (number > 0) row%text%text = decimal(number)     ! as it is in names
+        else if (associated(row%list)) then
+            is_right = .true.
+            call read_list(row, value, row%list%items, error)
+        else
+            is_right = .true.
+            call add_hint(value, row%hints%hints, error)
         end if
-    end subroutine parse_run_id
+        if (.not. is_right) error = trim(row%name)//' takes '//wanted(row)//', not "'//value//'"'
+    end subroutine read_value
 
-    !> Bytes, or KiB, MiB or GiB.
-    subroutine parse_size(name, value, least, most, bytes, error)
-        character(*), intent(in) :: name, value
-        integer(int64), intent(in) :: least, most
-        integer(int64), intent(out) :: bytes
-        character(:), allocatable, intent(inout) :: error
+    pure logical function is_word_of(row, value)
+        type(option), intent(in) :: row
+        character(*), intent(in) :: value
+
+        is_word_of = row%words /= '' .and. index(value, '|') == 0 &
+            .and. index('|'//trim(row%words)//'|', '|'//value//'|') > 0
+    end function is_word_of
+
+    !> Whether a text, or a name in a list, is short enough and has none but allowed characters.
+    pure logical function is_allowed(row, value)
+        type(option), intent(in) :: row
+        character(*), intent(in) :: value
+
+        is_allowed = len(value) <= row%longest .and. (row%signs == '' &
+            .or. verify(value, alphanumeric//trim(row%signs)) == 0)
+    end function is_allowed
+
+    !> Says which values an option takes.
+    pure function wanted(row) result(text)
+        type(option), intent(in) :: row
+        character(:), allocatable :: text
+
+        integer :: i
+
+        text = 'at most '//decimal(row%longest)//' characters'
+        if (row%signs /= '') text = text//' of A-Z a-z 0-9 and '//trim(row%signs)
+        if (row%most > 0) text = 'a whole number from '//decimal(row%least)//' to ' &
+            //decimal(row%most)
+        if (row%value == 'SIZE') text = decimal(row%least)//' to '//decimal(row%most) &
+            //' bytes, as 65536, 64KiB, 4MiB or 1GiB'
+        if (associated(row%extents)) text = trim(row%value)//' with numbers from 1 to ' &
+            //decimal(max_extent)
+        if (row%words == '') return
+        if (row%most == 0) text = ''
+        if (row%most > 0) text = ' or '//text
+        do i = len_trim(row%words), 1, -1
+            if (row%words(i:i) == '|') text = ' or '//text
+            if (row%words(i:i) /= '|') text = row%words(i:i)//text
+        end do
+    end function wanted
+
+    !> Reads decimal digits alone: a sign, a point or an exponent is not part of a whole number. A
+    !> size may end with KiB, MiB or GiB.
+    pure subroutine read_number(row, value, number, is_right)
+        type(option), intent(in) :: row
+        character(*), intent(in) :: value
+        integer(int64), intent(out) :: number
+        logical, intent(out) :: is_right
 
         character(3), parameter :: units(3) = ['KiB', 'MiB', 'GiB']
         integer(int64) :: unit
@@ -424,47 +465,92 @@ contains
 
         digits = len(value)
         power = 0
-        if (digits > 3) power = findloc(units == value(max(1, digits - 2):), .true., 1)
-        if (power > 0) digits = digits - 3
+        if (row%value == 'SIZE' .and. digits > 3) then
+            power = findloc(units == value(digits - 2:), .true., 1)
+            if (power > 0) digits = digits - 3
+        end if
         unit = 1024_int64**power
-        call parse_number(name, value(:digits), 1_int64, most/unit, bytes, error)
-        bytes = bytes*unit
-        if (error /= '' .or. bytes < least) then
-            error = name//' takes '//decimal(least)//' to '//decimal(most)//' bytes, as 65536, ' &
-                //'64KiB, 4MiB or 1GiB, not "'//value//'"'
+        number = -1
+        if (digits > 0 .and. digits <= 18 .and. verify(value(:digits), '0123456789') == 0) then
+            read (value(:digits), *) number
         end if
-    end subroutine parse_size
+        is_right = number >= 0 .and. number <= row%most/unit
+        if (is_right) number = number*unit
+        is_right = is_right .and. number >= row%least
+    end subroutine read_number
 
-    !> A pool or target, which becomes the name of a directory.
-    subroutine check_name(name, value, error)
-        character(*), intent(in) :: name, value
+    !> Reads "NxNxN", or "N" for all three; each number is from 1 to 2^31 - 1.
+    pure subroutine read_extents(value, may_be_cube, numbers, is_right)
+        character(*), intent(in) :: value
+        logical, intent(in) :: may_be_cube
+        integer(int64), intent(out) :: numbers(3)
+        logical, intent(out) :: is_right
+
+        integer :: cross, crosses, first, i
+
+        crosses = count([(value(i:i) == 'x', i=1, len(value))])
+        first = 1
+        do i = 1, crosses + 1
+            cross = first - 1 + index(value(first:)//'x', 'x')
+            call read_number(option(least=1, most=max_extent), value(first:cross - 1), &
+                numbers(min(i, 3)), is_right)
+            if (.not. is_right) return
+            first = cross + 1
+        end do
+        if (crosses == 0) numbers = numbers(1)
+        is_right = crosses == 2 .or. (crosses == 0 .and. may_be_cube)
+    end subroutine read_extents
+
+    !> Reads a comma list of names, each once.
+    pure subroutine read_list(row, value, items, error)
+        type(option), intent(in) :: row
+        character(*), intent(in) :: value
+        character(*), allocatable, intent(out) :: items(:)
         character(:), allocatable, intent(inout) :: error
 
-        character(*), parameter :: allowed = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' &
-            //'abcdefghijklmnopqrstuvwxyz0123456789_-.'
+        character(:), allocatable :: item, rest
+        integer :: comma
 
-        if (len(value) > name_length .or. verify(value, allowed) > 0) then
-            error = name//' takes names of at most '//decimal(name_length) &
-                //' of A-Z a-z 0-9 _ - ., not "'//value//'"'
-        end if
-    end subroutine check_name
+        allocate (items(0))
+        rest = value//','
+        do while (len(rest) > 0)
+            comma = index(rest, ',')
+            item = rest(:comma - 1)
+            rest = rest(comma + 1:)
+            if (item == '') then
+                error = trim(row%name)//' has an empty name in "'//value//'"'
+            else if (.not. (is_word_of(row, item) .or. (row%words == '' &
+                .and. is_allowed(row, item)))) then
+                error = trim(row%name)//' takes a list of '//wanted(row)//', not "'//item//'"'
+            else if (any(items == item)) then
+                error = trim(row%name)//' names "'//item//'" twice'
+            end if
+            if (error /= '') return
+            items = [character(len(items)) :: items, item]
+        end do
+    end subroutine read_list
 
-    !> A first word that is no option would be a file of the user's, and be laid out as well.
-    subroutine parse_setstripe(name, value, words, error)
-        character(*), intent(in) :: name, value
-        character(*), intent(out) :: words
+    !> Settles which operations are timed, of which files.
+    subroutine set_operations(words, choice, error)
+        character(*), intent(in) :: words(:)
+        type(options), intent(inout) :: choice
         character(:), allocatable, intent(inout) :: error
 
-        words = adjustl(value)
-        if (words(1:1) /= '-' .or. len(value) > len(words)) then
-            error = name//' takes at most '//decimal(len(words))//' characters of options for ' &
-                //'`lfs setstripe`, such as "-c 4 -S 1M", not "'//value//'"'
+        choice%keeps = any(words == 'write-keep')
+        choice%reads_existing = any(words == 'read-existing')
+        if (size(words) > 1 .and. (choice%reads_existing .or. any(words == 'metadata') &
+            .or. all(words(:2) /= 'read'))) then
+            error = '--operation takes write or write-keep, read, or both, or read-existing or ' &
+                //'metadata alone'
         end if
-    end subroutine parse_setstripe
+        choice%operations = [character(8) :: words]
+        where (words == 'write-keep') choice%operations = 'write'
+        where (words == 'read-existing') choice%operations = 'read'
+    end subroutine set_operations
 
     !> MPI takes blanks around a hint off, and aborts the run for one that is empty or too long.
-    subroutine add_hint(name, value, hints, error)
-        character(*), intent(in) :: name, value
+    subroutine add_hint(value, hints, error)
+        character(*), intent(in) :: value
         type(hint), allocatable, intent(inout) :: hints(:)
         character(:), allocatable, intent(inout) :: error
 
@@ -472,113 +558,13 @@ contains
 
         equals = index(value, '=')
         if (value(:max(0, equals - 1)) == '' .or. value(equals + 1:) == '') then
-            error = name//' takes KEY=VALUE, not "'//value//'"'
+            error = '--hint takes KEY=VALUE, not "'//value//'"'
         else if (equals - 1 > MPI_MAX_INFO_KEY .or. len(value) - equals > MPI_MAX_INFO_VAL) then
-            error = name//' takes at most '//decimal(MPI_MAX_INFO_KEY)//' characters of KEY and ' &
+            error = '--hint takes at most '//decimal(MPI_MAX_INFO_KEY)//' characters of KEY and ' &
                 //decimal(MPI_MAX_INFO_VAL)//' of VALUE, not "'//value//'"'
         else
             hints = [hints, hint(value(:equals - 1), value(equals + 1:))]
         end if
     end subroutine add_hint
-
-    !> One of two words; the first is true.
-    subroutine parse_one_of(name, value, yes, no, chosen, error)
-        character(*), intent(in) :: name, value, yes, no
-        logical, intent(out) :: chosen
-        character(:), allocatable, intent(inout) :: error
-
-        chosen = value == yes
-        if (value /= yes .and. value /= no) then
-            error = name//' takes '//yes//' or '//no//', not "'//value//'"'
-        end if
-    end subroutine parse_one_of
-
-    !> A comma list of names, each once; whether they exist is the caller's to say.
-    subroutine parse_list(name, value, names, error)
-        character(*), intent(in) :: name, value
-        character(*), allocatable, intent(out) :: names(:)
-        character(:), allocatable, intent(inout) :: error
-
-        character(:), allocatable :: item, rest
-        integer :: comma
-
-        allocate (names(0))
-        rest = value//','
-        do while (len(rest) > 0)
-            comma = index(rest, ',')
-            item = rest(:comma - 1)
-            rest = rest(comma + 1:)
-            if (item == '') then
-                error = name//' has an empty name in "'//value//'"'
-            else if (len(item) > len(names)) then
-                error = name//' does not know "'//item//'"'
-            else if (any(names == item)) then
-                error = name//' names "'//item//'" twice'
-            end if
-            if (error /= '') return
-            names = [character(len(names)) :: names, item]
-        end do
-    end subroutine parse_list
-
-    !> "N", if one is allowed for all three, or "NxNxN"; each is from 1 to 2^31 - 1.
-    subroutine parse_extents(name, value, cube_allowed, numbers, error)
-        character(*), intent(in) :: name, value
-        logical, intent(in) :: cube_allowed
-        integer(int64), intent(out) :: numbers(3)
-        character(:), allocatable, intent(inout) :: error
-
-        character(:), allocatable :: rest
-        integer :: cross, i
-
-        numbers = 0
-        if (cube_allowed .and. index(value, 'x') == 0) then
-            call parse_number(name, value, 1_int64, max_extent, numbers(1), error)
-            numbers = numbers(1)
-            return
-        end if
-        rest = value
-        do i = 1, 3
-            cross = index(rest//'x', 'x')
-            call parse_number(name, rest(:cross - 1), 1_int64, max_extent, numbers(i), error)
-            if (error /= '' .or. (i < 3 .and. cross > len(rest)) &
-                .or. (i == 3 .and. cross <= len(rest))) then
-                error = name//' takes '//trim(merge('N or NxNxN', 'PxQxR     ', cube_allowed))// &
-                    ' with numbers from 1 to 2147483647, not "'//value//'"'
-                return
-            end if
-            rest = rest(min(cross, len(rest)) + 1:)
-        end do
-    end subroutine parse_extents
-
-    !> Least and most fit in a default integer.
-    subroutine parse_int(name, value, least, most, number, error)
-        character(*), intent(in) :: name, value
-        integer(int64), intent(in) :: least, most
-        integer, intent(out) :: number
-        character(:), allocatable, intent(inout) :: error
-
-        integer(int64) :: long
-
-        call parse_int64(name, value, least, most, long, error)
-        number = int(long)
-    end subroutine parse_int
-
-    !> Decimal digits alone: a sign, a point or an exponent is none of a whole number's.
-    subroutine parse_int64(name, value, least, most, number, error)
-        character(*), intent(in) :: name, value
-        integer(int64), intent(in) :: least, most
-        integer(int64), intent(out) :: number
-        character(:), allocatable, intent(inout) :: error
-
-        number = -1
-        if (len(value) > 0 .and. len(value) <= 18 .and. verify(value, '0123456789') == 0) then
-            read (value, *) number
-        end if
-        if (number < least .or. number > most) then
-            error = name//' takes a whole number from '//decimal(least)//' to '//decimal(most)// &
-                ', not "'//value//'"'
-            number = least
-        end if
-    end subroutine parse_int64
 
 end module benchio_command_line

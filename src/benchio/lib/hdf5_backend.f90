@@ -106,12 +106,12 @@ contains
         end associate
         associate (access => settings%access)
             call cannot(error, access%quantize > 0, 'HDF5 does not round to decimal digits: ' &
-                //'leave out quantize, or the backend hdf5')
+                //'leave out --quantize, or the backend hdf5')
             call cannot(error, access%deflate > 0 .and. .not. settings%collective, 'HDF5 ' &
-                //'compresses in collective transfers alone: deflate excludes --collective no')
+                //'compresses in collective transfers alone: --deflate excludes --collective no')
             call cannot(error, access%subfiles > 0 .and. (access%steps > 1 .or. access%deflate > 0 &
                 .or. any(settings%chunk > 0)), 'HDF5 reads no chunks from subfiles collectively: ' &
-                //'subfiling excludes steps, deflate and --chunk')
+                //'--subfiles excludes --steps, --deflate and --chunk')
             if (access%deflate > 0) call lacks(error, .not. can_compress(), 'HDF5 ' &
                 //hdf5_version()//' does not compress in parallel: 1.10.2 and later do')
             if (access%subfiles > 0) call object_to_subfiling(error)

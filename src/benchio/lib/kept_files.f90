@@ -32,7 +32,7 @@ module benchio_kept_files
         character(:), allocatable :: run_id
         character(:), allocatable :: started            !! the run, date and time, UTC
         character(:), allocatable :: files              !! as given to --files
-        character(:), allocatable :: pattern            !! as given to --pattern
+        character(:), allocatable :: pattern            !! options that ask for its ways of access
         character(8), allocatable :: backends(:)
         character(word_length), allocatable :: targets(:)   !! as given to --targets
         integer :: first_round = 0, rounds = 0          !! those that were kept
@@ -375,8 +375,8 @@ contains
             message = 'it is not as benchio writes it'
             return
         end if
-        if (pattern /= 'blocks') then
-            message = 'its files are of --pattern '//trim(pattern)//', which only the run that ' &
+        if (pattern /= '') then
+            message = 'its files are of '//trim(pattern)//', which only the run that ' &
                 //'writes them can read'
             return
         end if

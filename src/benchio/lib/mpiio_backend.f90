@@ -70,7 +70,7 @@ contains
         associate (unused => self)
         end associate
         call cannot(error, settings%access%deflate > 0, 'mpiio writes the bytes as they are: ' &
-            //'leave out deflate, or the backend mpiio')
+            //'leave out --deflate, or the backend mpiio')
         call cannot(error, settings%has_no_array, 'mpiio writes arrays, and --operation ' &
             //'metadata has none: leave --backend out')
     end function objection

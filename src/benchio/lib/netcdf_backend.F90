@@ -92,9 +92,9 @@ contains
             call cannot(error, settings%alignment > 1, 'NetCDF-Fortran aligns nothing: leave out ' &
                 //'--alignment, or the backend netcdf')
             call cannot(error, access%deflate > 0 .and. is_independent, 'HDF5, below NetCDF, ' &
-                //'compresses in collective transfers alone: deflate excludes --collective no')
+                //'compresses in collective transfers alone: --deflate excludes --collective no')
             call cannot(error, access%steps > 1 .and. is_independent, 'NetCDF extends the ' &
-                //'unlimited dimension in collective transfers: steps exclude --collective no')
+                //'unlimited dimension in collective transfers: --steps excludes --collective no')
             if (access%quantize > 0) call lacks(error, .not. c_associated(found_quantizer()), &
                 'NetCDF '//self%version()//' does not quantize: NetCDF-C 4.9 and later do')
         end associate

@@ -62,7 +62,7 @@ contains
         end if
         call check_layout_options(choice, error)
         choice%settings%outlives_failures = size(choice%targets) > 0
-        if (error == '') call check_pattern(choice, error)
+        if (error == '') call check_access(choice, error)
         if (error == '') call check_existing(choice, given, error)
         if (error == '') call check_metadata(choice, given, error)
     end subroutine check_options
@@ -73,7 +73,11 @@ contains
         character(:), allocatable, intent(inout) :: error
 
         associate (layout => choice%layout)
-            if (layout%setstripe /= '' .and. (layout%stripe_count /= unset .or. &
+            if (layout%setstripe /= '' .and. layout%setstripe(1:1) /= '-') then
+                ! A file of the user's would be laid out as well.
+                error = '--setstripe takes options of `lfs setstripe`, such as "-c 4 -S 1M", ' &
+                    //'not "'//trim(layout%setstripe)//'"'
+            else if (layout%setstripe /= '' .and. (layout%stripe_count /= unset .or. &
                 layout%stripe_size /= unset .or. layout%pool /= '')) then
                 error = '--setstripe excludes --stripe-count, --stripe-size and --pool: its own ' &
                     //'words say that'
@@ -86,27 +90,29 @@ contains
         end associate
     end subroutine check_layout_options
 
-    !> What excludes what of patterns and other options.
-    pure subroutine check_pattern(choice, error)
+    !> Refuses what excludes what of the ways to move the elements and other options.
+    pure subroutine check_access(choice, error)
         type(options), intent(in) :: choice
         character(:), allocatable, intent(inout) :: error
 
         associate (access => choice%settings%access)
-            if (access%has_rows() .and. any(choice%grid > 0)) then
-                error = '--pattern strided and random exclude --grid: the rows of all writers ' &
-                    //'lie side by side along x'
-            else if (choice%files == 'gather' .and. access%text() /= 'blocks') then
-                error = '--pattern excludes --files gather: its first rank moves whole planes'
+            if (access%quantize > 0 .and. access%deflate == 0) then
+                error = '--quantize needs --deflate: what is rounded takes as much room'
+            else if (access%has_rows() .and. any(choice%grid > 0)) then
+                error = '--order '//trim(access%order)//' excludes --grid: the rows of all ' &
+                    //'writers lie side by side along x'
+            else if (choice%files == 'gather' .and. access%text() /= '') then
+                error = '--files gather excludes '//access%text()//': its first rank moves whole ' &
+                    //'planes'
             else if (access%subfiles > 0 .and. (choice%files /= 'shared' &
                 .or. choice%instances > 1)) then
-                error = '--pattern subfiling takes --files shared and one instance: it makes ' &
-                    //'several files of one'
+                error = '--subfiles takes --files shared and one instance: it makes several ' &
+                    //'files of one'
             else if (access%subfiles > 0 .and. choice%keeps) then
-                error = '--pattern subfiling excludes --operation write-keep: subfiles are not ' &
-                    //'kept'
+                error = '--subfiles excludes --operation write-keep: subfiles are not kept'
             end if
         end associate
-    end subroutine check_pattern
+    end subroutine check_access
 
     !> What excludes reading files that are there.
     pure subroutine check_existing(choice, given, error)
@@ -118,7 +124,8 @@ contains
         character(*), parameter :: settled(*) = [character(21) :: '--files', '--instances', &
             '--local-size', '--global-size', '--repeats', '--warmup', '--settle', '--flush', &
             '--chunk', '--alignment', '--file-format', '--stripe-count', '--stripe-size', &
-            '--pool', '--setstripe', '--targets', '--mdt-index', '--pattern']
+            '--pool', '--setstripe', '--targets', '--mdt-index', '--order', '--steps', &
+            '--variables', '--deflate', '--quantize', '--nonblocking', '--subfiles']
         character(:), allocatable :: name
 
         if (.not. choice%reads_existing) return
@@ -137,7 +144,8 @@ contains
         character(*), parameter :: refused(*) = [character(21) :: '--local-size', '--global-size', &
             '--grid', '--halo', '--instances', '--transfer', '--collective', '--flush', '--hint', &
             '--chunk', '--alignment', '--collective-metadata', '--file-format', '--direct', &
-            '--phase-barrier', '--targets', '--pattern']
+            '--phase-barrier', '--targets', '--order', '--steps', '--variables', '--deflate', &
+            '--quantize', '--nonblocking', '--subfiles']
         character(:), allocatable :: name
 
         if (.not. is_metadata(choice)) then
@@ -203,8 +211,8 @@ contains
         layers = choice%settings%access%layers()
         planes = merge(choice%local_size(3), choice%global_size(3), is_weak)
         if (mod(planes, layers) /= 0) then
-            error = '--pattern '//choice%settings%access%text()//' deals out the elements along ' &
-                //'z, and '//decimal(planes)//' are no multiple of '//decimal(layers)
+            error = choice%settings%access%text()//' deals out the elements along z, and ' &
+                //decimal(planes)//' are no multiple of '//decimal(layers)
             return
         end if
         if (choice%settings%access%has_rows()) choice%grid = [writers, 1_int64, 1_int64]

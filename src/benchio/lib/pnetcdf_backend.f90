@@ -115,11 +115,11 @@ contains
         end associate
         associate (access => settings%access, is_independent => .not. settings%collective)
             call cannot(error, access%deflate > 0, 'PnetCDF does not compress: leave out ' &
-                //'deflate, or the backend pnetcdf')
+                //'--deflate, or the backend pnetcdf')
             call cannot(error, access%is_nonblocking .and. is_independent, 'PnetCDF waits for ' &
                 //'nonblocking transfers collectively: nonblocking excludes --collective no')
             call cannot(error, access%steps > 1 .and. is_independent, 'PnetCDF extends the ' &
-                //'unlimited dimension in collective transfers: steps exclude --collective no')
+                //'unlimited dimension in collective transfers: --steps excludes --collective no')
         end associate
         call cannot(error, settings%has_no_array, 'pnetcdf writes arrays, and --operation ' &
             //'metadata has none: leave --backend out')

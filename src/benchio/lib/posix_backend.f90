@@ -61,7 +61,7 @@ contains
         associate (unused => self)
         end associate
         call cannot(error, settings%access%deflate > 0, 'posix writes the bytes as they are: ' &
-            //'leave out deflate, or the backend posix')
+            //'leave out --deflate, or the backend posix')
     end function objection
 
     !> The system opens every path.

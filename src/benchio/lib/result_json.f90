@@ -165,8 +165,16 @@ contains
             call json%put('run.direct', settings%direct)
             call json%put('run.alignment', settings%alignment)
             call json%put('run.chunk', settings%chunk)
-            call json%put('run.pattern', settings%access%text())
             call json%put('run.file_format', merge('latest  ', 'earliest', settings%latest_format))
+        end associate
+        associate (access => run%choice%settings%access)
+            call json%put('run.access.order', access%order)
+            call json%put('run.access.steps', access%steps)
+            call json%put('run.access.variables', access%variables)
+            call json%put('run.access.deflate', access%deflate)
+            call json%put('run.access.quantize', access%quantize)
+            call json%put('run.access.nonblocking', access%is_nonblocking)
+            call json%put('run.access.subfiles', access%subfiles)
         end associate
     end subroutine put_run
 

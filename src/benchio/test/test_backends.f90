@@ -1,45 +1,43 @@
 !> What each backend refuses of the options, and what it leaves to the others.
 program test_backends
     use mpi_f08, only: MPI_Finalize, MPI_Init
-    use benchio_command_line, only: argument, parse_options
+    use benchio_command_line, only: parse_options
     use benchio_failure, only: exit_ok, exit_usage, failure
     use benchio_options, only: options
     use benchio_registry, only: backend_item, backend_names, new_backend
-    use check, only: expect
+    use check, only: expect, words
     implicit none (type, external)
 
     integer :: i
 
     call MPI_Init()
     do i = 1, size(backend_names)
-        call accepted(trim(backend_names(i)), [argument('--chunk'), argument('8')])
-        call accepted(trim(backend_names(i)), [argument('--pattern'), argument('steps=2')])
+        call accepted(trim(backend_names(i)), '--chunk 8')
+        call accepted(trim(backend_names(i)), '--steps 2')
     end do
-    call refused('mpiio', '--pattern', 'deflate=1', 'leave out deflate')
-    call refused('posix', '--pattern', 'deflate=1', 'leave out deflate')
-    call refused('pnetcdf', '--pattern', 'deflate=1', 'does not compress')
-    call refused('hdf5', '--pattern', 'deflate=1,quantize=3', 'decimal digits')
-    call refused('hdf5', '--pattern', 'deflate=1', 'collective transfers alone', &
-        is_collective=.false.)
-    call refused('netcdf', '--pattern', 'deflate=1', 'collective transfers alone', &
-        is_collective=.false.)
-    call refused('netcdf', '--pattern', 'steps=2', 'unlimited dimension', is_collective=.false.)
-    call refused('pnetcdf', '--pattern', 'steps=2', 'unlimited dimension', is_collective=.false.)
-    call refused('pnetcdf', '--pattern', 'nonblocking', 'collectively', is_collective=.false.)
-    call refused('netcdf', '--alignment', '4096', 'aligns nothing')
-    call refused('hdf5', '--pattern', 'subfiling=2,steps=2', 'excludes steps, deflate')
-    call refused('hdf5', '--pattern', 'subfiling=2,deflate=1', 'excludes steps, deflate')
+    call refused('mpiio', '--deflate 1', 'leave out --deflate')
+    call refused('posix', '--deflate 1', 'leave out --deflate')
+    call refused('pnetcdf', '--deflate 1', 'does not compress')
+    call refused('hdf5', '--deflate 1 --quantize 3', 'decimal digits')
+    call refused('hdf5', '--deflate 1 --collective no', 'collective transfers alone')
+    call refused('netcdf', '--deflate 1 --collective no', 'collective transfers alone')
+    call refused('netcdf', '--steps 2 --collective no', 'unlimited dimension')
+    call refused('pnetcdf', '--steps 2 --collective no', 'unlimited dimension')
+    call refused('pnetcdf', '--nonblocking --collective no', 'collectively')
+    call refused('netcdf', '--alignment 4096', 'aligns nothing')
+    call refused('hdf5', '--subfiles 2 --steps 2', 'excludes --steps, --deflate')
+    call refused('hdf5', '--subfiles 2 --deflate 1', 'excludes --steps, --deflate')
     do i = 1, size(backend_names)
         select case (backend_names(i))
         case ('mpiio', 'posix')
-            call accepted(trim(backend_names(i)), [argument('--targets'), argument('1')])
+            call accepted(trim(backend_names(i)), '--targets 1')
         case default
-            call refused(trim(backend_names(i)), '--targets', '1', 'after a write that failed')
+            call refused(trim(backend_names(i)), '--targets 1', 'after a write that failed')
         end select
         if (backend_names(i) == 'posix') then
-            call accepted(trim(backend_names(i)), [argument('--operation'), argument('metadata')])
+            call accepted(trim(backend_names(i)), '--operation metadata')
         else
-            call refused(trim(backend_names(i)), '--operation', 'metadata', 'leave --backend out')
+            call refused(trim(backend_names(i)), '--operation metadata', 'leave --backend out')
         end if
     end do
     call expect_heeded('hdf5', subfiles=2)
@@ -55,52 +53,43 @@ program test_backends
 contains
 
     !> Returns what a backend objects to these options; not called for one that is not built in.
-    type(failure) function objection(item, words)
+    type(failure) function objection(item, line)
         type(backend_item), intent(in) :: item
-        type(argument), intent(in) :: words(:)
+        character(*), intent(in) :: line
 
         character(:), allocatable :: error
-        type(argument) :: all_words(size(words) + 2)
         type(options) :: choice
 
-        all_words(1)%text = '--backend'
-        all_words(2)%text = item%method%name
-        all_words(3:) = words
-        call parse_options(all_words, choice, error)
+        call parse_options(words(line//' --backend '//item%method%name), choice, error)
         call expect(error == '', item%method%name//': parsed: '//error)
         objection = item%method%objection(choice%settings)
     end function objection
 
-    subroutine accepted(name, words)
-        character(*), intent(in) :: name
-        type(argument), intent(in) :: words(:)
+    subroutine accepted(name, line)
+        character(*), intent(in) :: name, line
 
         type(backend_item) :: item
         type(failure) :: error
 
         item = new_backend(name)
         if (.not. allocated(item%method)) return
-        error = objection(item, words)
+        error = objection(item, line)
         if (error%status == exit_ok) error%message = ''
-        call expect(error%status == exit_ok, name//' accepts '//words(1)%text//': '//error%message)
+        call expect(error%status == exit_ok, name//' accepts '//line//': '//error%message)
     end subroutine accepted
 
-    subroutine refused(name, option, value, reason, is_collective)
-        character(*), intent(in) :: name, option, value, reason
-        logical, intent(in), optional :: is_collective
+    subroutine refused(name, line, reason)
+        character(*), intent(in) :: name, line, reason
 
-        type(argument), allocatable :: words(:)
         type(backend_item) :: item
         type(failure) :: error
 
         item = new_backend(name)
         if (.not. allocated(item%method)) return
-        words = [argument(option), argument(value)]
-        if (present(is_collective)) words = [words, argument('--collective'), argument('no')]
-        error = objection(item, words)
-        call expect(error%status == exit_usage, name//' refuses '//option//' '//value)
-        call expect(index(error%message, reason) > 0, name//' refuses '//option//' '//value &
-            //' for '//reason//': '//error%message)
+        error = objection(item, line)
+        call expect(error%status == exit_usage, name//' refuses '//line)
+        call expect(index(error%message, reason) > 0, name//' refuses '//line//' for '//reason &
+            //': '//error%message)
     end subroutine refused
 
     !> Expects what a backend takes over of subfiling and nonblocking transfers.

@@ -17,7 +17,7 @@ program test_kept_files
     ! Two files of three writers each, on three hosts of two ranks.
     kept%run_id = 'night'
     kept%started = '2026-11-22T01:00:00.000Z'
-    kept%pattern = 'blocks'
+    kept%pattern = ''
     kept%files = '2'
     kept%backends = [character(8) :: 'mpiio', 'hdf5']
     kept%targets = [character(64) ::]
@@ -54,9 +54,9 @@ program test_kept_files
     call parse_record(record_text(kept), found, message)
     call expect(message == '' .and. all(found%targets == kept%targets), 'targets')
 
-    kept%pattern = 'strided'
+    kept%pattern = '--order strided'
     call parse_record(record_text(kept), found, message)
-    call expect(index(message, 'of --pattern strided') > 0, 'only whole blocks are read by others')
+    call expect(index(message, 'of --order strided') > 0, 'only whole blocks are read by others')
 
     text = record_text(kept)
     text = text(:index(text, '! checksum ') - 1)

@@ -4,7 +4,7 @@ program test_options
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_command_line, only: argument, help_text, parse_options
     use benchio_options, only: is_metadata, layout_requests, options, plan_array
-    use check, only: expect
+    use check, only: expect, words
     implicit none (type, external)
 
     type(options) :: choice
@@ -25,9 +25,18 @@ program test_options
         'both forms of values')
     call plan_array(choice, 4_int64, error)
     call expect(error == '' .and. all(choice%global_size == [8, 32, 64]), 'weak scaling')
-    call parse('--pattern random --local-size 5')
+    call parse('--order random --local-size 5')
     call plan_array(choice, 3_int64, error)
     call expect(error == '' .and. all(choice%grid == [3, 1, 1]), 'rows of all writers take turns')
+    call parse('--order random --steps 3 --variables=2 --deflate 9 --quantize 15 --nonblocking ' &
+        //'--subfiles 1 --backend hdf5')
+    call expect(error == '' .and. choice%settings%access%text() == '--order random --steps 3 ' &
+        //'--variables 2 --deflate 9 --quantize 15 --nonblocking --subfiles 1', 'ways of access')
+    call parse('--order blocks --steps 1 --variables 1')
+    call expect(error == '' .and. choice%settings%access%text() == '', 'the usual way')
+    call parse('--files 007 --setstripe=-C2 --file-format latest --collective no')
+    call expect(error == '' .and. choice%files == '7' .and. choice%layout%setstripe == '-C2' &
+        .and. choice%settings%latest_format .and. .not. choice%settings%collective, 'words')
     call parse('--run-id='//repeat('aZ09_-7b', 8)//' --flush --direct --settle 3')
     call expect(error == '' .and. choice%run_id == repeat('aZ09_-7b', 8) .and. choice%settle == 3 &
         .and. choice%settings%flush .and. choice%settings%direct, 'the longest id, and switches')
@@ -45,7 +54,7 @@ program test_options
         .and. all(choice%local_size == 1) .and. choice%halo == 0, 'names, and no array')
     call parse('--operation metadata')
     call expect(error == '' .and. all(choice%backends == 'posix'), 'which need no library')
-    call refused('--operation metadata,write', '"metadata,write"')
+    call refused('--operation metadata,write', 'metadata alone')
     call refused('--operation metadata --files node', '"node"')
     call refused('--operation metadata --local-size 8', 'leave out --local-size')
     call refused('--chunk 8 --operation metadata', 'leave out --chunk')
@@ -104,25 +113,25 @@ program test_options
     call refused('--run-id=', '--run-id needs a value')
     call refused('--run-id a/b', '"a/b"')
     call refused('--run-id ..', '".."')
-    call refused('--run-id '//repeat('a', 65), 'takes 1 to 64')
+    call refused('--run-id '//repeat('a', 65), 'at most 64 characters')
     call refused('--transfer 7', '"7"')
-    call refused('--pattern steps', '"steps"')
-    call refused('--pattern steps=1', '"1"')
-    call refused('--pattern steps=2,steps=4', '"steps=" twice')
-    call refused('--pattern strided,', 'not ""')
-    call refused('--pattern ran,random', 'not "ran"')
-    call refused('--pattern random,random', '"random" twice')
-    call refused('--pattern strided,random', 'exclude each other')
-    call refused('--pattern blocks,steps=2', 'blocks takes no other word')
-    call refused('--pattern deflate=10', '"10"')
-    call refused('--pattern quantize=2,deflate=1', '"2"')
-    call refused('--pattern quantize=3', 'quantize needs deflate')
-    call refused('--pattern strided --grid 2x1x1', 'exclude --grid')
-    call refused('--pattern strided --files gather', 'excludes --files gather')
-    call refused('--pattern subfiling=513', '"513"')
-    call refused('--backend hdf5 --pattern subfiling=2 --files process', 'takes --files shared')
-    call refused('--backend hdf5 --pattern subfiling=2 --instances 2', 'and one instance')
-    call refused('--backend hdf5 --pattern subfiling=2 --operation write-keep', 'write-keep')
+    call refused('--steps 0', '"0"')
+    call refused('--steps 10001', '"10001"')
+    call refused('--variables 0', '"0"')
+    call refused('--order ran', 'takes blocks or strided or random, not "ran"')
+    call refused('--order blocks|strided', '"blocks|strided"')
+    call refused('--nonblocking=yes', 'no value')
+    call refused('--deflate 10', '"10"')
+    call refused('--deflate 1 --quantize 2', '"2"')
+    call refused('--deflate 1 --quantize 16', '"16"')
+    call refused('--quantize 3', '--quantize needs --deflate')
+    call refused('--order strided --grid 2x1x1', '--order strided excludes --grid')
+    call refused('--steps 2 --nonblocking --files gather', &
+        '--files gather excludes --steps 2 --nonblocking:')
+    call refused('--subfiles 513', '"513"')
+    call refused('--subfiles 2 --files process', 'takes --files shared')
+    call refused('--subfiles 2 --instances 2', 'and one instance')
+    call refused('--subfiles 2 --operation write-keep', 'write-keep')
     call refused('--transfer 0', '"0"')
     call refused('--transfer 0KiB', '"0KiB"')
     call refused('--transfer 1025MiB', '"1025MiB"')
@@ -139,7 +148,7 @@ program test_options
     call refused('--targets 1,,2', 'empty name')
     call refused('--targets 1,../2', '"../2"')
     call refused('--targets 1,1', 'twice')
-    call refused('--targets '//repeat('a', 65), 'does not know')
+    call refused('--targets '//repeat('a', 65), 'at most 64 characters')
     call refused('--setstripe 4', '"4"')
     call refused('--setstripe -C4 --stripe-size 1MiB', '--setstripe excludes')
     call refused('--setstripe -C4 --pool fast', '--setstripe excludes')
@@ -157,10 +166,10 @@ program test_options
     call parse('--operation read-existing --grid 1x1x2')
     call expect(error == '' .and. all(choice%operations == ['read']) .and. .not. choice%keeps &
         .and. choice%reads_existing, 'what is there is read')
-    call refused('--operation write,write-keep', 'not "write,write-keep"')
-    call refused('--operation read-existing,write', 'not "read-existing,write"')
+    call refused('--operation write,write-keep', 'or both')
+    call refused('--operation read-existing,write', 'metadata alone')
     call refused('--operation keep', 'not "keep"')
-    call refused('--operation write,', '"write,"')
+    call refused('--operation write,', 'empty name in "write,"')
     call refused('--operation read,read', '"read"')
     call refused('--operation read-existing --local-size 128', 'excludes --local-size')
     call refused('--repeats 3 --operation read-existing', 'excludes --repeats')
@@ -188,7 +197,8 @@ program test_options
     call unplannable('--local-size 2147483647 --halo 0 --grid 2x1x1', 2_int64, '2^31 - 1')
     call unplannable('--global-size 2147483647 --halo 0', 2_int64, '2^63 - 1')
     call unplannable('--global-size 2x2x2', 3_int64, 'more writers (3)')
-    call unplannable('--pattern steps=3 --local-size 4', 2_int64, '4 are no multiple of 3')
+    call unplannable('--steps 3 --local-size 4', 2_int64, &
+        '--steps 3 deals out the elements along z, and 4 are no multiple of 3')
 
 contains
 
@@ -263,21 +273,5 @@ contains
         call plan_array(choice, writers, error)
         call expect(index(error, reason) > 0, line//' is refused for '//reason//': '//error)
     end subroutine unplannable
-
-    function words(line) result(list)
-        character(*), intent(in) :: line
-        type(argument), allocatable :: list(:)
-
-        character(:), allocatable :: rest
-        integer :: space
-
-        allocate (list(0))
-        rest = trim(line)
-        do while (len(rest) > 0)
-            space = index(rest//' ', ' ')
-            list = [list, argument(rest(:space - 1))]
-            rest = rest(min(space, len(rest)) + 1:)
-        end do
-    end function words
 
 end program test_options

@@ -5,7 +5,7 @@
 program test_result_json
     use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_command_line, only: argument, parse_options
+    use benchio_command_line, only: parse_options
     use benchio_decomposition, only: new_decomposition
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_file_layout, only: add_component, component, file_layout
@@ -19,7 +19,7 @@ program test_result_json
     use benchio_result_json, only: result_json
     use benchio_settings, only: hint
     use benchio_witness, only: testimony
-    use check, only: expect
+    use check, only: expect, words
     implicit none (type, external)
 
     interface
@@ -377,22 +377,5 @@ contains
         read (unit) text
         close (unit)
     end function text_of_file
-
-    !> Words between blanks.
-    function words(line) result(list)
-        character(*), intent(in) :: line
-        type(argument), allocatable :: list(:)
-
-        character(:), allocatable :: rest
-        integer :: blank
-
-        allocate (list(0))
-        rest = line
-        do while (rest /= '')
-            blank = index(rest//' ', ' ')
-            list = [list, argument(rest(:blank - 1))]
-            rest = rest(min(blank, len(rest)) + 1:)
-        end do
-    end function words
 
 end program test_result_json
