@@ -204,7 +204,7 @@ contains
         edges(:, 1) = merge(zero - times%begun, absent, takes_part(:phases))
         edges(:, 2) = merge(times%ended - zero, absent, takes_part(:phases))
         summary%mib = real(share%block%bytes(), real64)/2_int64**20
-        call add_instances(edges(phase_total, :), share%instance, groups, summary)
+        call add_instances(edges(phase_total, :), rank, groups, summary)
 
         most = [edges, absent*[(1, i=1, 2*phases)], merge(-seconds, absent, takes_part)]
         if (rank == 0) most(3*phases + 1:4*phases) = merge(times%agreed - zero, absent, &
@@ -296,10 +296,11 @@ contains
             of_phase(phase_open:last)%occurs) - covered)
     end subroutine add_up
 
-    !> Adds the size (MiB) and the window of each instance, on rank 0. Collective.
-    subroutine add_instances(edges, instance, groups, summary)
+    !> Adds the size (MiB) and the window of each instance, on rank 0. A rank that reads another
+    !> instance's file counts in its group. Collective.
+    subroutine add_instances(edges, rank, groups, summary)
         real(real64), intent(in) :: edges(2)            !! of this rank's total
-        integer, intent(in) :: instance                 !! of this rank, from 0
+        integer, intent(in) :: rank                     !! of all
         type(rank_groups), intent(in) :: groups
         type(timing), intent(inout) :: summary
 
@@ -311,7 +312,7 @@ contains
             groups%of_instance)
         call MPI_Allreduce(summary%mib, mib, 1, MPI_DOUBLE_PRECISION, MPI_SUM, groups%of_instance)
         call MPI_Comm_rank(groups%of_instance, position)
-        leaders = merge(groups%instances, 0, instance == 0 .and. position == 0)
+        leaders = merge(groups%instances, 0, rank == 0)
         allocate (summary%instance_mib(leaders), summary%instance_window(leaders))
         if (position > 0) return
         call MPI_Gather(mib, 1, MPI_DOUBLE_PRECISION, summary%instance_mib, 1, &
