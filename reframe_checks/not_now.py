@@ -45,7 +45,7 @@ class LeftOut(NotMeasured):
 
 
 def maintenance(filesystem, first, last):
-    """What was announced for some of this time; empty if nothing was. BadReference."""
+    """What was announced for some of this time; empty if nothing was. UserError."""
     announced = (entry for entry in past.maintenance() if entry.covers(filesystem, first, last))
     entry = next(announced, None)
     return f"{filesystem} is not there: {entry}" if entry else ""

@@ -24,7 +24,7 @@ KEPT_AS = TONIGHT or night_id(datetime.now(UTC))
 
 @cache
 def reference_file():
-    """The reference values of the system; BadReference."""
+    """The reference values of the system; UserError."""
     return references.ReferenceFile(reference_values(SYSTEM.name))
 
 
@@ -47,12 +47,12 @@ def baseline_of(case):
 
 @cache
 def expected_failures():
-    """What may fail for now; BadReference."""
+    """What may fail for now; UserError."""
     return references.read_expected(SYSTEM.name, reference_folder())
 
 
 def maintenance():
-    """What is announced: read anew, for it may be announced while a session runs. BadReference."""
+    """What is announced: read anew, for it may be announced while a session runs. UserError."""
     return references.read_maintenance(SYSTEM.name, reference_folder())
 
 

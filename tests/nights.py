@@ -125,7 +125,7 @@ def eventful():
     """A night with something of everything: an alarm over two cases, what is broken, above the
     ceiling, away, known or well, long names, and texts of others."""
     text = "\x1b[31m<script>|*x*&\ufffe"
-    known = ExpectedFailure(re.compile(".*fs2.*"), NIGHT, "ticket 4711")
+    known = ExpectedFailure(case=re.compile(".*fs2.*"), until=NIGHT, why="ticket 4711")
     night = tonight(
         *(run for of in (HDF5, MPIIO, FS2, BROKEN, AWAY, KNOWN) for run in well(of)),
         red(rate=3850),

@@ -13,13 +13,7 @@ import yaml
 from iowatch.bless import process_lock
 from iowatch.case import Case
 from iowatch.files import UserError, counted, whole
-from iowatch.references import (
-    BadReference,
-    ExpectedFailure,
-    expected_in,
-    expected_path,
-    read_expected,
-)
+from iowatch.references import ExpectedFailure, expected_path, read_expected
 from iowatch.yaml_text import text_of
 
 _NAMED = 3  # cases that a refusal names at most
@@ -101,8 +95,8 @@ def _append(path: Path, before: list[ExpectedFailure], entry: ExpectedFailure) -
     text += "" if text.endswith("\n") or not text else "\n"
     text += "".join(f"{margin}{line}\n" for line in lines)
     try:
-        is_added = expected_in(path, text) == [*before, entry]
-    except BadReference:
+        is_added = ExpectedFailure.read_list(path, text) == [*before, entry]
+    except UserError:
         is_added = False
     if not is_added:
         raise UserError(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Mapping
-from datetime import date
+from contextlib import suppress
+from datetime import date, datetime
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import attrs
 
 from iowatch.files import UserError, one_line
+from iowatch.yaml_text import load
 
 _SHAPE, _NAME, _UNIT = "shape", "name", "unit"
 
@@ -21,7 +25,8 @@ class Shape:
 
     type: str  # one word or two, for a table of keys
     phrase: str  # the same in a refusal, behind "not"
-    convert: Callable[[Any], Any]  # makes what the record holds; ValueError: of another shape
+    #: Makes what the record holds of it; ValueError, perhaps with a reason: of another shape.
+    convert: Callable[[Any], Any]
 
 
 def key(shape: Shape, *, name: str = "", unit: str = "", **options: Any) -> Any:
@@ -57,8 +62,7 @@ class Record:
         """
         keys = cls._keys()
         if not isinstance(entry, Mapping):
-            needed = ", ".join(row.key for row in cls.table() if row.is_required)
-            raise UserError(f"{where}: is {entry!r}, not a mapping with {needed}")
+            raise UserError(f"{where}: is {entry!r}, not a mapping with {cls._needed()}")
         for name in entry:
             if name not in keys:
                 near = difflib.get_close_matches(str(name), keys, 1)
@@ -71,13 +75,27 @@ class Record:
             shape = keys[name].metadata[_SHAPE]
             try:
                 more[keys[name].name] = shape.convert(value)
-            except (ValueError, TypeError, OverflowError):
+            except (ValueError, TypeError, OverflowError) as err:
                 shown = str(value) if isinstance(value, date) else repr(value)
-                raise UserError(f"{where}: {name} is {shown}, not {shape.phrase}") from None
+                why = f": {err}" if str(err) else ""
+                raise UserError(f"{where}: {name} is {shown}, not {shape.phrase}{why}") from None
         record = cls(**more)
         if why := record.contradiction():
             raise UserError(f"{where}: {why}")
         return record
+
+    @classmethod
+    def read_list(cls, file: Path, text: str | None = None) -> list[Self]:
+        """Read a YAML file that is a list of records, or this text in its place; none without a
+        file. UserError."""
+        try:
+            entries = load(file, text)
+        except FileNotFoundError:
+            entries = None
+        if not isinstance(entries, list | None):
+            raise UserError(f"{file}: is {entries!r}, not a list of entries with {cls._needed()}")
+        numbered = enumerate(entries or [], start=1)
+        return [cls.read(f"{file}, entry {place}", entry) for place, entry in numbered]
 
     def contradiction(self) -> str:
         """Say which keys cannot stand together; empty if all can."""
@@ -96,6 +114,10 @@ class Record:
             )
             for name, attribute in cls._keys().items()
         ]
+
+    @classmethod
+    def _needed(cls) -> str:
+        return ", ".join(row.key for row in cls.table() if row.is_required)
 
     @classmethod
     def _keys(cls) -> dict[str, attrs.Attribute[Any]]:
@@ -142,6 +164,15 @@ def choice(*words: str) -> Shape:
     return Shape("word", f"{', '.join(others)} or {last}", convert)
 
 
+def optional(shape: Shape) -> Shape:
+    """The same, or null."""
+    return Shape(
+        shape.type,
+        f"{shape.phrase}, or null",
+        lambda value: None if value is None else shape.convert(value),
+    )
+
+
 def list_of(shape: Shape, phrase: str, *, may_be_empty: bool = False) -> Shape:
     """A list of values of one shape, none of them twice; the record holds a tuple."""
 
@@ -166,6 +197,36 @@ def _name(value: Any) -> str:
     return str(value)
 
 
+def _day(value: Any) -> date:
+    _require(type(value) is date)  # a time is a date to Python
+    return value  # type: ignore[no-any-return]
+
+
+def _instant(value: Any) -> datetime:
+    """Take a text, too: to YAML a time without seconds is one."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(re.sub(r" *([+-]\d\d:?\d\d|Z)$", r"\1", value.strip()))
+    _require(isinstance(value, datetime) and value.tzinfo is not None)
+    return value  # type: ignore[no-any-return]
+
+
+def pattern_of_cases(value: Any) -> re.Pattern[str]:
+    """A regular expression for whole case ids; ValueError."""
+    try:
+        return re.compile(value)
+    except (re.error, TypeError, OverflowError, RecursionError) as err:
+        raise ValueError(str(err)) from None
+
+
 TEXT = Shape("text", "a text", _text)
 NAME = Shape("name", "a name: write one in quotes", _name)
+DAY = Shape("day", "a day such as 2027-01-31", _day)
+#: The zone is required: the reader's may be another than the login node's.
+INSTANT = Shape(
+    "time",
+    "a time with its zone, such as 2027-01-12 08:00 +01:00, or with Z for UTC",
+    _instant,
+)
+CASES = Shape("pattern", "a regular expression for case ids", pattern_of_cases)
 COUNT = number("a positive whole number", 1, is_whole=True)

@@ -19,19 +19,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import yaml
 
 from iowatch import bless
 from iowatch.case import Case
 from iowatch.files import UserError, whole
-from iowatch.references import (
-    BadReference,
-    ReferenceFile,
-    entries_in,
-    expected_path,
-    read_expected,
-    text_in,
-)
+from iowatch.records import INSTANT, TEXT, Record, Shape, key
+from iowatch.references import ReferenceFile, expected_path, read_expected
 from iowatch.run import Run
 from iowatch.yaml_text import text_of
 
@@ -39,7 +34,6 @@ _NAME = r"[A-Za-z0-9_.-]+"
 _PLACE = re.compile(
     rf"(?P<system>[\w-]+)(?::(?P<partition>{_NAME}))?(?:/(?P<environ>{_NAME}))?", re.ASCII
 )
-_KEYS = ("from", "to", "when", "who", "why")
 _HEADER = "# Names that have changed: `iowatch rename` adds to this list, and past runs go by it.\n"
 
 
@@ -56,10 +50,7 @@ class Place:
         """From its string form; ValueError."""
         match = _PLACE.fullmatch(text)
         if not match or not (match["partition"] or match["environ"]):
-            raise ValueError(
-                f"{text}: write SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON, or SYSTEM/ENVIRON for "
-                "that environment of all partitions"
-            )
+            raise ValueError
         return cls(match["system"], match["partition"] or "", match["environ"] or "")
 
     def __str__(self) -> str:
@@ -80,26 +71,30 @@ class Place:
         return replace(case, partition=partition, environ=environ)
 
 
-@dataclass(frozen=True)
-class Rename:
+_SHAPE = Shape(
+    "place",
+    "SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON, or SYSTEM/ENVIRON for that environment of all "
+    "partitions",
+    Place.parse,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Rename(Record):
     """A place that has another name since a time."""
 
-    before: Place
-    after: Place
-    when: datetime
-    who: str
-    why: str
+    before: Place = key(_SHAPE, name="from")
+    after: Place = key(_SHAPE, name="to")
+    when: datetime = key(INSTANT)
+    who: str = key(TEXT)
+    why: str = key(TEXT)
 
-    @classmethod
-    def of(cls, before: str, after: str, when: datetime, who: str, why: str) -> Rename:
-        """ValueError if the two are not of one kind."""
-        old, new = Place.parse(before), Place.parse(after)
+    def contradiction(self) -> str:
+        old, new = self.before, self.after
         parts = [(bool(place.partition), bool(place.environ)) for place in (old, new)]
         if old.system != new.system or parts[0] != parts[1]:
-            raise ValueError(f"{before} and {after}: write both with the same system and parts")
-        if old == new:
-            raise ValueError(f"{before}: is no new name")
-        return cls(old, new, when, who, why)
+            return f"{old} and {new}: write both with the same system and parts"
+        return f"{old} is no new name" if old == new else ""
 
     def in_pattern(self, text: str) -> str:
         """A regular expression for case ids, with the new names in it."""
@@ -153,20 +148,7 @@ class Renames:
 def read(folder: Path) -> Renames:
     """What was renamed on all systems; UserError."""
     files = sorted((folder / "renames").glob("*.yaml"))
-    return Renames(one for file in files for one in _renames_in(file, text_in(file)))
-
-
-def _renames_in(file: Path, text: str) -> Iterator[Rename]:
-    """Read what this text of a file says was renamed; BadReference."""
-    for where, entry in entries_in(file, text, _KEYS):
-        when = entry["when"]
-        if not isinstance(when, datetime) or when.tzinfo is None:
-            raise BadReference(f"{where}: when is {when!r}, which is no time with its zone")
-        before, after, who, why = (str(entry[key]) for key in ("from", "to", "who", "why"))
-        try:
-            yield Rename.of(before, after, when, who, why)
-        except ValueError as err:
-            raise BadReference(f"{where}: {err}") from None
+    return Renames(one for file in files for one in Rename.read_list(file))
 
 
 # The command
@@ -206,14 +188,14 @@ def rename(
     texts = dict(_patterns(change, {old: str(new) for old, new in ids.items()}, others, folder,
                            values))  # fmt: skip
     record = folder / "renames" / f"{system}.yaml"
-    text = text_in(record)
-    list(_renames_in(record, text))
+    Rename.read_list(record)  # nothing is appended to what cannot be read
+    text = text_of(record) if record.exists() else _HEADER
     entry = {
         "from": str(change.before), "to": str(change.after), "when": change.when,
         "who": change.who, "why": change.why,
     }  # fmt: skip
     written = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=10**6)
-    texts[record] = (text or _HEADER) + written
+    texts[record] = text + written
     for file in (record, bless.path_of(system, folder)):
         try:
             file.parent.mkdir(parents=True, exist_ok=True)

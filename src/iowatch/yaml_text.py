@@ -1,4 +1,4 @@
-"""What people write as YAML: no key twice, and no number that YAML reads otherwise than they do."""
+"""YAML that people write: no key twice, and no number that YAML reads otherwise than they do."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ from typing import Any
 
 import yaml
 
+from iowatch.files import UserError
+
 
 class BadYaml(Exception):
     """A text cannot be used; one line says why."""
 
 
-def text_of(path: Path) -> str:
-    """What the file says; FileNotFoundError if there is none, BadYaml if it cannot be read."""
+def text_of(file: Path) -> str:
+    """Read a file; FileNotFoundError if there is none, UserError if it cannot be read."""
     try:
-        return path.read_text("utf-8")
+        return file.read_text("utf-8")
     except FileNotFoundError:
         raise
-    except OSError as err:
-        raise BadYaml(f"cannot be read: {err.strerror}") from None
-    except UnicodeDecodeError as err:
-        raise BadYaml(f"cannot be read: {err}") from None
+    except (OSError, UnicodeDecodeError) as err:
+        why = err.strerror if isinstance(err, OSError) else err
+        raise UserError(f"{file}: cannot be read: {why}") from None
+
+
+def load(file: Path, text: str | None = None) -> Any:
+    """Read a YAML file, or this text in its place; FileNotFoundError, UserError."""
+    try:
+        return load_yaml(text_of(file) if text is None else text)
+    except BadYaml as err:
+        raise UserError(f"{file}: {err}") from None
 
 
 def load_yaml(text: str) -> Any:
-    """What the text says; BadYaml."""
+    """Read YAML; BadYaml."""
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as err:
-        said = ", ".join(filter(None, [err.context, err.problem]))
+        problem = ", ".join(filter(None, [err.context, err.problem]))
         line = f"line {err.problem_mark.line + 1}: " if err.problem_mark else ""
-        raise BadYaml(f"{line}{' '.join(said.split())}") from None
+        raise BadYaml(f"{line}{' '.join(problem.split())}") from None
     except Exception as err:  # of many kinds: `until: 2026-02-30` is a ValueError
         raise BadYaml(" ".join(str(err).split())) from None
 

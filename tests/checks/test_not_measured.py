@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.references import BadReference, maintenance_path, read_maintenance
+from iowatch.files import UserError
+from iowatch.references import maintenance_path, read_maintenance
 
 CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
 LOST_RANK = "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9"
@@ -103,16 +104,16 @@ def test_announced_maintenance_is_amber_until_nobody_guards_the_case(quick):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("+00:00", "", "from is '20.*': write a time with its zone, such as 2027-01-12 08"),
-        ("[memory]", "memory", "filesystems is 'memory': list their names"),
-        ("until", "to", "an entry has from, until, filesystems and why, and nothing else"),
+        ("+00:00", "", "from is .*, not a time with its zone, such as 2027-01-12 08"),
+        ("[memory]", "memory", "filesystems is 'memory', not a list of names"),
+        ("until", "to", "there is no key to: there are from, until, filesystems, why"),
     ],
 )
 def test_maintenance_that_cannot_be_read_is_named_with_its_entry(tmp_path, old, new, says):
     file = maintenance_path("small", tmp_path)
     file.parent.mkdir()
     file.write_text(entry(["memory"], -60, 60).replace(old, new))
-    with pytest.raises(BadReference, match=f"^{file}, entry 1: {says}"):
+    with pytest.raises(UserError, match=f"^{file}, entry 1: {says}"):
         read_maintenance("small", tmp_path)
 
 

@@ -185,15 +185,15 @@ def test_a_session_is_excluded_by_all_whom_the_contract_names_or_not_at_all(tmp_
         Exclusion(session="a1", by=("centre", "supplier"), why="the power failed")
     ]
     nobody = evolve(RULES, may_exclude=())
-    with pytest.raises(UserError, match="exclusion 1: the contract says that nobody may"):
+    with pytest.raises(UserError, match="entry 1: the contract says that nobody may"):
         read_exclusions(path, nobody)
     both = "by: [centre, supplier]"
     for text, said in (
         ("- {session: a1, by: centre, why: slow}",
          "is by centre, and by the contract's may_exclude it takes centre and supplier"),
         (f"- {{session: a1, {both}, why: }}", "why is None, not a text"),
-        (f"- {{session: a1, {both}}}", "exclusion 1: has no why"),
-        ("session: a1", "is no list of sessions"),
+        (f"- {{session: a1, {both}}}", "entry 1: has no why"),
+        ("session: a1", "not a list of entries with session, by, why"),
     ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(UserError, match=said):

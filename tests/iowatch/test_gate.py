@@ -382,7 +382,7 @@ def test_filesystem_that_is_slow_tonight_is_one_suspicion_and_a_few_cases_tell(g
 
 
 def test_filesystem_that_stays_slow_is_one_red_alarm(golden):
-    fault = ExpectedFailure(re.compile(".*writers=(48|96)"), NIGHT, "ticket 4711")
+    fault = ExpectedFailure(case=re.compile(".*writers=(48|96)"), until=NIGHT, why="ticket 4711")
     night, known, severe = (
         every_pair(0.7, 4, 4, spread=0.2),
         every_pair(0.7, 4, 4, spread=0.2, expected=[fault]),
@@ -543,7 +543,7 @@ def test_osts_that_come_or_go_are_no_alarm():
 
 
 def failure(pattern="archer:fs3/.*", until=NIGHT):
-    return ExpectedFailure(re.compile(pattern), until, "ticket 4711")
+    return ExpectedFailure(case=re.compile(pattern), until=until, why="ticket 4711")
 
 
 FOREVER = failure("archer:.*", date(9999, 12, 31))

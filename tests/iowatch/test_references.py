@@ -21,7 +21,6 @@ from iowatch.judge import by_references
 from iowatch.paper import published
 from iowatch.paper.published import read_tables, references, write_references
 from iowatch.references import (
-    BadReference,
     Reference,
     ReferenceFile,
     excuse,
@@ -170,11 +169,11 @@ BAD_FILES = [
 
 
 def test_file_that_cannot_be_used_is_named(written, tmp_path, golden):
-    text = refusals(BadReference, lambda text: written(text).of(HDF5), BAD_FILES)
+    text = refusals(UserError, lambda text: written(text).of(HDF5), BAD_FILES)
     golden("references-files.txt", plain(text, tmp_path))
-    with pytest.raises(BadReference, match=r"archer.yaml cannot be .* cannot be read: 'utf-8' co"):
+    with pytest.raises(UserError, match=r"archer.yaml: cannot be read: 'utf-8' co"):
         written("\udcff")
-    with pytest.raises(BadReference, match=r"nosuch.yaml cannot be used .*: there is no such file"):
+    with pytest.raises(UserError, match=r"nosuch.yaml cannot be used .*: there is no such file"):
         ReferenceFile(tmp_path / "nosuch.yaml")
 
 
@@ -201,7 +200,7 @@ BAD_BOUNDS = {
 def test_reference_that_could_never_fail_is_refused(golden):
     wrong = [(HDF5, {name: one}) for name, bounds in BAD_BOUNDS.items() for one in bounds]
     wrong += [(MPIIO, {"ratio": [1, -0.1, None]}), (case("IoProfile"), {"total_max": [1, 0, None]})]
-    text = refusals(BadReference, lambda *given: read_references(*given), wrong)
+    text = refusals(UserError, lambda *given: read_references(*given), wrong)
     golden("references-bounds.txt", re.sub("0{99,}", "0...", text))
     for name, entry in (
         ("total_max", [1, 0, None]),
@@ -222,7 +221,7 @@ LOWER, UPPER = (st.none() | st.just(0) | st.floats(*ends) for ends in ((-1, 0), 
 def test_a_bound_that_is_accepted_can_be_met_and_broken(name, value, lower, upper):
     try:
         reference = read_references(HDF5, {name: [value, lower, upper]})[name]
-    except BadReference:
+    except UserError:
         return
     metric, worst = METRICS[name], -math.inf
     bound = reference.lower
@@ -307,7 +306,7 @@ def test_entry_that_says_too_little_is_an_error(expected, tmp_path, golden):
     wrong += [ENTRY.replace(f"  why: {WHY}\n", ""), ENTRY + ENTRY.replace("fs[23]", "fs[23")]
     wrong += [ENTRY.replace("archer:fs[23]/.*/backend=hdf5/.*", "5")]
     wrong += [ENTRY.replace(WHY, other) for other in ("''", "5")]
-    text = refusals(BadReference, expected, wrong)
+    text = refusals(UserError, expected, wrong)
     golden("references-expected.txt", plain(text, tmp_path))
 
 

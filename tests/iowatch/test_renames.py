@@ -38,7 +38,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def change(old="archer:fs3", new="archer:scratch", when=WHEN):
-    return Rename.of(old, new, when, "jane", "it is the same")
+    entry = {"from": old, "to": new, "when": when, "who": "jane", "why": "it is the same"}
+    return Rename.read("rename", entry)
 
 
 def made(folder, *changes, cases=SITE, runs=None):
@@ -194,14 +195,14 @@ def test_pattern_that_cannot_be_renamed_is_named_before_anything_is_written(fold
 def test_names_that_are_none_are_refused():
     other_kind = "write both with the same system and parts"
     wanted = [
-        (("archer", "archer"), "archer: write SYSTEM:PARTITION, "),
+        (("archer", "archer"), "^rename: from is 'archer', not SYSTEM:PARTITION, "),
         (("archer:fs3", "archer:fs3/cray"), other_kind),
         (("archer:fs3", "cirrus:fs3"), other_kind),
         (("archer:fs3/cray", "archer/cce"), other_kind),
-        (("archer:fs3", "archer:fs3"), "archer:fs3: is no new name"),
-        (("archer:f s3", "archer:fs4"), "write SYSTEM:PARTITION, "),
+        (("archer:fs3", "archer:fs3"), "archer:fs3 is no new name"),
+        (("archer:f s3", "archer:fs4"), "from is 'archer:f s3', not SYSTEM:PARTITION, "),
     ]
-    assert_refused(ValueError, change, wanted)
+    assert_refused(UserError, change, wanted)
 
 
 def test_rename_that_does_not_fit_the_site_or_the_record_is_refused(folder):
@@ -228,10 +229,10 @@ def test_record_that_is_not_ours_is_one_line(folder, tmp_path):
     file = folder / "renames" / "archer.yaml"
     text = file.read_text()
     for old, new, message in (
-        ("who: jane", "whom: jane", ", entry 1: an entry has from, to, when, who and why, and"),
+        ("who: jane", "whom: jane", ", entry 1: there is no key whom: is who meant"),
         ("to: archer:scratch", "to: cirrus:scratch", ", entry 1: archer:fs3 and cirrus:scratch"),
         ("2026-06-01 00:00:00+00:00", "2026-06-01", ", entry 1: when is "),
-        (text, "a: 1", ": write a list of entries"),
+        (text, "a: 1", ": is .*, not a list of entries with from, to, when"),
         (text, "- [", ": line 1: while parsing"),
     ):
         assert old in text
@@ -257,7 +258,7 @@ def test_command_renames_what_the_site_calls_so(folder, monkeypatch, tmp_path):
     names = "archer:gone", f"archer:{one.partition}"
     for words, message in (
         ((*names, "--why", " "), "--why is empty"),
-        (("archer", "archer:fs3", "--why", "x"), "archer: write SYSTEM:PARTITION"),
+        (("archer", "archer:fs3", "--why", "x"), "from is 'archer', not SYSTEM:PARTITION"),
         ((*names[::-1], "--why", "x"), "is not called archer:gone"),
         (("nosuch:a", "nosuch:b", "--why", "x"), "--system nosuch: no configuration file has"),
     ):

@@ -110,7 +110,7 @@ def with_texts(text):
         *well(FS2),
         invalid(sentence=f"{HDF5}: {text}"),
         red(FS2, result="xfail", conditions={text: text}, slowest={"write": text}),
-        expected=[ExpectedFailure(re.compile(".*fs2.*"), NIGHT, text)],
+        expected=[ExpectedFailure(case=re.compile(".*fs2.*"), until=NIGHT, why=text)],
         problems=[text, text],
     )
     return replace(night, notes=[text])

@@ -15,7 +15,7 @@ from iowatch.acceptance.criteria.by_session import fewest
 from iowatch.acceptance.terms import Exclusion, Rules, Storage, Terms
 from iowatch.files import UserError
 from iowatch.records import NAME, TEXT, Record, Shape, key, number
-from iowatch.yaml_text import BadYaml, load_yaml, text_of
+from iowatch.yaml_text import load
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +58,8 @@ class _File(Record):
 
 def read(path: Path) -> Contract:
     """The contract of a YAML file; UserError names the file, the place and the key."""
-    file = _File.read(str(path), _load(path))
+    _require_file(path)
+    file = _File.read(str(path), load(path))
     rules = Rules.read(f"{path}, rules", file.rules)
     storage: dict[str, Storage] = {}
     for given, facts in file.filesystems.items():
@@ -92,13 +93,10 @@ def read(path: Path) -> Contract:
 
 def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
     """The sessions that those whom the contract names have excluded; UserError."""
-    data = _load(path)
-    if not isinstance(data, list):
-        raise UserError(f"{path}: is no list of sessions, each with session, by and why")
-    exclusions = []
-    for number_, entry in enumerate(data, start=1):
-        where = f"{path}, exclusion {number_}"
-        exclusion = Exclusion.read(where, entry)
+    _require_file(path)
+    exclusions = Exclusion.read_list(path)
+    for place, exclusion in enumerate(exclusions, start=1):
+        where = f"{path}, entry {place}"
         if not rules.may_exclude:
             raise UserError(f"{where}: the contract says that nobody may exclude a session")
         if exclusion.by != tuple(sorted(rules.may_exclude)):
@@ -106,17 +104,12 @@ def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
                 f"{where}: is by {' and '.join(exclusion.by)}, and by the contract's may_exclude "
                 f"it takes {' and '.join(rules.may_exclude)}"
             )
-        exclusions.append(exclusion)
     return exclusions
 
 
-def _load(path: Path) -> Any:
-    try:
-        return load_yaml(text_of(path))
-    except FileNotFoundError:
-        raise UserError(f"{path}: cannot be read: there is no such file") from None
-    except BadYaml as err:
-        raise UserError(f"{path}: {err}") from None
+def _require_file(path: Path) -> None:
+    if not path.exists():
+        raise UserError(f"{path}: cannot be read: there is no such file")
 
 
 def _require_agreement(

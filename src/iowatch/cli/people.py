@@ -59,11 +59,11 @@ def ack_command(
         site, names = _asked(system or _system_of(case), now)
         cases = site.cases(NIGHTLY)  # others are a contract's, which excuses nothing
         entry = ExpectedFailure(
-            re.compile(pattern_of(case, cases, names)),
-            until.date(),
-            " ".join(why.split()),
-            owner.strip() or _you(),
-            ticket.strip(),
+            case=re.compile(pattern_of(case, cases, names)),
+            until=until.date(),
+            why=" ".join(why.split()),
+            owner=owner.strip() or _you(),
+            ticket=ticket.strip(),
         )
         file = acknowledge(site.system, reference_folder(), entry, now.date())
         matching = [case for case in cases if entry.excuses(str(case), now.date())]
@@ -94,11 +94,9 @@ def rename_command(
     with one_line_errors():
         if not why.strip():
             raise UserError("--why is empty: say why it has another name")
-        try:
-            now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
-            change = renames.Rename.of(old, new, now, who or _you(), " ".join(why.split()))
-        except ValueError as err:
-            raise UserError(str(err)) from None
+        now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
+        entry = {"from": old, "to": new, "when": now, "who": who or _you(), "why": why}
+        change = renames.Rename.read("rename", entry)
         site = read_site(change.before.system)
         with locked(site.system, site.own_folders):
             runs = history.read([site.database]) if site.database.is_file() else []

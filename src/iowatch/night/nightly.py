@@ -371,7 +371,7 @@ def _again(due: Sequence[CaseNight]) -> Iterator[Part]:
 
 
 def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[Run]]:
-    """What is known of a system, and its runs. UserError, BadReference."""
+    """What is known of a system, and its runs. UserError."""
     folder = reference_folder()
     blessed = bless.read(site.system, folder)
     expected = references.read_expected(site.system, folder)

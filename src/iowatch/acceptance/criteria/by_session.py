@@ -47,7 +47,10 @@ _MOST_TIMES = 100  # so many times the sessions that there are: more will not be
 
 
 def _files(value: Any) -> str:
-    return "shared" if value == "shared" else str(FILES.read(value))
+    try:
+        return "shared" if value == "shared" else str(FILES.read(value))
+    except ValueError:
+        raise ValueError from None
 
 
 _FILES = Shape("word", "shared, process, node, gather or a number of files", _files)
