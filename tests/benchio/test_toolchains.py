@@ -121,3 +121,55 @@ def test_a_library_that_does_not_fit_is_refused(libraries):
     error = said("-UHDF5_ROOT", "-DNetCDF_Fortran_ROOT=/usr")
     assert "NetCDF_Fortran in /usr: it is not parallel" in error
     assert "-DNetCDF_Fortran_ROOT=DIR" in error
+
+
+FLANGS = ("flang", "flang-new", "flang-new-20", "flang-new-19")
+SOURCES = ROOT / "src/benchio/lib"
+UNITS = ROOT / "src/benchio/test"
+#: Unit tests that need no MPI, at least.
+WITHOUT_MPI = {"decomposition", "json_writer", "pattern", "statistics", "text"}
+
+
+def used(path):
+    """The modules of others that a source uses."""
+    found = re.findall(r"^\s*use\s+(?!, intrinsic)(\w+)", path.read_text(), re.MULTILINE)
+    return {name.removeprefix("benchio_") for name in found}
+
+
+def without_mpi(sources):
+    """Sources by name, in an order in which each uses those before it alone. What uses MPI, HDF5,
+    NetCDF or PnetCDF is left out, with all that uses it."""
+    chosen = {}
+    while True:
+        new = {name: path for name, path in sources.items()
+               if name not in chosen and used(path) <= {*chosen}}  # fmt: skip
+        if not new:
+            return chosen
+        chosen |= new
+
+
+def test_flang_compiles_what_needs_no_mpi_and_units_hold(tmp_path):
+    """The module files of MPI and of the libraries are gfortran's, which no other compiler reads."""
+    flang = next(filter(None, map(shutil.which, FLANGS)), None)
+    if flang is None:
+        pytest.skip("there is no flang of version 19 or later here: make cluster installs it")
+
+    def compiled(compiler, *words):
+        done = run([*compiler, "-O2", *words])
+        assert (done.code, done.err) == (0, ""), done.err
+
+    fortran = [flang, "-Werror", "-module-dir", tmp_path, f"-I{tmp_path}"]
+    sources = without_mpi({path.stem: path for path in sorted(SOURCES.glob("*.f90"))})
+    for name, path in {**sources, "check": UNITS / "check.f90"}.items():
+        compiled(fortran, "-c", path, "-o", tmp_path / f"{name}.o")
+        if (c := path.with_suffix(".c")).exists():
+            compiled(["cc"], "-c", c, "-o", tmp_path / f"{name}_c.o")
+    objects = sorted(tmp_path.glob("*.o"))
+    known = {*sources, "check"}
+    units = {path.stem: path for path in UNITS.glob("test_*.f90") if used(path) <= known}
+    del units["test_check_fails"]
+    assert {f"test_{name}" for name in WITHOUT_MPI} <= units.keys()
+    for name, path in units.items():
+        compiled(fortran, path, *objects, "-o", tmp_path / name)
+        done = run([tmp_path / name])
+        assert (done.code, done.err) == (0, ""), done.err

@@ -5,7 +5,8 @@ program test_backends
     use benchio_failure, only: exit_ok, exit_usage, failure
     use benchio_options, only: options
     use benchio_registry, only: backend_item, backend_names, new_backend
-    use check, only: expect, words
+    use check, only: expect
+    use command_lines, only: words
     implicit none (type, external)
 
     integer :: i

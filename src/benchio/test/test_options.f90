@@ -4,7 +4,8 @@ program test_options
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_command_line, only: argument, help_text, parse_options
     use benchio_options, only: is_metadata, layout_requests, options, plan_array
-    use check, only: expect, words
+    use check, only: expect
+    use command_lines, only: words
     implicit none (type, external)
 
     type(options) :: choice

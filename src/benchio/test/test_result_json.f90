@@ -19,7 +19,8 @@ program test_result_json
     use benchio_result_json, only: result_json
     use benchio_settings, only: hint
     use benchio_witness, only: testimony
-    use check, only: expect, words
+    use check, only: expect
+    use command_lines, only: words
     implicit none (type, external)
 
     interface
