@@ -149,7 +149,7 @@ def without_mpi(sources):
 
 
 def test_flang_compiles_what_needs_no_mpi_and_units_hold(tmp_path):
-    """The module files of MPI and of the libraries are gfortran's, which no other compiler reads."""
+    """Module files of MPI and the libraries are gfortran's, and no other compiler reads them."""
     flang = next(filter(None, map(shutil.which, FLANGS)), None)
     if flang is None:
         pytest.skip("there is no flang of version 19 or later here: make cluster installs it")
