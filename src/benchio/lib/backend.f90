@@ -18,6 +18,7 @@ module benchio_backend
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_internal, exit_not_built_in, exit_usage, failure
+    use benchio_file_parts, only: file_parts
     use benchio_raw_file, only: aligned_memory
     use benchio_settings, only: hint, io_settings
     use benchio_text, only: decimal
@@ -52,6 +53,7 @@ module benchio_backend
         procedure(objection_to), deferred :: objection  !! to settings; or none
         procedure :: path_objection             !! to a directory
         procedure :: heeded                     !! what concerns this library of the settings
+        procedure :: companions                 !! of its files
         procedure(make_file), deferred :: new_file
         procedure(locate), deferred :: locate   !! where the bytes of a closed file are
         procedure :: echo                       !! what a closed file's properties are said to be
@@ -81,6 +83,7 @@ module benchio_backend
         procedure, non_overridable :: chunk     !! extents for a file that has to have chunks
         procedure(step), deferred :: flush      !! the library's own way to stable storage
         procedure(step), deferred :: close
+        procedure :: find_parts                 !! after the close: the files that it has become
         procedure, non_overridable :: collect_remarks   !! after the close
         procedure :: kind_of_transfer           !! after the close
     end type open_file
@@ -201,6 +204,18 @@ contains
         heeded%access%is_nonblocking = .false.
         heeded%access%subfiles = 0
     end function heeded
+
+    !> Returns what follows a file's path in the names of more files that the library makes of it;
+    !> empty if it makes none.
+    pure function companions(self, settings) result(mark)
+        class(backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+        character(:), allocatable :: mark
+
+        associate (unused => self, alike => settings)
+        end associate
+        mark = ''
+    end function companions
 
     !> Not collective: opens a closed file and repeats whether the library treats its metadata
     !> collectively; empty where it has no word on that.
@@ -326,6 +341,17 @@ contains
             end if
         end associate
     end function chunk
+
+    !> Collective: finds the files that the library has made of this one, once it is closed. In most
+    !> libraries it is one file, as the parts say already.
+    subroutine find_parts(self, parts, error)
+        class(open_file), intent(in) :: self
+        type(file_parts), intent(inout) :: parts
+        type(failure), intent(inout) :: error
+
+        associate (unused => self, unchanged => parts, cannot_fail => error)
+        end associate
+    end subroutine find_parts
 
     !> Not collective: collects what the library has said of a file, outside every clock; once, and
     !> nothing of a file that was never opened.

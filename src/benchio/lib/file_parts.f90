@@ -1,33 +1,29 @@
-!> A file as the files that it is: one, or HDF5's subfiles and what belongs to them. A byte has the
-!> offset that it has in the whole.
-!>
-!> HDF5 deals the bytes out in stripes to its subfiles, which take turns. A list beside them says
-!> their names, and how large a stripe is. At the path itself is a stub, a copy of the superblock.
+!> A file as the files that it is: one, or several to which a library deals out its bytes in stripes
+!> that take turns, with what else belongs to them. A byte has the offset that it has in the whole.
 module benchio_file_parts
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, MPI_INTEGER, MPI_INT64_T
     use benchio_decomposition, only: element_bytes
-    use benchio_failure, only: agree, exit_io, failure
-    use benchio_posix, only: file_size, subfile_list
+    use benchio_posix, only: file_size
     use benchio_raw_file, only: raw_file
-    use benchio_text, only: decimal
     implicit none (type, external)
     private
 
-    public :: find_subfiles, name_one_file
+    public :: name_one_file
 
-    integer, parameter :: path_length = 4096
+    integer, parameter, public :: path_length = 4096
 
     !> Every procedure that can fail returns an error text, empty on success.
     type, public :: file_parts
-        integer :: subfiles = 0             !! 0: it is one file
+        integer :: subfiles = 0             !! that have the bytes; 0: it is one file
         integer :: writers = 0              !! ranks that have written the subfiles for all
         integer(int64) :: stripe_size = huge(0_int64)
         character(:), allocatable :: path   !! of the part that the last error is of
-        ! Of all parts, those with the bytes first:
-        character(path_length), allocatable, private :: paths(:)
+        character(path_length), allocatable, private :: paths(:)    !! those with the bytes first
         type(raw_file), allocatable, private :: files(:)    !! open only once it was needed
     contains
+        procedure :: name_parts
+        procedure :: share
         procedure :: path_of
         procedure :: bytes
         procedure :: open
@@ -42,7 +38,7 @@ module benchio_file_parts
 
 contains
 
-    !> A file that is nothing else.
+    !> Names a file that is one.
     pure subroutine name_one_file(path, file)
         character(*), intent(in) :: path
         type(file_parts), intent(out) :: file
@@ -55,110 +51,41 @@ contains
         type(file_parts), intent(inout) :: file
         integer, intent(in) :: parts
 
+        if (allocated(file%paths)) deallocate (file%paths, file%files)
         allocate (file%paths(parts), file%files(parts))
     end subroutine make_room
 
-    !> Collective: a closed file of HDF5's with its subfiles, as its first rank finds them. There
-    !> have to be as many as were asked for, each with some of the bytes.
-    subroutine find_subfiles(path, wanted, comm, file, error)
-        character(*), intent(in) :: path
-        integer, intent(in) :: wanted
-        type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
-        type(file_parts), intent(out) :: file
-        type(failure), intent(inout) :: error
+    !> Names the parts of a file: first those with the bytes, then what else belongs to it.
+    subroutine name_parts(self, paths, subfiles, writers, stripe_size)
+        class(file_parts), intent(inout) :: self
+        character(*), intent(in) :: paths(:)
+        integer, intent(in) :: subfiles                 !! parts with the bytes
+        integer, intent(in) :: writers                  !! ranks that have written them for all
+        integer(int64), intent(in) :: stripe_size       !! bytes
 
-        integer :: rank
+        call make_room(self, size(paths))
+        self%paths = paths
+        self%subfiles = subfiles
+        self%writers = writers
+        self%stripe_size = stripe_size
+    end subroutine name_parts
+
+    !> Tells all ranks of comm what its first rank knows of a file. Collective over comm.
+    subroutine share(self, comm)
+        class(file_parts), intent(inout) :: self
+        type(MPI_Comm), intent(in) :: comm
+
+        integer :: parts, rank
 
         call MPI_Comm_rank(comm, rank)
-        if (rank == 0) call look_for_subfiles(path, wanted, file, error)
-        call agree(error, comm)
-        if (error%failed()) return
-        call MPI_Bcast(file%subfiles, 1, MPI_INTEGER, 0, comm)
-        call MPI_Bcast(file%writers, 1, MPI_INTEGER, 0, comm)
-        call MPI_Bcast(file%stripe_size, 1, MPI_INT64_T, 0, comm)
-        if (rank > 0) call make_room(file, wanted + 2)
-        call MPI_Bcast(file%paths, size(file%paths)*path_length, MPI_CHARACTER, 0, comm)
-    end subroutine find_subfiles
-
-    subroutine look_for_subfiles(path, wanted, file, error)
-        character(*), intent(in) :: path
-        integer, intent(in) :: wanted
-        type(file_parts), intent(inout) :: file
-        type(failure), intent(inout) :: error
-
-        character(:), allocatable :: list, message
-        integer(int64) :: bytes
-        integer :: i
-
-        call subfile_list(path, list, message)
-        if (message /= '') then
-            call error%set(exit_io, 'stat', path, message)
-            return
-        end if
-        call make_room(file, wanted + 2)
-        call read_list(list, path(:index(path, '/', back=.true.)), file, message)
-        if (message /= '') then
-            call error%set(exit_io, 'read', list, message)
-            return
-        end if
-        if (file%subfiles /= wanted) then
-            call error%set(exit_io, 'subfiling', path, 'HDF5 has made '//decimal(file%subfiles) &
-                //' subfile(s), asked for: '//decimal(wanted))
-            return
-        end if
-        do i = 1, file%subfiles
-            call file_size(trim(file%paths(i)), bytes, message)
-            if (message == '' .and. bytes == 0) message = 'the subfile is empty: the array ends ' &
-                //'before it in stripes of '//decimal(file%stripe_size)//' bytes; make it ' &
-                //'larger, or the stripes smaller by H5FD_SUBFILING_STRIPE_SIZE'
-            if (message /= '') call error%set(exit_io, 'stat', trim(file%paths(i)), message)
-        end do
-        file%paths(file%subfiles + 1) = path
-        file%paths(file%subfiles + 2) = list
-    end subroutine look_for_subfiles
-
-    !> The list beside the subfiles: lines of KEY=VALUE, then their names in order, as far as there
-    !> is room for them.
-    subroutine read_list(list, directory, file, message)
-        character(*), intent(in) :: list
-        character(*), intent(in) :: directory       !! of all of them, with the last slash
-        type(file_parts), intent(inout) :: file
-        character(:), allocatable, intent(out) :: message
-
-        character(path_length) :: line
-        character(512) :: said
-        integer :: code, equals, found, unit
-
-        message = ''
-        open (newunit=unit, file=list, status='old', action='read', iostat=code, iomsg=said)
-        if (code /= 0) then
-            message = trim(said)
-            return
-        end if
-        found = 0
-        file%stripe_size = 0
-        do
-            read (unit, '(a)', iostat=code) line
-            if (code /= 0) exit
-            equals = index(line, '=')
-            select case (line(:max(0, equals - 1)))
-            case ('stripe_size')
-                read (line(equals + 1:), *, iostat=code) file%stripe_size
-            case ('aggregator_count')
-                read (line(equals + 1:), *, iostat=code) file%writers
-            case ('subfile_count')
-                read (line(equals + 1:), *, iostat=code) file%subfiles
-            case ('')
-                found = found + 1
-                if (found <= size(file%paths)) file%paths(found) = directory//trim(line)
-            case default        ! of the whole, which is known
-            end select
-            if (code /= 0) exit
-        end do
-        close (unit)
-        if (found == 0 .or. found /= file%subfiles .or. file%stripe_size <= 0) message = &
-            'this is no list of subfiles as HDF5 makes one'
-    end subroutine read_list
+        parts = size(self%paths)
+        call MPI_Bcast(parts, 1, MPI_INTEGER, 0, comm)
+        call MPI_Bcast(self%subfiles, 1, MPI_INTEGER, 0, comm)
+        call MPI_Bcast(self%writers, 1, MPI_INTEGER, 0, comm)
+        call MPI_Bcast(self%stripe_size, 1, MPI_INT64_T, 0, comm)
+        if (rank > 0) call make_room(self, parts)
+        call MPI_Bcast(self%paths, parts*path_length, MPI_CHARACTER, 0, comm)
+    end subroutine share
 
     !> The path of a part; those with the bytes come first, from 1.
     pure function path_of(self, number) result(path)

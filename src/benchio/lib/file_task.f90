@@ -9,13 +9,13 @@ module benchio_file_task
         MPI_COMM_WORLD, MPI_INTEGER, MPI_MIN
     use benchio_backend, only: open_file
     use benchio_failure, only: agree, exit_io, failure
-    use benchio_file_parts, only: file_parts, find_subfiles
+    use benchio_file_parts, only: file_parts
     use benchio_gather, only: move_gathered
     use benchio_layout, only: file_share
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_define, phase_flush, &
         phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, phase_unlink, &
         phase_write, stopwatch
-    use benchio_posix, only: remove_file, remove_subfiled
+    use benchio_posix, only: remove_family
     use benchio_settings, only: io_settings
     use benchio_watchdog, only: watchdog
     implicit none (type, external)
@@ -28,6 +28,7 @@ module benchio_file_task
     type, public :: file_task
         character(:), allocatable :: path
         type(file_parts) :: parts                   !! that the file is, once it is written
+        character(:), allocatable :: companions     !! follows the path in names of more files; ''
         logical :: writes = .false.                 !! it, or reads what was written
         type(file_share) :: share
         type(io_settings) :: settings
@@ -191,9 +192,11 @@ contains
     end subroutine move_in_phases
 
     !> Forces to stable storage what nodes still hold, by one rank of every node that has written.
-    !> Collective over all ranks. The clock of the write runs on, while HDF5's subfiles are looked
-    !> for and a descriptor is opened, which no library could do earlier: both are `between`.
-    subroutine timed_sync(task, times, error)
+    !> Collective over all ranks. The clock of the write runs on, while the library's
+    !> further files are looked for and a descriptor is opened. No library could do either earlier:
+    !> both are `between`.
+    subroutine timed_sync(file, task, times, error)
+        class(open_file), intent(in) :: file        !! closed again
         type(file_task), intent(inout) :: task
         type(stopwatch), intent(inout) :: times     !! of the write
         type(failure), intent(inout) :: error
@@ -201,10 +204,9 @@ contains
         character(:), allocatable :: message
         logical :: syncs
 
-        if (task%settings%access%subfiles > 0) then
+        if (task%companions /= '') then
             call task%watchdog%watch('look for the subfiles')
-            call find_subfiles(task%path, task%settings%access%subfiles, task%share%ranks, &
-                task%parts, error)
+            call file%find_parts(task%parts, error)
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
         end if
@@ -245,17 +247,13 @@ contains
         call end_operation(task, times, phase_unlink, unlinks, error)
     end subroutine timed_unlink
 
-    !> Removes a file with its subfiles, those that were only begun as well. The message is empty on
-    !> success.
+    !> Removes a file with its companions, those that were only begun as well. The message is empty
+    !> on success.
     subroutine remove_task_file(task, message)
         type(file_task), intent(in) :: task
         character(:), allocatable, intent(out) :: message
 
-        if (task%settings%access%subfiles > 0) then
-            call remove_subfiled(task%path, message)
-        else
-            call remove_file(task%path, message)
-        end if
+        call remove_family(task%path, task%companions, message)
     end subroutine remove_task_file
 
 end module benchio_file_task

@@ -14,12 +14,14 @@ module benchio_hdf5_backend
         h5pset_deflate_f, h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, &
         h5sclose_f, h5screate_simple_f, &
         h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, hsize_t
-    use mpi_f08, only: MPI_COMM_SELF, MPI_Query_thread, MPI_THREAD_MULTIPLE
+    use mpi_f08, only: MPI_COMM_SELF
     use benchio_backend, only: backend, cannot, lacks, open_file, placement
-    use benchio_failure, only: exit_usage, failure
+    use benchio_failure, only: failure
+    use benchio_file_parts, only: file_parts
     use benchio_hdf5_error, only: c_hid_t, check_hdf5
     use benchio_hdf5_properties, only: can_compress, can_subfile, echoed_collective_metadata, &
         hdf5_version, kind_of_last_transfer, new_access, new_transfer
+    use benchio_hdf5_subfiles, only: find_subfiles, object_to_subfiling, subfile_mark
     use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
@@ -35,6 +37,7 @@ module benchio_hdf5_backend
         procedure :: extra
         procedure :: objection
         procedure :: heeded
+        procedure :: companions
         procedure :: locate
         procedure :: new_file
         procedure :: echo
@@ -53,6 +56,7 @@ module benchio_hdf5_backend
         procedure :: move_piece
         procedure :: flush
         procedure :: close
+        procedure :: find_parts
         procedure :: kind_of_transfer
     end type hdf5_file
 
@@ -122,31 +126,6 @@ contains
             //'that failed, and --targets is to go on: leave out the backend hdf5')
     end function objection
 
-    !> Not collective: says why this build under this MPI makes no subfiles, or would put them
-    !> elsewhere. HDF5's own variables for the size of a stripe and the ranks on a node that write
-    !> are allowed: they only change what is observed.
-    subroutine object_to_subfiling(error)
-        type(failure), intent(inout) :: error
-
-        character(*), parameter :: refused(3) = [character(37) :: &
-            'H5FD_SUBFILING_SUBFILE_PREFIX', 'H5FD_SUBFILING_CONFIG_FILE_PREFIX', &
-            'H5FD_SUBFILING_IOC_SELECTION_CRITERIA']
-        integer :: i, length, threads
-
-        call lacks(error, .not. can_subfile, 'HDF5 '//hdf5_version()//' was built without ' &
-            //'subfiling: benchio needs one of 1.14 or later with HDF5_ENABLE_SUBFILING_VFD ' &
-            //'(Spack: hdf5+subfiling)')
-        call MPI_Query_thread(threads)
-        call lacks(error, threads < MPI_THREAD_MULTIPLE, 'subfiling needs an MPI with ' &
-            //'MPI_THREAD_MULTIPLE, for HDF5 uses threads')
-        do i = 1, size(refused)
-            call get_environment_variable(trim(refused(i)), length=length)
-            if (length > 0) call error%set(exit_usage, 'getenv', trim(refused(i)), &
-                'this variable is set, and HDF5 would put subfiles elsewhere than in the run''s ' &
-                //'directory, or have other ranks write them in each round: unset it')
-        end do
-    end subroutine object_to_subfiling
-
     !> HDF5 makes subfiles, and has no nonblocking transfers here.
     pure type(io_settings) function heeded(self, settings)
         class(hdf5_backend), intent(in) :: self
@@ -157,6 +136,17 @@ contains
         heeded = settings
         heeded%access%is_nonblocking = .false.
     end function heeded
+
+    pure function companions(self, settings) result(mark)
+        class(hdf5_backend), intent(in) :: self
+        type(io_settings), intent(in) :: settings
+        character(:), allocatable :: mark
+
+        associate (unused => self)
+        end associate
+        mark = ''
+        if (settings%access%subfiles > 0) mark = subfile_mark
+    end function companions
 
     subroutine new_file(self, file)
         class(hdf5_backend), intent(in) :: self
@@ -378,6 +368,16 @@ contains
         call h5fclose_f(self%file, code)
         call check_hdf5(error, code, 'H5Fclose', self%path)
     end subroutine close
+
+    subroutine find_parts(self, parts, error)
+        class(hdf5_file), intent(in) :: self
+        type(file_parts), intent(inout) :: parts
+        type(failure), intent(inout) :: error
+
+        associate (wanted => self%settings%access%subfiles)
+            if (wanted > 0) call find_subfiles(self%path, wanted, self%comm, parts, error)
+        end associate
+    end subroutine find_parts
 
     !> Says whether the last transfer was collective, which its properties still know after the
     !> close.

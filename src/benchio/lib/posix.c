@@ -103,37 +103,31 @@ int benchio_remove(const char *path)
     return unlink(path) == 0 ? 0 : errno;
 }
 
-/* HDF5 names subfiles, and their list, by the path and the inode of the file that they are of. */
-#define SUBFILE_MARK ".subfile_"
-
-int benchio_subfile_list(const char *path, char *list, int32_t size)
+/* The inode number of a file, in digits. */
+int benchio_inode(const char *path, char *digits, int32_t size)
 {
     struct stat st;
 
-    list[0] = '\0';
     if (stat(path, &st) != 0)
         return errno;
-    if (snprintf(list, (size_t)size, "%s" SUBFILE_MARK "%ju.config", path, (uintmax_t)st.st_ino)
-        >= size)
-        return ENAMETOOLONG;
+    snprintf(digits, (size_t)size, "%ju", (uintmax_t)st.st_ino);
     return 0;
 }
 
-/* Removes all that has a name of a subfile of the file at path, and then that file. 0, or the errno
- * of the first that stays. */
-int benchio_remove_subfiled(const char *path)
+/* Removes all whose names begin with the path and the mark, and then the file at path; only that if
+ * the mark is empty. 0, or the errno of the first that stays. */
+int benchio_remove_family(const char *path, const char *mark)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     const int before = (int)(name - path); /* characters of the folder */
     const size_t length = strlen(name);
-    char folder[PATH_MAX], subfile[PATH_MAX];
+    char folder[PATH_MAX], companion[PATH_MAX];
     struct dirent *entry;
-    int error = 0, is_done = 0;
-    DIR *directory;
+    int error = 0, is_done = mark[0] == '\0';
+    DIR *directory = NULL;
 
     snprintf(folder, sizeof folder, "%.*s", before, path);
-    directory = opendir(folder);
-    if (directory == NULL)
+    if (!is_done && (directory = opendir(folder)) == NULL)
         error = errno;
     /* What is removed while names are read may hide others from some filesystems. */
     while (error == 0 && !is_done) {
@@ -148,11 +142,11 @@ int benchio_remove_subfiled(const char *path)
             }
             if (strncmp(entry->d_name, name, length) != 0)
                 continue;
-            if (strncmp(entry->d_name + length, SUBFILE_MARK, strlen(SUBFILE_MARK)) != 0)
+            if (strncmp(entry->d_name + length, mark, strlen(mark)) != 0)
                 continue;
-            if (snprintf(subfile, sizeof subfile, "%s%s", folder, entry->d_name) >= PATH_MAX)
+            if (snprintf(companion, sizeof companion, "%s%s", folder, entry->d_name) >= PATH_MAX)
                 error = ENAMETOOLONG;
-            else if (unlink(subfile) == 0)
+            else if (unlink(companion) == 0)
                 is_done = 0;
             else if (errno != ENOENT)
                 error = errno;

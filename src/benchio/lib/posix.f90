@@ -10,10 +10,11 @@ module benchio_posix
     private
 
     public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
-    public :: filesystem_facts, first_entry, fortran_text, get_attribute, interrupted, look_for
+    public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text, interrupted
+    public :: look_for
     public :: make_directory, make_private, peak_rss, probe_file
     public :: random_digits, real_path, remove_directory, remove_file
-    public :: remove_subfiled, set_attribute, sleep_seconds, subfile_list, sync_directories
+    public :: remove_family, set_attribute, sleep_seconds, sync_directories
     public :: text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096
@@ -74,18 +75,17 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*)
         end function c_remove
 
-        integer(c_int) function c_remove_subfiled(path) bind(C, name='benchio_remove_subfiled')
+        integer(c_int) function c_remove_family(path, mark) bind(C, name='benchio_remove_family')
             import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_remove_subfiled
+            character(kind=c_char), intent(in) :: path(*), mark(*)
+        end function c_remove_family
 
-        integer(c_int) function c_subfile_list(path, list, size) &
-            bind(C, name='benchio_subfile_list')
+        integer(c_int) function c_inode(path, digits, size) bind(C, name='benchio_inode')
             import :: c_char, c_int, c_int32_t
             character(kind=c_char), intent(in) :: path(*)
-            character(kind=c_char), intent(out) :: list(*)
+            character(kind=c_char), intent(out) :: digits(*)
             integer(c_int32_t), value :: size
-        end function c_subfile_list
+        end function c_inode
 
         integer(c_int) function c_make_directory(path) bind(C, name='benchio_make_directory')
             import :: c_char, c_int
@@ -260,24 +260,26 @@ contains
         error = text_of(c_remove(path//c_null_char))
     end subroutine remove_file
 
-    !> Removes what HDF5 has made of a file, and that too.
-    subroutine remove_subfiled(path, error)
-        character(*), intent(in) :: path
+    !> Removes a file, and before that all whose names begin with its path and the mark, unless that
+    !> is empty.
+    subroutine remove_family(path, mark, error)
+        character(*), intent(in) :: path, mark
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_remove_subfiled(path//c_null_char))
-    end subroutine remove_subfiled
+        error = text_of(c_remove_family(path//c_null_char, mark//c_null_char))
+    end subroutine remove_family
 
-    !> The path of HDF5's list of the subfiles of a file.
-    subroutine subfile_list(path, list, error)
+    !> Returns the inode number of a file, which may need all of 64 bits, in digits.
+    subroutine inode_text(path, digits, error)
         character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: list, error
+        character(:), allocatable, intent(out) :: digits, error
 
-        character(kind=c_char) :: buffer(text_size)
+        character(kind=c_char) :: buffer(32)
 
-        error = text_of(c_subfile_list(path//c_null_char, buffer, size(buffer, kind=c_int32_t)))
-        list = fortran_text(buffer)
-    end subroutine subfile_list
+        buffer = c_null_char
+        error = text_of(c_inode(path//c_null_char, buffer, size(buffer, kind=c_int32_t)))
+        digits = fortran_text(buffer)
+    end subroutine inode_text
 
     !> Makes a directory for this user alone; it must not exist.
     subroutine make_directory(path, error)

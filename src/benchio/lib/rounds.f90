@@ -222,7 +222,7 @@ contains
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
             call write_file(run, method, t, round, storage, writes, times, from_library)
-            if (writes%parts%subfiles > 0) reads%parts = writes%parts   ! there is no other file
+            if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
         end if
         if (.not. (run%choice%reads_existing .or. run%error%failed())) then
             run%seen(i, t)%hints = from_library%hints
@@ -277,6 +277,7 @@ contains
         task%writes = writes
         task%share = share
         task%settings = method%heeded(run%choice%settings)
+        task%companions = method%companions(task%settings)
         call name_one_file(task%path, task%parts)
         task%comm = run%plan%comm
         task%together = share%ranks
@@ -294,7 +295,7 @@ contains
         written = ''
         if (writes) written = task%path
         call task%watchdog%guard(made, run%place%targets(t)%path, directories, &
-            task%settings%access%subfiles > 0, written, share%block%global_bytes())
+            task%companions, written, share%block%global_bytes())
     end function new_task
 
     !> The round of the run that has written the files which are kept; 0 if they are not.
@@ -371,7 +372,7 @@ contains
         end associate
         call method%new_file(file)
         call timed_move(file, task, .true., field, times, run%error)
-        if (.not. run%error%failed()) call timed_sync(task, times, run%error)
+        if (.not. run%error%failed()) call timed_sync(file, task, times, run%error)
         call diagnose_write(task, run%error)
         if (.not. run%error%failed()) call file%collect_remarks(from_library)
     end subroutine write_file

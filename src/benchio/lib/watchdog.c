@@ -20,7 +20,7 @@ int benchio_probe_end(const char *path, int64_t bytes);
 int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
                          volatile int32_t *errors);
 int benchio_probe_write(const char *path);
-int benchio_remove_subfiled(const char *path);
+int benchio_remove_family(const char *path, const char *mark);
 int32_t benchio_stripe_places(const char *path, int64_t bytes, int32_t most, int64_t *offsets,
                               int32_t *osts);
 void benchio_strerror(int error, char *text, int32_t size);
@@ -34,7 +34,7 @@ static struct {
     struct timespec limit, sleeps_until;
     char file[PATH_MAX], probe[PATH_MAX], written[PATH_MAX], message[PATH_MAX + 256];
     int64_t bytes; /* that the file at `written` is to have */
-    int has_subfiles; /* of HDF5's, the file */
+    char companions[64]; /* follows `file` in the names of more files, which go with it; or empty */
     char *directories; /* each ended by NUL, the last by two */
     int probes, status;
     unsigned delay;
@@ -110,10 +110,8 @@ static void *probe_stripes(void *unused)
 static void *remove_file(void *unused)
 {
     (void)unused;
-    if (watched.file[0] != '\0' && watched.has_subfiles)
-        benchio_remove_subfiled(watched.file);
-    else if (watched.file[0] != '\0')
-        unlink(watched.file);
+    if (watched.file[0] != '\0')
+        benchio_remove_family(watched.file, watched.companions);
     return NULL;
 }
 
@@ -279,11 +277,11 @@ static void start_clock(void)
     watched.has_clock = start(keep_watch) == 0;
 }
 
-/* What a hang would leave: a file, unless its name is empty, with its subfiles if it is to have
- * some, and directories; where a small write can be tried; and the file that this rank writes, which
+/* What a hang would leave: a file, unless its name is empty, with the files whose names go on with
+ * `companions`, unless that is empty, and directories; where a small write can be tried; and the file that this rank writes, which
  * another may have made, with the bytes that it is to have; empty: none. They are not to change
  * while a limit runs. */
-void benchio_guard(const char *file, int32_t has_subfiles, const char *probe,
+void benchio_guard(const char *file, const char *companions, const char *probe,
                    const char *directories, const char *written, int64_t bytes)
 {
     const char *end = directories;
@@ -291,7 +289,7 @@ void benchio_guard(const char *file, int32_t has_subfiles, const char *probe,
     while (*end != '\0')
         end += strlen(end) + 1;
     snprintf(watched.file, sizeof watched.file, "%s", file);
-    watched.has_subfiles = has_subfiles;
+    snprintf(watched.companions, sizeof watched.companions, "%s", companions);
     snprintf(watched.probe, sizeof watched.probe, "%s", probe);
     snprintf(watched.written, sizeof watched.written, "%s", written);
     watched.bytes = bytes;

@@ -44,11 +44,11 @@ module benchio_watchdog
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
 
     interface
-        subroutine c_guard(file, has_subfiles, probe, directories, written, bytes) &
+        subroutine c_guard(file, companions, probe, directories, written, bytes) &
             bind(C, name='benchio_guard')
-            import :: c_char, c_int32_t, c_int64_t
-            character(kind=c_char), intent(in) :: file(*), probe(*), directories(*), written(*)
-            integer(c_int32_t), value :: has_subfiles
+            import :: c_char, c_int64_t
+            character(kind=c_char), intent(in) :: file(*), companions(*), probe(*), &
+                directories(*), written(*)
             integer(c_int64_t), value :: bytes
         end subroutine c_guard
 
@@ -115,30 +115,31 @@ contains
     end function stripe_places
 
     !> From now on these are what a hang leaves. No watchdog may be watching.
-    subroutine guard(self, path, place, directories, has_subfiles, written, bytes)
+    subroutine guard(self, path, place, directories, companions, written, bytes)
         class(watchdog), intent(inout) :: self
         character(*), intent(in) :: path        !! of the file this rank makes; empty: none
         character(*), intent(in) :: place       !! the directory of the files, to be named
         character(*), intent(in) :: directories !! all to be removed, each ended by NUL
-        logical, intent(in), optional :: has_subfiles   !! of HDF5's, which go with the file
+        !> Follows the path in the names of more files, which go with it; empty: none.
+        character(*), intent(in), optional :: companions
         character(*), intent(in), optional :: written   !! the file that this rank writes
         integer(int64), intent(in), optional :: bytes   !! that it is to have
 
-        character(:), allocatable :: own
-        integer(c_int32_t) :: others
+        character(:), allocatable :: mark, own
         integer(int64) :: length
 
         self%path = path
         self%place = place
-        others = 0
-        if (present(has_subfiles)) others = merge(1_c_int32_t, 0_c_int32_t, has_subfiles)
+        mark = ''
+        if (present(companions)) mark = companions
         own = ''
         if (present(written)) own = written
         length = 0
         if (present(bytes)) length = bytes
         self%writes = own /= ''
-        call c_guard(path//c_null_char, others, place//'/probe.'//decimal(self%rank)//c_null_char, &
-            directories//c_null_char, own//c_null_char, length)
+        call c_guard(path//c_null_char, mark//c_null_char, &
+            place//'/probe.'//decimal(self%rank)//c_null_char, directories//c_null_char, &
+            own//c_null_char, length)
     end subroutine guard
 
     !> A phase begins.

@@ -23,7 +23,7 @@ int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_
 int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
                           int8_t *seen, char *stranger, int32_t size, int64_t *entries);
 int benchio_metadata_sync(const char *directory);
-int benchio_remove_subfiled(const char *path);
+int benchio_remove_family(const char *path, const char *mark);
 
 static char folder[] = "/tmp/benchio-names.XXXXXX";
 
@@ -75,6 +75,13 @@ static const char *path_of(const char *name)
     return path;
 }
 
+static void make(const char *name)
+{
+    FILE *file = fopen(path_of(name), "w");
+
+    expect(file != NULL && fclose(file) == 0, name);
+}
+
 int main(void)
 {
     int found;
@@ -109,7 +116,15 @@ int main(void)
                && entries == 1 && seen[1] == 1,
            "the file is listed");
     readdir_error = EIO;
-    expect(benchio_remove_subfiled(path_of("none")) == EIO, "what is not listed may be left");
+    expect(benchio_remove_family(path_of("none"), ".part") == EIO, "what is not listed may be left");
+    readdir_error = 0;
+    make("a"), make("a.part1"), make("a.part2"), make("a.partial"), make("ab.part1"), make("a.other");
+    expect(benchio_remove_family(path_of("a"), ".part1") == 0, "a file goes with what has its mark");
+    expect(unlink(path_of("a")) != 0 && unlink(path_of("a.part1")) != 0, "both are gone");
+    expect(benchio_remove_family(path_of("a.part2"), "") == 0, "without a mark it goes alone");
+    expect(unlink(path_of("a.partial")) == 0 && unlink(path_of("ab.part1")) == 0
+               && unlink(path_of("a.other")) == 0, "others stay");
+    readdir_error = EIO;
     expect(benchio_metadata_list(folder, 0, 1, 1, seen, stranger, sizeof stranger, &entries) == EIO,
            "a list that ends before its end is an error");
 

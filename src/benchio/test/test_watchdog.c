@@ -5,7 +5,8 @@
 
 #include "expect.h"
 
-void benchio_guard(const char *file, int32_t has_subfiles, const char *probe, const char *directories);
+void benchio_guard(const char *file, const char *companions, const char *probe,
+                   const char *directories, const char *written, int64_t bytes);
 void benchio_watch(int32_t seconds, int32_t delay, const char *message, int32_t probes,
                    int32_t status);
 
@@ -15,7 +16,7 @@ int main(void)
     pid_t child = fork();
 
     if (child == 0) {
-        benchio_guard("", 0, "", "");
+        benchio_guard("", "", "", "", "", 0);
         benchio_watch(3600, 0, "the first limit", 0, 6);
         sleep(1); /* until the clock sleeps */
         benchio_watch(1, 0, "the second limit", 0, 5);
