@@ -16,6 +16,7 @@ from iowatch.files import counted
 
 from . import past
 from .not_now import NotMeasured, answer, field, no_nodes, scontrol
+from .shell import shell
 
 FOLDER = "allocations"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
@@ -29,31 +30,6 @@ _QUEUE = "squeue -h -u \"$(id -un)\" -o '%A %T %L'"
 
 #: The folders of those that this session has used.
 _joined = set()
-
-#: What a case's script does. The first one asks for the allocation, which ends by itself if nobody
-#: has begun a case in it for longer than one may take: whoever should release it may be killed.
-_JOIN = """\
-ALLOCATION={folder}
-mkdir -p "$ALLOCATION" && touch "$ALLOCATION/in_use" || exit 1
-[ -s "$ALLOCATION/job" ] || sbatch --parsable {options} \\
-    --wrap "while [ \\"\\$(find $ALLOCATION/in_use -mmin -{minutes})\\" ]; do sleep 5; done" |
-    cut -d ';' -f 1 > "$ALLOCATION/job"
-export SLURM_JOB_ID=$(cat "$ALLOCATION/job")
-[ "$SLURM_JOB_ID" ] || exit 1
-# A squeue that fails, as while Slurm is busy or begins anew, says nothing of the allocation.
-while :; do
-    if queue=$({queue}); then
-        case $(awk -v job="$SLURM_JOB_ID" '$1 == job {{ print $2 }}' <<< "$queue") in
-        RUNNING) break ;;
-        '')
-            echo "the allocation, job $SLURM_JOB_ID, has ended" >&2
-            exit 1 ;;
-        esac
-    fi
-    touch "$ALLOCATION/in_use"
-    sleep 2
-done
-: > "{granted}" || exit 1"""
 
 
 def folder_of(filesystem):
@@ -133,12 +109,13 @@ def join(test, nodes, per_node, seconds):
     told = [name for name in os.environ if name.startswith("SLURM_") and name not in _OF_ALL]
     return [
         *([shlex.join(["unset", *told])] if "SLURM_JOB_ID" in told else []),
-        _JOIN.format(
-            folder=shlex.quote(str(folder)),
-            queue=_QUEUE,
-            options=shlex.join(options),
-            minutes=ceil(seconds / 60) + 5,
-            granted=Path(test.kept, GRANTED),
+        shell(
+            "allocation",
+            ALLOCATION=folder,
+            ASKED=options,
+            MINUTES=ceil(seconds / 60) + 5,
+            QUEUE=_QUEUE,
+            GRANTED=Path(test.kept, GRANTED),
         ),
     ]
 

@@ -22,21 +22,7 @@ from .base import (
     spread,
 )
 from .parameters import FILESYSTEMS
-
-#: What fails is not tried again, and without its two ends (0 and 1) nothing can be compared.
-TURNS = """\
-export RUNDIR
-IOWATCH_ROUND=0
-for turns in {turns}; do
-    export IOWATCH_ROUND=$((IOWATCH_ROUND + 1))
-    for IOWATCH_VARIANT in ${{turns//,/ }}; do
-        export IOWATCH_VARIANT
-        [ ! -e "failed.$IOWATCH_VARIANT" ] || continue
-        "./environment.$IOWATCH_VARIANT.sh" > "{said}" 2>&1 && continue
-        : > "failed.$IOWATCH_VARIANT"
-        [ "$IOWATCH_VARIANT" -gt 1 ] || exit 1
-    done
-done"""
+from .shell import shell
 
 
 @rfm.simple_test
@@ -103,8 +89,8 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             self.prerun_cmds += allocation.join(self, nodes, per_node, self.time_limit)
             self.time_limit = WAITS
         self.prerun_cmds += make_run_directory(self, self.case, self.filesystem)
-        turns = (",".join(map(str, order)) for order in self.planned["turns"])
-        self.executable = TURNS.format(turns=" ".join(turns), said=self.planned["said"])
+        turns = [",".join(map(str, order)) for order in self.planned["turns"]]
+        self.executable = shell("turns", TURNS=turns)
         self.postrun_cmds = ["echo $? > exit_code"]
 
     @sanity_function

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from datetime import datetime
 from pathlib import Path
 
@@ -15,26 +14,10 @@ from iowatch.files import whole
 
 from . import past
 from .not_now import SLURM, ask, has_begun, no_nodes
+from .shell import shell
 
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
-_WAIT = """\
-here={stage} waits={waits}
-cancel() {{
-    rm -f "$waits"
-    scancel $({numbers} | awk -v here="$here" '$2 == here {{print $1}}')
-    exit 143
-}}
-trap cancel TERM
-while true; do
-    if queue=$({stages}); then
-        rm -f "$waits"
-        grep -qxF "$here" <<< "$queue" || break
-    else
-        echo "squeue does not answer, and the jobs that were left wait for it" > "$waits"
-    fi
-    sleep 5 & wait $!
-done"""
 
 
 def remember(test):
@@ -105,12 +88,8 @@ def wait(test, record):
     """The command that waits for the end of a job, and ends it if it is ended itself."""
     if not _is_slurm(test):
         return "true"
-    return _WAIT.format(
-        stage=shlex.quote(record["stage"]),
-        waits=shlex.quote(str(Path(test.kept).with_name(raw_results.WAITS))),
-        stages=_QUEUE.format(form="%Z"),
-        numbers=_QUEUE.format(form="%i %Z"),
-    )
+    waits = Path(test.kept).with_name(raw_results.WAITS)
+    return shell("wait", STAGE=record["stage"], WAITS=waits)
 
 
 def waited_for(test, record):

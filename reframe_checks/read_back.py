@@ -19,37 +19,9 @@ from . import past
 from .base import BenchioCheck, options_of_run, phase_limit
 from .not_now import LeftOut, NotMeasured
 from .parameters import swept
+from .shell import shell
 
 RESULT = "result.json"  # of what was read
-
-# What is kept is this user's own, by case and by night; another site of the same user may keep its
-# nights there, too. Files without a record are of a run that did not end.
-_FIND = """\
-KEEP="$PLACE/kept.$(id -u)"
-[ -e "$KEEP" ] || [ -L "$KEEP" ] || mkdir -m 700 "$KEEP"
-{{ [ -d "$KEEP" ] && [ ! -L "$KEEP" ] && [ -O "$KEEP" ]; }} ||
-    refuse "$KEEP is not a directory of this user" "remove it"
-CASE="$KEEP/{case}"
-mkdir -p "$CASE" || exit 1
-LAST=
-for record in "$CASE/{before}"/benchio.*/kept.nml; do
-    [ ! -e "$record" ] || LAST=${{record%/*}}
-done
-echo "$LAST" > {last}
-echo 0 > read_code
-if [ -n "$LAST" ]; then"""
-
-# What was read stays until the next night has read what is written now. What nobody has asked for
-# since is removed when its raw results are.
-_WRITE = """\
-echo $? > read_code
-fi
-(cd "$CASE" && rm -rf {done})
-mkdir "$CASE/{night}" || exit 1
-{command}
-echo $? > exit_code
-[ "$(cat read_code)" = 0 ] || cp read_code exit_code
-find "$KEEP" -mindepth 1 -maxdepth 2 -mtime +{days} -exec rm -rf {{}} +"""
 
 
 @swept
@@ -73,9 +45,11 @@ class ReadBack(BenchioCheck):
             self.before = _night_before(self.case)
         except NotMeasured as err:
             self.end_not_measured(err)
-        self.prerun_cmds.append(
-            _FIND.format(case=_name(self.case), before=self.before.night, last=LAST)
-        )
+        name, before = _name(self.case), self.before.night
+        self.prerun_cmds += [
+            shell("find_kept", NAME=name, BEFORE=before, LAST_FILE=LAST),
+            'if [ -n "$LAST" ]; then',
+        ]
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         options = [
             *self.case.check.command_line(self.case),
@@ -86,13 +60,14 @@ class ReadBack(BenchioCheck):
             *phase_limit(self),
         ]
         command = [self.job.launcher.run_command(self.job), self.benchio.word, *options]
+        done, days = sorted(self.before.done), self.filesystem.keep_days
         self.postrun_cmds = [
-            _WRITE.format(
-                done=" ".join(sorted(self.before.done)),
-                night=past.KEPT_AS,
-                command=" ".join(command),
-                days=self.filesystem.keep_days,
-            )
+            "echo $? > read_code",
+            "fi",
+            "start_writing() {",
+            " ".join(command),
+            "}",
+            shell("keep", DONE=done, NIGHT=past.KEPT_AS, DAYS=days),
         ]
 
     def benchio_options(self, repeats, result):

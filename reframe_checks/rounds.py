@@ -4,24 +4,9 @@ from reframe.core.builtins import run_before
 
 from .base import BenchioCheck
 from .not_now import LOST_RANK, ONLY_THE_LAUNCHER, NotMeasured
+from .shell import shell
 
 LOST = "lost_rank"  # the file with what Open MPI 4 took for a crash
-
-# What a round has left is held to the law whatever `launch` makes of it: only the launcher's own
-# mistake does not end the job.
-_LAUNCH = """\
-HERE=$PWD
-is_lost() {{
-    [ "$1" = 1 ] && grep -q '{lost_rank}' "$2" && ! grep -q 'benchio: error:' "$2" &&
-        echo "round $round" >> "$HERE/{lost}"
-}}
-launch() {{
-    local code
-    {command} "$@" 2> "$HERE/launched.err"
-    code=$?
-    cat "$HERE/launched.err" >&2
-    [ $code = 0 ] || is_lost $code "$HERE/launched.err" || return $code
-}}"""
 
 
 class InRounds(BenchioCheck):
@@ -43,7 +28,8 @@ class InRounds(BenchioCheck):
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         command = self.job.launcher.run_command(self.job)
         self.prerun_cmds += [
-            _LAUNCH.format(command=command, lost_rank=LOST_RANK, lost=LOST),
+            f'start_tasks() {{ {command} "$@"; }}',
+            shell("rounds", LOST_RANK=LOST_RANK, LOST=LOST),
             *self.commands_before(),
             f"for round in $(seq {self.repeats}); do",
         ]

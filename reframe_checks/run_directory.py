@@ -1,6 +1,6 @@
 """Where a job writes: a directory of its own on the filesystem, which nobody else can replace."""
 
-from pathlib import Path
+from .shell import shell
 
 MARK = ".iowatch"  # the file that says that a directory is one of ours
 LOCK = ".iowatch.lock"  # the file that the job which is writing there holds locked
@@ -8,112 +8,10 @@ LOCK_S = 300  # for another account's job to end: nodes wait meanwhile
 BUSY = "busy"  # the file that a job leaves which has waited in vain
 NO_QUOTA = "no_quota"  # the file that a job leaves if its quota has no room for it
 
-# In a folder where everybody may write, such as /dev/shm, whoever comes first would own what all
-# others use: there, each user has a place apart, unless root made one for all.
-_PLACE = """\
-refuse() {{
-    echo "$PLACE: $1: $2, or name another 'path' in the site's configuration" >&2
-    exit 1
-}}
-PLACE="{path}"
-case $(stat -Lc %a "{parent}" 2>/dev/null) in
-*[2367])
-    [ -k "{parent}" ] || refuse "everybody may replace it" "chmod +t {parent}"
-    case $(stat -c %u "$PLACE" 2>/dev/null) in 0 | "$(id -u)") MINE=1 ;; *) MINE= ;; esac
-    if [ -z "$MINE" ] || [ -L "$PLACE" ] || [ ! -w "$PLACE" ]; then
-        PLACE="$PLACE.$(id -u)"
-        [ -e "$PLACE" ] || [ -L "$PLACE" ] || mkdir -m 700 "$PLACE"
-        [ ! -L "$PLACE" ] || refuse "a link, which may lead anywhere" "remove it"
-        [ ! -e "$PLACE" ] || [ -O "$PLACE" ] || refuse "another user's" "have it removed"
-    fi ;;
-*)
-    # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
-    [ -e "$PLACE" ] || mkdir -m 1777 "$PLACE" || [ -d "$PLACE" ] ;;
-esac
-case $(stat -Lc %a "$PLACE" 2>/dev/null) in
-*[2367]) [ -k "$PLACE" ] || refuse "everybody may replace what is in it" "chmod +t it" ;;
-esac"""
-
-# One job at a time, whoever's it is: a scheduler's singleton is of one account. Where nobody can
-# lock files, as on Lustre without `flock`, it is as if there were no other. The first to come makes
-# the file; some kernels let nobody else open it to write, and read-only will do.
-_LOCK = """\
-[ -e "$PLACE/{lock}" ] || (umask 0; : > "$PLACE/{lock}") 2>/dev/null
-if {{ exec 8<>"$PLACE/{lock}"; }} 2>/dev/null || {{ exec 8<"$PLACE/{lock}"; }} 2>/dev/null; then
-    flock -w {seconds} -E 99 8 2>/dev/null
-    [ $? != 99 ] || {{
-        echo "another job of iowatch is writing to $PLACE, and {seconds} s later it still was" |
-            tee {busy} >&2
-        exit 1
-    }}
-fi"""
-
-_RUNDIR = """\
-RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || {
-    echo "on $(uname -n): $RUNDIR" >&2
-    exit 1
-}
-case $(stat -c %u:%a "$RUNDIR") in
-"$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
-*) false ;;
-esac || refuse "what is made in it is not its maker's alone" "mount it so that it is"
-# What was found out first: where a server hangs, the removal has no end.
-trap 'keep; rm -rf "$RUNDIR"' EXIT
-trap 'exit 143' TERM"""
-
-# What each quota leaves, in KiB, and whose it is. Of Lustre and POSIX: filesystem, used, soft and
-# hard limit, with a mark where one is exceeded or not certain; a long name breaks the line. CephFS
-# has those of a directory and of all above it. Where there is no such command, or no quota, there
-# is nothing to be said. A plain `print` of awk may write what has more than 32 bits as 5.4e+09.
-_QUOTA = """\
-left() {{
-    tr -d '*[]' | awk -v who="$1" '{{ for (i = 1; i <= NF; i++) word[++n] = $i }}
-        END {{ limit = word[4] + 0 ? word[4] : word[3]
-               if (limit + 0) printf "%.0f %s\\n", limit - word[2], who }}'
-}}
-of_ceph() {{ getfattr --absolute-names --only-values -n "ceph.$1" "$2"; }}
-quotas() {{
-    mount=$(df -P "$RUNDIR" | awk 'NR == 2 {{print $6}}')
-    for who in "user $(id -u)" "group $(stat -c %g "$RUNDIR")"; do
-        asked="-${{who:0:1}} ${{who#* }}"
-        timeout 60 lfs quota -q $asked "$RUNDIR" | left "$who"
-        timeout 60 quota -w -p $asked -f "$mount" | sed 1,2d | left "$who"
-    done
-    folder=$RUNDIR
-    while folder=${{folder%/*}} && [ -n "$folder" ]; do
-        most=$(of_ceph quota.max_bytes "$folder") && [ "$most" -gt 0 ] || continue
-        echo "$(((most - $(of_ceph dir.rbytes "$folder")) / 1024)) $folder"
-    done
-}}
-read -r LEFT WHOSE <<< "$(quotas 2>/dev/null | sort -n | head -n 1)"
-[ -z "$LEFT" ] || [ "$LEFT" -ge {kib} ] || {{
-    echo "no quota is left: {kib} KiB will be written, and that of $WHOSE has room for $LEFT KiB" |
-        tee {no_quota} >&2
-    exit 1
-}}"""
-
-# What a killed job left behind, by our mark; no job runs for two days.
-_LEFT = (
-    'find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o '
-    f"-path \"$PLACE/iowatch.??????/{MARK}\" -mtime +1 -printf '%h\\0' | xargs -0 -r rm -rf"
-)
-
 
 def commands(path, kib, takes_turns=False):
-    """What a job does to have `RUNDIR`, with room for so many KiB, until it ends; one that takes
-    turns is alone there, whoever else runs iowatch.
-
-    The shell has a function `keep` for when it ends: it ends after the ranks, which still write.
-    """
-    place = Path(path)
-    return [
-        _PLACE.format(path=place, parent=place.parent),
-        *([_LOCK.format(lock=LOCK, seconds=LOCK_S, busy=BUSY)] if takes_turns else []),
-        _LEFT,
-        _RUNDIR,
-        f': > "$RUNDIR/{MARK}"',
-        _QUOTA.format(kib=kib, no_quota=NO_QUOTA),
-        "FREE=$(df -Pk \"$RUNDIR\" | awk 'NR == 2 {print $4}')",
-        f'[ "${{FREE:=0}}" -ge {kib} ] || {{ echo "{path}: {kib} KiB will be written, but only'
-        ' $FREE KiB are free" >&2; exit 1; }',
-    ]
+    """Return the shell that gives a job `RUNDIR` below `path`, with room for so many KiB, until the
+    job ends; a job that takes turns is alone there, whoever else runs iowatch."""
+    names = {"MARK": MARK, "LOCK": LOCK, "LOCK_S": LOCK_S, "BUSY": BUSY, "NO_QUOTA": NO_QUOTA}
+    turns = "yes" if takes_turns else ""
+    return [shell("run_directory", WHERE=path, KIB=kib, TAKES_TURNS=turns, **names)]

@@ -40,14 +40,13 @@ def test_environments_take_turns_in_the_order_of_the_plan(site):
         "run_id": "4711",
         "repeats": 1,
         "turns": [[2, 0, 1], [0, 1, 2], [1, 2, 0]],
-        "said": "said",
     }
     (site.folder / "plan.json").write_text(json.dumps(plan))
     of = ("-n", "EnvironmentsInTurn", "-S", f"EnvironmentsInTurn.plan={site.folder}/plan.json")
     done = site.reframe("--dry-run", "--keep-stage-files", *of)
     assert done.returncode == 0, done.stdout
     (script,) = (site.folder / "run" / "stage").rglob("EnvironmentsInTurn*/rfm_job.sh")
-    assert "\nfor turns in 2,0,1 0,1,2 1,2,0; do\n" in script.read_text()
+    assert "\nTURNS=(2,0,1 0,1,2 1,2,0)\n" in script.read_text()
 
 
 @pytest.mark.slow  # three sessions of ReFrame, and many starts of mpirun

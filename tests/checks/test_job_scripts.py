@@ -1,6 +1,6 @@
 """The job scripts that ReFrame makes of the sites' configurations, without their machines."""
 
-import ast
+import importlib
 import json
 import os
 import re
@@ -41,15 +41,14 @@ OWN_LAUNCHERS = {
 }
 
 
-def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(tmp_path):
+def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(
+    tmp_path, monkeypatch
+):
     """With stand-ins: squeue fails, lists the job, and then lists another one."""
-    module = ast.parse((ROOT / "reframe_checks/left_behind.py").read_text())
-    texts = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in module.body if isinstance(node, ast.Assign)
-    }  # fmt: skip
-    waits, stages = tmp_path / "waits_for", texts["_QUEUE"].format(form="%Z")
-    script = texts["_WAIT"].format(stage="/stage", waits=waits, stages=stages, numbers="true")
+    waits = tmp_path / "waits_for"
+    monkeypatch.syspath_prepend(ROOT)
+    shell = importlib.import_module("reframe_checks.shell").shell
+    script = shell("wait", STAGE="/stage", WAITS=waits)
     for name, text in (
         ("squeue", 'echo "$*" >> asked; n=$(wc -l < asked)\n'
                    '[ $n = 1 ] && exit 1; [ $n = 2 ] && echo /stage; echo /stage2'),
@@ -157,7 +156,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert f" {ROOT}/build/bin/benchio " in command(script), case
         assert f"--fs-type {','.join(filesystem.types)} " in command(script), case
         assert "--settle" not in script, "no site asks for it"
-        assert f'PLACE="{filesystem.path}"\n' in script, case
+        assert f"WHERE={filesystem.path}\n" in script, case
         minutes = 20 if system in ("archer2", "cosma5") else 30
         assert f" --phase-limit {6 * minutes}" in command(script), "a tenth of the job's own"
         check = case.check
@@ -184,7 +183,7 @@ def test_jobs_of_archer_are_the_papers(dry_run):
     assert "--stripe-count -1 --stripe-size 1048576 " in command(scripts[case])
     (each,) = (s for case, s in scripts.items() if case.check.needs_stripes and "fs4" in str(case))
     assert f"TARGETS={','.join(map(str, range(56)))} START=0\n" in each
-    assert 'PLACE="/fs3/z01/iowatch"\n' in scripts[case]
+    assert "WHERE=/fs3/z01/iowatch\n" in scripts[case]
 
 
 @pytest.mark.parametrize("system", ["cirrus", pytest.param("jasmin", marks=pytest.mark.slow)])

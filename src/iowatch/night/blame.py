@@ -292,7 +292,6 @@ def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -
         "run_id": job.run_id,
         "repeats": REPEATS,
         "result": RESULT.format("$IOWATCH_ROUND", "$IOWATCH_VARIANT"),
-        "said": SAID.format("$IOWATCH_ROUND", "$IOWATCH_VARIANT"),
         "turns": turns(len(taken), asked.rounds),
         "variants": [
             as_planned(asked.red.script.shell, difference.parts(whats)) for whats in taken

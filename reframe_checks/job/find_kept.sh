@@ -1,0 +1,16 @@
+# shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
+# Finds the directory LAST of what the night BEFORE has kept of the case NAME. What is kept is this
+# user's own, by case and by night; another site of the same user may keep its nights there, too.
+# Files without a record are of a run that did not end.
+KEEP="$PLACE/kept.$(id -u)"
+[ -e "$KEEP" ] || [ -L "$KEEP" ] || mkdir -m 700 "$KEEP"
+{ [ -d "$KEEP" ] && [ ! -L "$KEEP" ] && [ -O "$KEEP" ]; } ||
+    refuse "$KEEP is not a directory of this user" "remove it"
+CASE="$KEEP/$NAME"
+mkdir -p "$CASE" || exit 1
+LAST=
+for record in "$CASE/$BEFORE"/benchio.*/kept.nml; do
+    [ ! -e "$record" ] || LAST=${record%/*}
+done
+echo "$LAST" >"$LAST_FILE"
+echo 0 >read_code
