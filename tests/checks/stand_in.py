@@ -18,7 +18,7 @@ from result_file import laid_out, make_result, turn_into_names, turn_into_target
 
 fault, *options = sys.argv[1:]
 source = Path(__file__).parents[2] / "src/benchio/lib/command_line.f90"
-named = re.findall(r"^ *option\('--([\w-]+)', '([^']*)'", source.read_text(), re.M)
+named = re.findall(r"\boption\('--([\w-]+)', '([^']*)'", source.read_text())
 known = [f"{name}=" if takes else name for name, takes in named]
 assert {"backend=", "flush", "dir=", "json="} < {*known}, known
 given, rest = getopt.getopt(options, "", known)

@@ -423,9 +423,9 @@ def test_room_is_asked_for_all_that_a_job_leaves_at_one_time(site):
     done = site.reframe("--dry-run", "--keep-stage-files", "-S", "repeats=3")
     assert done.returncode == 0, done.stdout
     room = {
-        script.parent.name.partition("_")[0]: re.findall(r'FREE:=0}" -ge (\d+) ', text)
+        script.parent.name.partition("_")[0]: re.findall(r"^KIB=(\d+)$", text, re.M)
         for script in (site.folder / "run" / "stage").rglob("rfm_job.sh")
-        if "FREE:=0" in (text := script.read_text())
+        if "KIB=" in (text := script.read_text())
     }
     # KiB: two writers of 2 MiB, twice; and 4 for each name.
     assert room == {"SharedFileWrite": ["8192"], "ReadBack": ["24576"], "Metadata": ["480"]}
