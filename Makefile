@@ -54,7 +54,7 @@ lint: setup
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/fortitude check src/benchio
-	.venv/bin/shellcheck -x scripts/*.sh reframe_checks/job/*.sh tests/filesystems/packages.sh .ci/run env.sh
+	.venv/bin/shellcheck -x scripts/*.sh reframe_checks/job/*.sh src/iowatch/context/*.sh tests/filesystems/packages.sh .ci/run env.sh
 
 clean:
 	rm -rf build .venv

@@ -14,9 +14,9 @@ import reframe.core.runtime as rt
 
 from iowatch.files import counted
 
-from . import past
-from .not_now import NotMeasured, answer, field, no_nodes, scontrol
+from . import site_record
 from .shell import shell
+from .why_not_measured import NotMeasured, answer, field, no_nodes, scontrol
 
 FOLDER = "allocations"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
@@ -34,7 +34,7 @@ _joined = set()
 
 def folder_of(filesystem):
     """Where what is known of the allocation is: another session has another one."""
-    return Path(rt.runtime().prefix, FOLDER, f"{past.KEPT_AS},{filesystem.partition}")
+    return Path(rt.runtime().prefix, FOLDER, f"{site_record.KEPT_AS},{filesystem.partition}")
 
 
 def number_of(filesystem):

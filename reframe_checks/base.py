@@ -26,8 +26,9 @@ from reframe.core.exceptions import ExpectedFailureError, PerformanceError, Sani
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
-from iowatch import __version__, build, circumstances, raw_results
+from iowatch import __version__, build, context, raw_results
 from iowatch.checks import CHECKS, DRIFT, metric
+from iowatch.context.nodes import node_busy
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
 from iowatch.metrics import measured, slow_rank
@@ -45,7 +46,14 @@ from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, JOB_TMPDIR
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
 
-from . import allocation, left_behind, meanwhile, not_now, past, run_directory
+from . import (
+    allocation,
+    context_shell,
+    resume,
+    run_directory,
+    site_record,
+    why_not_measured,
+)
 from .benchio import BuiltBenchio
 from .parameters import (
     FILESYSTEMS,
@@ -114,7 +122,7 @@ def spread(test, case, writers_per_node):
 def one_job_at_once(test, filesystem):
     """No two jobs of ours write to a filesystem at the same time, where the scheduler can do it."""
     # max_jobs of the partition holds within one session, this also across a user's sessions.
-    if test.current_partition.scheduler.registered_name in not_now.SLURM:
+    if test.current_partition.scheduler.registered_name in why_not_measured.SLURM:
         name = f"iowatch_{filesystem.name}"
         test.job.options += [f"--job-name={name}", "--dependency=singleton"]
 
@@ -207,10 +215,10 @@ class CaseCheck(OfSession):
             return ""
         try:
             if self.left:
-                return left_behind.waited_for(self, self.left[1])
+                return resume.waited_for(self, self.left[1])
             if self.filesystem.allocation and self.job.submit_time:
                 return allocation.waited_for(self)
-            return not_now.waited_for(self)
+            return why_not_measured.waited_for(self)
         except Exception as err:  # it would cost the report of the whole session
             # Not by ReFrame's log, whose records have this variable.
             warnings.warn(f"cannot tell if a job was queued: {err!r}", RuntimeWarning, 1)
@@ -238,16 +246,16 @@ class CaseCheck(OfSession):
     @run_after("setup")
     def take_up_job(self):
         if self.resumes and not self.is_dry_run():
-            self.left = left_behind.find(self)
+            self.left = resume.find(self)
         if self.left:
-            left_behind.take_up(self)
+            resume.take_up(self)
 
     @run_after("setup")
     def require_expected_failures(self):
         """Before the job has run: a file that cannot be read would else cost the night."""
         try:
-            past.expected_failures()
-            past.maintenance()
+            site_record.expected_failures()
+            site_record.maintenance()
         except UserError as err:
             raise PerformanceError(str(err)) from None
 
@@ -262,10 +270,10 @@ class CaseCheck(OfSession):
             return
         end = self.made + timedelta(seconds=self.job.time_limit or 0)
         try:
-            announced = not_now.maintenance(self.filesystem_name, self.made, end)
+            announced = why_not_measured.maintenance(self.filesystem_name, self.made, end)
         except UserError as err:
             raise PerformanceError(str(err)) from None
-        if why := announced or not_now.reservation(self.job, end):
+        if why := announced or why_not_measured.reservation(self.job, end):
             self.end_not_measured(why)
         if why := self.missing():
             self.end_without_program(why)
@@ -284,7 +292,7 @@ class CaseCheck(OfSession):
         elif not self.is_dry_run():
             try:
                 prefix = Path(rt.runtime().prefix)
-                self.kept = str(raw_results.new_folder(prefix, past.KEPT_AS, self.case))
+                self.kept = str(raw_results.new_folder(prefix, site_record.KEPT_AS, self.case))
             except UserError as err:
                 raise SanityError(str(err)) from None
         for name in (self.stdout, self.stderr):  # of an earlier job: this one may never start
@@ -308,7 +316,7 @@ class CaseCheck(OfSession):
             )
         try:
             allocation.require_time(self.filesystem, limit)
-        except not_now.NotMeasured as err:
+        except why_not_measured.NotMeasured as err:
             self.end_not_measured(err)
         sweep = self.filesystem.sweeps[self.sweep]
         settings = [setting for its in sweep.values() for setting in its]
@@ -326,10 +334,10 @@ class CaseCheck(OfSession):
             record = self.left[1]
             self.made, self.run_id = record["made"], record["run_id"]
             self.prerun_cmds, self.executable_opts, self.postrun_cmds = [], [], []
-            self.executable, self.time_limit = left_behind.wait(self, record), WAITS
+            self.executable, self.time_limit = resume.wait(self, record), WAITS
         elif not self.is_dry_run():
             try:
-                left_behind.remember(self)
+                resume.remember(self)
             except UserError as err:
                 raise SanityError(str(err)) from None
 
@@ -369,7 +377,7 @@ class CaseCheck(OfSession):
         if verdict.kind not in EXCUSABLE:
             return None
         today = datetime.now(UTC).date()
-        return excuse(past.expected_failures(), self.case_id, today)
+        return excuse(site_record.expected_failures(), self.case_id, today)
 
     def end_not_measured(self, why):
         """End the test as ReFrame ends one that is skipped, whatever it has come to."""
@@ -382,7 +390,7 @@ class CaseCheck(OfSession):
         ever promised it: it is left out, and the night says why, of no colour for that.
         """
         try:
-            if past.has_run(self.case):
+            if site_record.has_run(self.case):
                 self.end_not_measured(why)
         except UserError as err:
             raise PerformanceError(str(err)) from None
@@ -394,13 +402,13 @@ class CaseCheck(OfSession):
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts."""
-        if isinstance(why, not_now.LeftOut):
+        if isinstance(why, why_not_measured.LeftOut):
             self.end_left_out(why)
-        if isinstance(why, not_now.NotMeasured):
+        if isinstance(why, why_not_measured.NotMeasured):
             self.end_not_measured(why)
-        if known := not_now.why_not_started(self):
+        if known := why_not_measured.why_not_started(self):
             self.end_not_measured(known)
-        self.end_invalid(not_now.left_nothing(self) or why)
+        self.end_invalid(why_not_measured.left_nothing(self) or why)
 
     def end_invalid(self, why):
         self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)
@@ -411,7 +419,7 @@ class BenchioJob(CaseCheck):
 
     outputs = (
         *("result*.json", "exit_code", run_directory.BUSY, run_directory.NO_QUOTA),
-        meanwhile.FILES,
+        context_shell.FILES,
     )
 
     #: How files are spread over OSTs: ``4x1`` is 4 stripes of 1 MiB, ``-1x1:flash`` one on each OST
@@ -442,8 +450,8 @@ class BenchioJob(CaseCheck):
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
 
-    #: What else went on then, :data:`iowatch.circumstances.Circumstances`; it is no figure.
-    circumstances = variable(dict, value={}, loggable=True)
+    #: What else went on then, :data:`iowatch.context.SystemContext`; it is no metric.
+    system_context = variable(dict, value={}, loggable=True)
 
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
     measured = None
@@ -474,9 +482,9 @@ class BenchioJob(CaseCheck):
             self.repeats if self.case.check.reads_existing else 1,
             1024 * self.case.check.application_mib,
         )
-        self.prerun_cmds += meanwhile.commands(self)
+        self.prerun_cmds += context_shell.commands(self)
         # Without this mark benchio must not run: what it then fails to do could be excused.
-        self.prerun_cmds += [f': > "{self.kept_file(not_now.STARTED)}" || exit 1']
+        self.prerun_cmds += [f': > "{self.kept_file(why_not_measured.STARTED)}" || exit 1']
 
     @run_before("run")
     def set_command(self):
@@ -491,7 +499,7 @@ class BenchioJob(CaseCheck):
     def set_afterwards(self):
         """After all that a check does once benchio has ended, such as to start it again."""
         if not self.left:
-            self.postrun_cmds += meanwhile.afterwards(self)
+            self.postrun_cmds += context_shell.afterwards(self)
 
     @property
     def benchio_case(self):
@@ -511,13 +519,13 @@ class BenchioJob(CaseCheck):
     def assert_verified_write(self):
         self.keep_output()
         try:
-            self.circumstances = circumstances.read(Path(self.kept))
+            self.system_context = context.read(Path(self.kept))
         except Exception as err:  # of what is not judged, nothing may cost the verdict
-            self.circumstances = {circumstances.UNKNOWN: f"iowatch cannot read them: {err!r}"}
+            self.system_context = {context.UNKNOWN: f"iowatch cannot read it: {err!r}"}
         try:
             self.measured = self.verified()
             self.require_exit_code()
-        except (InvalidResult, not_now.NotMeasured) as err:
+        except (InvalidResult, why_not_measured.NotMeasured) as err:
             self.end_without_result(err)
         self.slowest = self.measured.slowest
         self.control = dict(self.measured.control)
@@ -551,7 +559,7 @@ class BenchioJob(CaseCheck):
 
     def require_exit_code(self):
         """InvalidResult, NotMeasured."""
-        not_now.require_end(exit_code(Path(self.kept)), self.said())
+        why_not_measured.require_end(exit_code(Path(self.kept)), self.said())
         require_end(self.ended_job)
 
     def said(self):
@@ -579,7 +587,7 @@ class BenchioCheck(BenchioJob):
         if self.is_of_contract:
             return
         try:
-            self.references = past.reference_file().of(self.case)
+            self.references = site_record.reference_file().of(self.case)
         except UserError as err:
             raise PerformanceError(str(err)) from None
 
@@ -599,9 +607,9 @@ class BenchioCheck(BenchioJob):
 
     def look_back(self):
         """What the past says of this run; UserError if it cannot be read."""
-        earlier, tonight = past.nights_of(self.case)
+        earlier, tonight = site_record.nights_of(self.case)
         now = datetime.now(UTC)
-        entry = past.baseline_of(self.case)
+        entry = site_record.baseline_of(self.case)
         metrics, control = self.measured.metrics, self.measured.control
         return by_past(earlier, tonight, entry, now, metrics, control)
 
@@ -616,19 +624,19 @@ class BenchioCheck(BenchioJob):
             return
         try:
             self.case_past = self.case_past or self.look_back()
-            blessed = past.baseline_of(self.case)
+            blessed = site_record.baseline_of(self.case)
         except UserError as err:
             raise PerformanceError(str(err)) from None
         verdict = judge(
             self.case,
             self.measured.metrics,
             self.references,
-            past.reference_file().name,
+            site_record.reference_file().name,
             self.filesystem.peak,
             self.case_past,
             blessed,
             self.measured.control,
-            circumstances.node_busy(Path(self.kept)),
+            node_busy(Path(self.kept)),
         )
         self.log_bounds(verdict, in_force(self.references, blessed))
         said = [verdict.sentence, *self.details(verdict), *self.measured.notes]

@@ -15,11 +15,11 @@ from iowatch.raw_results import LAST, READ_CODE
 from iowatch.result import InvalidResult, id_of_round, notes, others_in_place, read_result
 from iowatch.run import is_night_id
 
-from . import past
+from . import site_record
 from .base import BenchioCheck, options_of_run, phase_limit
-from .not_now import LeftOut, NotMeasured
 from .parameters import swept
 from .shell import shell
+from .why_not_measured import LeftOut, NotMeasured
 
 RESULT = "result.json"  # of what was read
 
@@ -55,7 +55,7 @@ class ReadBack(BenchioCheck):
             *self.case.check.command_line(self.case),
             *self.filesystem.layout_options(self.case),
             *options_of_run(
-                self.filesystem, self.repeats, self.run_id, KEPT, f'"$CASE/{past.KEPT_AS}"'
+                self.filesystem, self.repeats, self.run_id, KEPT, f'"$CASE/{site_record.KEPT_AS}"'
             ),
             *phase_limit(self),
         ]
@@ -67,7 +67,7 @@ class ReadBack(BenchioCheck):
             "start_writing() {",
             " ".join(command),
             "}",
-            shell("keep", DONE=done, NIGHT=past.KEPT_AS, DAYS=days),
+            shell("keep", DONE=done, NIGHT=site_record.KEPT_AS, DAYS=days),
         ]
 
     def benchio_options(self, repeats, result):
@@ -98,7 +98,7 @@ class ReadBack(BenchioCheck):
         second in a row."""
         if not before:
             nothing = "nothing was kept before: the next night reads what this one has"
-            raise (NotMeasured if past.is_on_record(self.case) else LeftOut)(nothing)
+            raise (NotMeasured if site_record.is_on_record(self.case) else LeftOut)(nothing)
         gone = f"what {before} kept below {self.filesystem.path} is gone"
         if had_read:
             raise NotMeasured(
@@ -127,24 +127,24 @@ class Kept(NamedTuple):
 
 def _night_before(case):
     """What a case has kept; NotMeasured if that was in a night which is later than this one."""
-    prefix, done = Path(rt.runtime().prefix), {past.KEPT_AS}
+    prefix, done = Path(rt.runtime().prefix), {site_record.KEPT_AS}
     folders = (prefix / raw_results.FOLDER).glob("*")
     nights = sorted((folder.name for folder in folders if is_night_id(folder.name)), reverse=True)
     for night in nights:
         for folder in raw_results.folders(prefix, night, case):
             kept, last = raw_results.find(folder, KEPT), raw_results.find(folder, LAST)
             run_id = _id_of(kept) if kept and last else ""
-            if night > past.KEPT_AS and run_id:
+            if night > site_record.KEPT_AS and run_id:
                 raise NotMeasured(
-                    f"{night} has kept files and is later than this night, {past.KEPT_AS}: set the "
-                    f"clock right, or, if it was wrong then, remove {folder.parent}"
+                    f"{night} has kept files and is later than this night, {site_record.KEPT_AS}: "
+                    f"set the clock right, or, if it was wrong then, remove {folder.parent}"
                 )
-            if night < past.KEPT_AS and run_id:
+            if night < site_record.KEPT_AS and run_id:
                 read = Path(raw_results.read_text(last).strip())
                 # It is removed by this name: nothing but a night may be.
                 done |= {name for name in [read.parent.name] if is_night_id(name)}
                 return Kept(night, run_id, bool(read.name), done)
-            if night < past.KEPT_AS:
+            if night < site_record.KEPT_AS:
                 done.add(night)
     return Kept(done=done)
 

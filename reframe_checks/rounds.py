@@ -3,8 +3,8 @@
 from reframe.core.builtins import run_before
 
 from .base import BenchioCheck
-from .not_now import LOST_RANK, ONLY_THE_LAUNCHER, NotMeasured
 from .shell import shell
+from .why_not_measured import LOST_RANK, ONLY_THE_LAUNCHER, NotMeasured
 
 LOST = "lost_rank"  # the file with what Open MPI 4 took for a crash
 

@@ -7,14 +7,14 @@ from pathlib import Path
 FILES = Path(__file__).parent / "job"
 
 
-def shell(name, **variables):
-    """Return the text of a file of `job/`, after an assignment of each variable that it needs.
+def shell(name, folder=FILES, **variables):
+    """Return the text of a file of shell, after an assignment of each variable that it needs.
 
     The name has no ending. A list or tuple becomes an array. Values are quoted: no value is
     expanded by the shell.
     """
     values = (f"{key}={_word(value)}" for key, value in variables.items())
-    return "\n".join([*values, _text(name)])
+    return "\n".join([*values, _text(folder / f"{name}.sh")])
 
 
 def _word(value):
@@ -24,8 +24,8 @@ def _word(value):
 
 
 @cache
-def _text(name):
+def _text(file):
     """A file without the lines at its head, which tell shellcheck what the file needs."""
-    lines = (FILES / f"{name}.sh").read_text().splitlines()
+    lines = file.read_text().splitlines()
     first = next(number for number, line in enumerate(lines) if not line.startswith("# shellcheck"))
     return "\n".join(lines[first:])

@@ -203,7 +203,7 @@ def document(run: Run) -> dict[str, Any]:
         "control": dict(run.control),
         "slowest": dict(run.slowest),
         "conditions": {_field(name): text for name, text in run.conditions.items()},
-        "circumstances": dict(run.circumstances),
+        "system_context": dict(run.system_context),
         "folder": run.folder,
     }
 

@@ -192,7 +192,7 @@ def _run(
         filesystem=test.get("filesystem_name") or case.partition,
         folder=test.get("kept") or "",
         conditions=conditions,
-        circumstances=test.get("circumstances") or {},
+        system_context=test.get("system_context") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
         references=_references(perfvalues),

@@ -13,12 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from iowatch.case import Case
 from iowatch.checks import rate_name
-from iowatch.circumstances import Circumstances
 from iowatch.references import Reference
 from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
+
+if TYPE_CHECKING:
+    from iowatch.context import SystemContext
 
 #: Among the conditions of a run: what is to be known of it, whatever its verdict.
 NOTE = "note"
@@ -62,7 +65,7 @@ class Run:
     folder: str = ""  # where its raw results are kept
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
     #: What else went on then.
-    circumstances: Circumstances = field(default_factory=dict)
+    system_context: SystemContext = field(default_factory=dict)
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control: Mapping[str, float] = field(default_factory=dict)

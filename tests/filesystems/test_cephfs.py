@@ -142,7 +142,7 @@ def test_night(site: Suite, ceph: Ceph) -> None:
     assert "not measured" not in done.out
     exported = site.run(site.iowatch("export", "--system", "cluster", "--format", "jsonl"))
     runs = [json.loads(line) for line in exported.out.splitlines()]
-    around = [run["circumstances"] for run in runs if run["check"] != "LibraryVersions"]
+    around = [run["system_context"] for run in runs if run["check"] != "LibraryVersions"]
     ours = {"ceph_traffic", "ceph_down", "ceph_displaced", "ceph_commit_ms"}
     assert all(ours <= some.keys() or "unknown" in some for some in around), around  # in time
     assert any(ours <= some.keys() for some in around), around

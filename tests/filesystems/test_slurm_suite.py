@@ -98,12 +98,12 @@ def test_what_else_went_on(suite: Suite) -> None:
         suite.slurm.sh("scancel", node3, node4)
     assert done.code == 0, done.out + done.err
     (case,) = suite.cases()
-    found = case["circumstances"]
+    found = case["system_context"]
     assert (found["jobs"], found["jobs_on_nodes"], found["nodes_in_use"]) == (2, 0, 4)
     assert "unknown" not in found
     kept = Path(case["kept"])
     for when in ("before", "after"):
-        said = (kept / f"circumstances.{when}.slurm").read_text()
+        said = (kept / f"context.{when}.slurm").read_text()
         assert {f"job {node3} 1", f"job {node4} 1"} < {*said.splitlines()}
         assert "secret" not in said
         assert "root" not in said

@@ -17,7 +17,7 @@ from statistics import median
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
 from iowatch.checks import rate_name, rate_unit
-from iowatch.circumstances import Compared, compare
+from iowatch.context import Compared, compare
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import is_slow_to_finish
@@ -334,10 +334,10 @@ class CaseNight:
     def around(self) -> Compared | None:
         """What else went on when it was slow, beside its good nights; None: it was not."""
         slow = {*EXCUSABLE, Kind.SUSPECT, Kind.NOISY, Kind.INVALID}
-        if not (self.kind in slow and self.last.circumstances):
+        if not (self.kind in slow and self.last.system_context):
             return None
-        earlier = [run.circumstances for runs in self._compared for run in runs]
-        return compare(self.last.circumstances, earlier)
+        earlier = [run.system_context for runs in self._compared for run in runs]
+        return compare(self.last.system_context, earlier)
 
     @cached_property
     def trend(self) -> Trend:

@@ -12,9 +12,9 @@ from reframe.core.schedulers import Job
 from iowatch import raw_results
 from iowatch.files import whole
 
-from . import past
-from .not_now import SLURM, ask, has_begun, no_nodes
+from . import site_record
 from .shell import shell
+from .why_not_measured import SLURM, ask, has_begun, no_nodes
 
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
@@ -23,7 +23,7 @@ _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
 def remember(test):
     """Write down what a test of another session has to know of the job of this one. UserError."""
     record = {
-        "night": past.TONIGHT,
+        "night": site_record.TONIGHT,
         "stage": test.stagedir,
         "run_id": test.run_id,
         "made": test.made.isoformat(),
@@ -48,7 +48,7 @@ def find(test):
     """The folder of the last run of a case in this night, and the record of its job; None: it never
     had one, or nothing is known of it."""
     prefix = Path(rt.runtime().prefix)
-    for folder in raw_results.folders(prefix, past.KEPT_AS, test.case):
+    for folder in raw_results.folders(prefix, site_record.KEPT_AS, test.case):
         try:
             record = json.loads((folder / raw_results.JOB_RECORD).read_text())
         except (OSError, ValueError):

@@ -23,7 +23,7 @@ hangs)
 garbage) head -c 100000 /dev/urandom; printf "\nosc.x-OST0000-y.import=\n timeouts: many\n" ;;
 esac
 when=before code=0
-[ ! -e circumstances.before.lustre ] || when=after
+[ ! -e context.before.lustre ] || when=after
 for pattern; do
     shown=none
     while IFS= read -r line; do
@@ -83,7 +83,7 @@ def test_whoever_is_asked_no_verdict_changes(site):
     said = {test["sentence"].removeprefix(test["case_id"]) for test in tests.values()}
     assert len(said) == 1
     assert {test["verdict"] for test in tests.values()} == {"ok"}
-    found = {name: test["circumstances"] for name, test in tests.items()}
+    found = {name: test["system_context"] for name, test in tests.items()}
     assert found["full"]["lustre_away"] == 0
     assert {"lustre_timeouts", "lustre_service_s", "lustre_wait_ms"} < found["full"].keys()
     away = {"lustre_away": 1, "lustre_away_of": "OST0003"}

@@ -9,7 +9,8 @@ from nights import BLESSED, HDF5, invalid, ran, red, row_of, slow, tonight, well
 from result_file import make_result
 
 from iowatch import report
-from iowatch.circumstances import QUANTITIES, compare, node_busy, read
+from iowatch.context import QUANTITIES, compare, read
+from iowatch.context.nodes import node_busy
 from iowatch.export import document
 
 DATA = Path(__file__).parents[1] / "data"
@@ -29,11 +30,11 @@ def noted(tmp_path):
     """noted(before_slurm=text, ...): what is read of a run whose job has noted that."""
 
     def run(**texts):
-        for file in tmp_path.glob("circumstances.*"):
+        for file in tmp_path.glob("context.*"):
             file.unlink()
         for name, text in texts.items():
             when, _, source = name.partition("_")
-            file = tmp_path / f"circumstances.{when}.{source.replace('_', '.')}"
+            file = tmp_path / f"context.{when}.{source.replace('_', '.')}"
             file.write_bytes(text if isinstance(text, bytes) else text.encode())
         return read(tmp_path)
 
@@ -239,11 +240,11 @@ def test_unusual_is_what_is_clearly_above_most_good_nights():
 
 
 def test_it_stands_beside_what_was_slow_and_changes_nothing():
-    before = [ran(ago=ago, circumstances={"jobs": 90 + ago}) for ago in range(30, 0, -1)]
+    before = [ran(ago=ago, system_context={"jobs": 90 + ago}) for ago in range(30, 0, -1)]
     busy = {"jobs": 212.0, "ceph_down": 0.0, "unknown": "Slurm's <hidden>"}
     said = "other jobs on the system: 212, usually 94 to 117"
     for make in (red, slow, invalid):
-        night = tonight(*before, make(circumstances=busy), blessed={HDF5: BLESSED})
+        night = tonight(*before, make(system_context=busy), blessed={HDF5: BLESSED})
         without = tonight(*well(nights=30), make(), blessed={HDF5: BLESSED})
         (row,), (alone,) = night.cases, without.cases
         assert (night.brief, night.colour) == (without.brief, without.colour)
@@ -251,5 +252,5 @@ def test_it_stands_beside_what_was_slow_and_changes_nothing():
         assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
         assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in report.html(night)
         assert "What else went on" not in report.markdown(without)
-    assert row_of(*before, ran(circumstances=busy)).around is None, "it was not slow"
-    assert document(ran(circumstances=busy))["circumstances"] == busy
+    assert row_of(*before, ran(system_context=busy)).around is None, "it was not slow"
+    assert document(ran(system_context=busy))["system_context"] == busy

@@ -19,10 +19,10 @@ from iowatch.site import DARSHAN, IOR, MDTEST
 from iowatch.verdict import Kind, Verdict
 
 from .base import BenchioJob
-from .not_now import NotMeasured
 from .parameters import swept
 from .programs import Found
 from .rounds import InRounds
+from .why_not_measured import NotMeasured
 
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
 MDTEST_FILES = f'"$RUNDIR"/{mdtest.NAME}'

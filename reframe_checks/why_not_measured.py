@@ -14,7 +14,7 @@ from reframe.core.exceptions import JobError
 
 from iowatch.raw_results import JOB_RECORD
 
-from . import past
+from . import site_record
 from .run_directory import BUSY, NO_QUOTA
 
 ASK_S = 60  # for the batch system to answer
@@ -46,7 +46,9 @@ class LeftOut(NotMeasured):
 
 def maintenance(filesystem, first, last):
     """What was announced for some of this time; empty if nothing was. UserError."""
-    announced = (entry for entry in past.maintenance() if entry.covers(filesystem, first, last))
+    announced = (
+        entry for entry in site_record.maintenance() if entry.covers(filesystem, first, last)
+    )
     entry = next(announced, None)
     return f"{filesystem} is not there: {entry}" if entry else ""
 

@@ -1,0 +1,76 @@
+"""What benchio saw on each node of a run: load, and processors that others had."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from iowatch.context.source import Answer, Quantity
+
+NODE_BUSY = "node_busy"  # the reason, as sentences have it
+
+#: Each node has its own value: the highest counts.
+QUANTITIES = {
+    "load": Quantity("load of the busiest of its nodes before it began", 1),
+    "stolen": Quantity("time that a virtual node got no processor from its host", 0.02, "%"),
+    "cpu_waiting": Quantity("time that processes waited for a processor", 0.05, "%"),
+    "others": Quantity("time of its processors that others took", 0.05, "%"),
+    "memory_waiting": Quantity("time that processes waited for memory", 0.02, "%"),
+    "io_waiting": Quantity(
+        "time that processes waited for I/O in the minute before it began", 0.05, "%"
+    ),
+}
+
+#: Ranks wait for others if these take more than this part of a node's time, its host's machines
+#: among them, and processes wait for more than this part of the run. Of 4 ranks on 2 processors,
+#: which wait for one another in more than half of the time, others took a tenth to a quarter in
+#: health, and 0.77 to 0.98 beside one to four busy loops.
+TAKEN, WAITING = 0.3, 0.5
+
+#: Exceptions of a text that is not as it should be.
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def read(folder: Path) -> Answer:
+    """Read what benchio saw on each node, in any of its runs that left results in `folder`."""
+    answer = Answer()
+    for node in _nodes(folder):
+        with suppress(*MALFORMED):  # no result says so elsewhere
+            for name in QUANTITIES:
+                if node.get(name) is not None:
+                    answer.add(name, node[name], node["host"])
+    return answer
+
+
+def _nodes(folder: Path) -> list[dict[str, Any]]:
+    """The nodes of each of benchio's runs, one run after the other."""
+    nodes = []
+    for file in sorted(folder.glob("result*.json")):
+        with suppress(OSError, *MALFORMED):
+            nodes += [*json.loads(file.read_text("utf-8"))["run"]["nodes"]]
+    return nodes
+
+
+def node_busy(folder: Path) -> str:
+    """Say that the ranks of the run in `folder` waited for processors which others had.
+
+    Empty: they did not wait, or it is not known. Where the kernel counts nobody's waiting, the part
+    of the time that others took decides alone.
+    """
+    shares = dict[str, list[tuple[float, float]]]()
+    for node in _nodes(folder):
+        with suppress(*MALFORMED):
+            taken = node["others"] + (node["stolen"] or 0)
+            waiting = 1 if node["cpu_waiting"] is None else node["cpu_waiting"]
+            shares.setdefault(node["host"], []).append((taken, waiting))
+    for host, of_runs in shares.items():
+        taken, waiting = (median(values) for values in zip(*of_runs, strict=True))
+        if taken > TAKEN and waiting > WAITING:
+            return (
+                f"{NODE_BUSY}: its ranks waited for the processors of {host}, of whose time others "
+                f"took {taken:.0%}"
+            )
+    return ""
