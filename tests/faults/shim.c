@@ -23,6 +23,7 @@
  *   cached     stay where they are, whatever posix_fadvise is asked for, after this process's first
  *              FAULT_CALL syncs (1), or mincore says so, for the kernel may take them all the same;
  *              and O_DIRECT, which the filesystem took, is refused when it is read with
+ *   ignored    are made by every read, although O_DIRECT was taken
  *   unknown    stay likewise, and FAULT_RANK does not learn that they are in memory
  *   unsynced   are not written by any fsync
  *
@@ -207,6 +208,8 @@ int open(const char *path, int flags, ...)
         errno = number("FAULT_ERRNO", EIO);
         return -1;
     }
+    if (fault_is("ignored") && is_fault_path(path))
+        flags &= ~O_DIRECT;
     return NEXT(open)(path, flags, mode);
 }
 

@@ -118,7 +118,7 @@ contains
 
         call self%file%open(self%path, text, writes, self%settings%direct, creates)
         if (text == '' .and. self%settings%direct .and. .not. self%file%is_direct) then
-            text = 'the filesystem refuses O_DIRECT: leave --direct out'
+            text = 'the filesystem refuses O_DIRECT, or may ignore it: leave --direct out'
         end if
         call check(self, text, 'open', error)
     end subroutine open_here

@@ -43,15 +43,29 @@ void benchio_raw_free(void *memory)
     free(memory);
 }
 
+/* The type of the filesystem that a file is on, as statfs names it; 0 if nobody knows. */
+static uint32_t type_of_filesystem(int fd)
+{
+    struct statfs filesystem;
+
+    return fstatfs(fd, &filesystem) == 0 ? (uint32_t)filesystem.f_type : 0;
+}
+
 /* Filesystems in memory take O_DIRECT, since Linux 6.6, and have nothing but the page cache. */
 static int is_in_memory(int fd)
 {
-    enum { tmpfs = 0x01021994 };
-    const int64_t ramfs = 0x858458f6;
-    struct statfs filesystem;
+    const uint32_t type = type_of_filesystem(fd), tmpfs = 0x01021994, ramfs = 0x858458f6;
 
-    return fstatfs(fd, &filesystem) == 0
-        && (filesystem.f_type == tmpfs || filesystem.f_type == ramfs);
+    return type == tmpfs || type == ramfs;
+}
+
+/* ZFS reads from a cache of its own, of which mincore knows nothing; before OpenZFS 2.3 it takes
+ * O_DIRECT and ignores it. */
+static int has_another_cache(int fd)
+{
+    const uint32_t zfs = 0x2fc12fc1;
+
+    return type_of_filesystem(fd) == zfs;
 }
 
 /* Opens for writing or else for reading; direct says whether O_DIRECT is wanted, then whether the
@@ -66,7 +80,7 @@ int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t 
         /* A new file was made before O_DIRECT was refused. */
         *fd = open(path, flags & ~O_EXCL, 0666);
     }
-    if (*fd >= 0 && *direct && is_in_memory(*fd))
+    if (*fd >= 0 && *direct && (is_in_memory(*fd) || (!writes && has_another_cache(*fd))))
         *direct = fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_DIRECT) != 0;
     return *fd < 0 ? errno : 0;
 }
@@ -259,7 +273,7 @@ int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
     unsigned char *is_there;
     struct stat st;
 
-    if (fstat(fd, &st) != 0)
+    if (has_another_cache(fd) || fstat(fd, &st) != 0)
         return -1;
     if (stop > st.st_size)
         stop = st.st_size;

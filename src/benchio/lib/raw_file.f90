@@ -18,6 +18,7 @@ module benchio_raw_file
 
     type, public :: raw_file
         logical :: is_direct = .false.              !! reads or writes go past the page cache
+        logical, private :: is_proven = .false.     !! a read past the page cache has left no page
         integer(c_int), private :: descriptor = nothing_open
     contains
         procedure :: open
@@ -73,14 +74,14 @@ module benchio_raw_file
             integer(c_int64_t), intent(inout) :: at, length
         end function c_move_box
 
-        integer(c_int) function c_read(descriptor, direct, to, offset, bytes, end) &
+        integer(c_int) function c_read(descriptor, direct, to, offset, bytes, stop_byte) &
             bind(C, name='benchio_raw_read')
             import :: c_int, c_int32_t, c_int64_t, c_ptr
             integer(c_int), value :: descriptor
             integer(c_int32_t), intent(inout) :: direct
             type(c_ptr), value :: to
             integer(c_int64_t), value :: offset, bytes
-            integer(c_int64_t), intent(out) :: end
+            integer(c_int64_t), intent(out) :: stop_byte
         end function c_read
 
         integer(c_int64_t) function c_resident(descriptor, offset, bytes) &
@@ -139,6 +140,7 @@ contains
         text = text_of(c_open(path//c_null_char, given(writes), given(creates), is_direct, &
             self%descriptor))
         self%is_direct = text == '' .and. is_direct == 1
+        self%is_proven = .false.
     end subroutine open
 
     pure logical function is_open(self)
@@ -154,8 +156,9 @@ contains
         if (present(wish)) given = merge(1_c_int32_t, 0_c_int32_t, wish)
     end function given
 
-    !> Reads a part of values from any place of the file. Where the filesystem refuses to read past
-    !> the page cache after all, it goes through it, and the file is not is_direct any more.
+    !> Reads a part of values from any place of the file. The file is is_direct no more where the
+    !> filesystem refuses to read past the page cache after all, or took O_DIRECT and ignores it:
+    !> its pages are then in memory.
     subroutine read(self, offset, values, first, bytes, text)
         class(raw_file), intent(inout) :: self
         integer(int64), intent(in) :: offset        !! in bytes
@@ -164,16 +167,22 @@ contains
         character(:), allocatable, intent(out) :: text
 
         integer(int8), pointer :: memory(:)
-        integer(c_int64_t) :: end
+        integer(c_int64_t) :: resident, stop_byte
         integer(c_int32_t) :: direct
 
         text = ''
         if (bytes == 0) return
         call c_f_pointer(c_loc(values), memory, [element_bytes*size(values, kind=int64)])
         direct = given(self%is_direct)
+        resident = bytes
+        if (self%is_direct .and. .not. self%is_proven) resident = self%resident_bytes(offset, bytes)
         text = raw_text(c_read(self%descriptor, direct, c_loc(memory(first + 1)), offset, bytes, &
-            end), end, 0_int64)
+            stop_byte), stop_byte, 0_int64)
         self%is_direct = direct == 1
+        if (resident == bytes .or. .not. self%is_direct) return     ! new pages cannot be seen
+        ! Pages at both ends may have come with a neighbour's bytes.
+        self%is_proven = self%resident_bytes(offset, bytes) - resident <= bytes/2
+        self%is_direct = self%is_proven
     end subroutine read
 
     !> Writes a box of an array in memory to its place in the array of the file, or reads it. Rows

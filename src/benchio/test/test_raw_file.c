@@ -20,6 +20,8 @@ static const int64_t LARGE = (int64_t)1 << 34;
 
 int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t bytes, int64_t *end);
 int64_t benchio_raw_unsynced(int fd);
+int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes);
+int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t *direct, int *fd);
 
 /* What the kernel says of the pages: how many are there at first, and after so many drops none. */
 static int first_pages, drops_left, filesystem_type;
@@ -86,8 +88,8 @@ static int64_t unsynced(int fd, int pages, int drops, int type)
 int main(void)
 {
     static char block[PAGE], to[2 * PAGE];
-    char name[] = "/tmp/benchio-raw.XXXXXX";
-    int fd = mkstemp(name);
+    char name[] = "/tmp/benchio-raw.XXXXXX", path[64];
+    int fd = mkstemp(name), again;
     int32_t direct;
     int64_t end;
 
@@ -106,6 +108,19 @@ int main(void)
                    && end == PAGES * PAGE,
                "and that there is no more");
     }
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    for (int32_t writes = 0; writes < 2; writes++) {
+        filesystem_type = 0x2fc12fc1;
+        direct = 1;
+        expect(benchio_raw_open(path, writes, 0, &direct, &again) == 0 && direct == writes,
+               "O_DIRECT is not believed of ZFS where it reads");
+        close(again);
+    }
+    drops_left = first_pages = 1000;
+    expect(benchio_raw_resident(fd, 0, PAGES * PAGE) == -1, "nor what is in its cache known");
+    filesystem_type = 0;
+    expect(benchio_raw_resident(fd, 0, PAGES * PAGE) == PAGES * PAGE, "as it is of others");
 
     expect(unsynced(fd, 0, 1000, 0) == 0, "what has been written leaves no page");
     expect(unsynced(fd, 1, 1000, 0) == PAGE, "few pages that stay are not waited for");
