@@ -44,19 +44,20 @@ module benchio_backend
         character(:), allocatable :: collective     !! what the last transfer was
     end type remarks
 
+    !> Names and answers of a library. Its procedures need no object and are not collective.
     type, abstract, public :: backend
         character(:), allocatable :: name       !! as given to --backend
         character(:), allocatable :: extension  !! of its files, without the dot
     contains
-        procedure(library_text), deferred :: version
-        procedure :: extra                      !! what only some builds of the library have
-        procedure(objection_to), deferred :: objection  !! to settings; or none
-        procedure :: path_objection             !! to a directory
-        procedure :: heeded                     !! what concerns this library of the settings
-        procedure :: companions                 !! of its files
-        procedure(make_file), deferred :: new_file
-        procedure(locate), deferred :: locate   !! where the bytes of a closed file are
-        procedure :: echo                       !! what a closed file's properties are said to be
+        procedure(library_text), deferred, nopass :: version
+        procedure, nopass :: extra              !! what only some builds of the library have
+        procedure(objection_to), deferred, nopass :: objection
+        procedure, nopass :: path_objection     !! to a directory
+        procedure, nopass :: heeded             !! what concerns this library of the settings
+        procedure, nopass :: companions         !! of its files
+        procedure(make_file), deferred, nopass :: new_file
+        procedure, nopass :: locate             !! where the bytes of a closed file are
+        procedure, nopass :: echo               !! what the library repeats of a closed file
     end type backend
 
     !> A file, from its open to its close, as one rank has it.
@@ -90,36 +91,22 @@ module benchio_backend
 
     abstract interface
         !> Names the library's version, as the library says it at run time.
-        function library_text(self) result(text)
-            import :: backend
-            class(backend), intent(in) :: self
+        function library_text() result(text)
             character(:), allocatable :: text
         end function library_text
 
-        !> Not collective: says why the library cannot work so. The exit status is exit_usage if no
+        !> Says why the library cannot work so. The exit status is exit_usage if no
         !> version of it can, and exit_not_built_in if only this build cannot.
-        type(failure) function objection_to(self, settings) result(error)
-            import :: backend, failure, io_settings
-            class(backend), intent(in) :: self
+        type(failure) function objection_to(settings) result(error)
+            import :: failure, io_settings
             type(io_settings), intent(in) :: settings
         end function objection_to
 
         !> Makes room for a file that is not open yet.
-        subroutine make_file(self, file)
-            import :: backend, open_file
-            class(backend), intent(in) :: self
+        subroutine make_file(file)
+            import :: open_file
             class(open_file), allocatable, intent(out) :: file
         end subroutine make_file
-
-        !> Not collective: looks into a closed file. No object stays open.
-        subroutine locate(self, path, settings, place, error)
-            import :: backend, failure, io_settings, placement
-            class(backend), intent(in) :: self
-            character(*), intent(in) :: path
-            type(io_settings), intent(in) :: settings
-            type(placement), intent(out) :: place
-            type(failure), intent(inout) :: error
-        end subroutine locate
 
         !> Collective: opens self%path, a new file if this writes, else an existing one.
         subroutine open_in_library(self, writes, error)
@@ -169,24 +156,18 @@ contains
     end subroutine lacks
 
     !> Says for --version what only some builds of the library have; most have nothing of the kind.
-    function extra(self) result(text)
-        class(backend), intent(in) :: self
+    function extra() result(text)
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = ''
     end function extra
 
     !> Says why no file can be opened below a directory; empty if it can. Every library but plain
     !> system calls opens files by MPI-IO.
-    function path_objection(self, directory) result(text)
-        class(backend), intent(in) :: self
+    function path_objection(directory) result(text)
         character(*), intent(in) :: directory       !! absolute, without links
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = ''
         if (index(directory, ':') > 0) text = 'MPI-IO may take what stands before ":" for the ' &
             //'type of a filesystem: name a directory without it, or write by system calls alone'
@@ -194,12 +175,9 @@ contains
 
     !> Returns the settings without what this library has not, and need not have: it is then a
     !> control that moves the same bytes in its usual way.
-    pure type(io_settings) function heeded(self, settings)
-        class(backend), intent(in) :: self
+    pure type(io_settings) function heeded(settings)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         heeded = settings
         heeded%access%is_nonblocking = .false.
         heeded%access%subfiles = 0
@@ -207,26 +185,37 @@ contains
 
     !> Returns what follows a file's path in the names of more files that the library makes of it;
     !> empty if it makes none.
-    pure function companions(self, settings) result(mark)
-        class(backend), intent(in) :: self
+    pure function companions(settings) result(mark)
         type(io_settings), intent(in) :: settings
         character(:), allocatable :: mark
 
-        associate (unused => self, alike => settings)
+        associate (alike => settings)
         end associate
         mark = ''
     end function companions
 
-    !> Not collective: opens a closed file and repeats whether the library treats its metadata
+    !> Finds where the bytes are in a closed file, and leaves no object open. Unless a library has a
+    !> format of its own, the file is the array.
+    subroutine locate(path, settings, place, error)
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
+        type(placement), intent(out) :: place
+        type(failure), intent(inout) :: error
+
+        associate (not_opened => path, alike => settings, cannot_fail => error)
+        end associate
+        place%offsets = [0_int64]
+    end subroutine locate
+
+    !> Opens a closed file and repeats whether the library treats its metadata
     !> collectively; empty where it has no word on that.
-    subroutine echo(self, path, settings, collective_metadata, error)
-        class(backend), intent(in) :: self
+    subroutine echo(path, settings, collective_metadata, error)
         character(*), intent(in) :: path
         type(io_settings), intent(in) :: settings
         character(:), allocatable, intent(out) :: collective_metadata
         type(failure), intent(inout) :: error
 
-        associate (unused => self, not_opened => path, as_unused => settings, cannot_fail => error)
+        associate (not_opened => path, as_unused => settings, cannot_fail => error)
         end associate
         collective_metadata = ''
     end subroutine echo

@@ -33,14 +33,14 @@ module benchio_hdf5_backend
 
     type, extends(backend) :: hdf5_backend
     contains
-        procedure :: version
-        procedure :: extra
-        procedure :: objection
-        procedure :: heeded
-        procedure :: companions
-        procedure :: locate
-        procedure :: new_file
-        procedure :: echo
+        procedure, nopass :: version
+        procedure, nopass :: extra
+        procedure, nopass :: objection
+        procedure, nopass :: heeded
+        procedure, nopass :: companions
+        procedure, nopass :: locate
+        procedure, nopass :: new_file
+        procedure, nopass :: echo
     end type hdf5_backend
 
     type, extends(open_file) :: hdf5_file
@@ -84,30 +84,21 @@ contains
         call h5eset_auto_f(0, code)     ! we report errors, in one line
     end subroutine start_hdf5
 
-    function version(self) result(text)
-        class(hdf5_backend), intent(in) :: self
+    function version() result(text)
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = hdf5_version()
     end function version
 
-    function extra(self) result(text)
-        class(hdf5_backend), intent(in) :: self
+    function extra() result(text)
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = 'subfiling '//trim(merge('built into hdf5', 'not built in   ', can_subfile))
     end function extra
 
-    type(failure) function objection(self, settings) result(error)
-        class(hdf5_backend), intent(in) :: self
+    type(failure) function objection(settings) result(error)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         associate (access => settings%access)
             call cannot(error, access%quantize > 0, 'HDF5 does not round to decimal digits: ' &
                 //'leave out --quantize, or the backend hdf5')
@@ -127,33 +118,24 @@ contains
     end function objection
 
     !> HDF5 makes subfiles, and has no nonblocking transfers here.
-    pure type(io_settings) function heeded(self, settings)
-        class(hdf5_backend), intent(in) :: self
+    pure type(io_settings) function heeded(settings)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         heeded = settings
         heeded%access%is_nonblocking = .false.
     end function heeded
 
-    pure function companions(self, settings) result(mark)
-        class(hdf5_backend), intent(in) :: self
+    pure function companions(settings) result(mark)
         type(io_settings), intent(in) :: settings
         character(:), allocatable :: mark
 
-        associate (unused => self)
-        end associate
         mark = ''
         if (settings%access%subfiles > 0) mark = subfile_mark
     end function companions
 
-    subroutine new_file(self, file)
-        class(hdf5_backend), intent(in) :: self
+    subroutine new_file(file)
         class(open_file), allocatable, intent(out) :: file
 
-        associate (unused => self)
-        end associate
         allocate (hdf5_file :: file)
     end subroutine new_file
 
@@ -394,22 +376,18 @@ contains
         self%transfer = none
     end function kind_of_transfer
 
-    subroutine locate(self, path, settings, place, error)
-        class(hdf5_backend), intent(in) :: self
+    subroutine locate(path, settings, place, error)
         character(*), intent(in) :: path
         type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        associate (unused => self)
-        end associate
         call dataset_place(path, settings, place, error)
     end subroutine locate
 
     !> HDF5 1.17 has no word on an open file with subfiles, but on the properties of one to be
     !> opened.
-    subroutine echo(self, path, settings, collective_metadata, error)
-        class(hdf5_backend), intent(in) :: self
+    subroutine echo(path, settings, collective_metadata, error)
         character(*), intent(in) :: path
         type(io_settings), intent(in) :: settings
         character(:), allocatable, intent(out) :: collective_metadata
@@ -418,8 +396,6 @@ contains
         integer(hid_t) :: access, file
         integer :: code, ignored
 
-        associate (unused => self)
-        end associate
         collective_metadata = ''
         call new_access(access, MPI_COMM_SELF, settings, path, error)
         if (error%failed()) return

@@ -11,7 +11,7 @@ module benchio_mpiio_backend
         MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, &
         MPI_ORDER_FORTRAN, MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, &
         operator(/=)
-    use benchio_backend, only: backend, cannot, open_file, placement
+    use benchio_backend, only: backend, cannot, open_file
     use benchio_failure, only: check_mpi, exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints
     use benchio_text, only: decimal, one_line
@@ -23,10 +23,9 @@ module benchio_mpiio_backend
 
     type, extends(backend) :: mpiio_backend
     contains
-        procedure :: version
-        procedure :: objection
-        procedure :: locate
-        procedure :: new_file
+        procedure, nopass :: version
+        procedure, nopass :: objection
+        procedure, nopass :: new_file
     end type mpiio_backend
 
     type, extends(open_file) :: mpiio_file
@@ -50,37 +49,28 @@ contains
     end function new_mpiio
 
     !> Names the MPI library and its version in one line.
-    function version(self) result(text)
-        class(mpiio_backend), intent(in) :: self
+    function version() result(text)
         character(:), allocatable :: text
 
         character(MPI_MAX_LIBRARY_VERSION_STRING) :: buffer
         integer :: length
 
-        associate (unused => self)
-        end associate
         call MPI_Get_library_version(buffer, length)
         text = one_line(buffer(:length))
     end function version
 
-    type(failure) function objection(self, settings) result(error)
-        class(mpiio_backend), intent(in) :: self
+    type(failure) function objection(settings) result(error)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         call cannot(error, settings%access%deflate > 0, 'mpiio writes the bytes as they are: ' &
             //'leave out --deflate, or the backend mpiio')
         call cannot(error, settings%has_no_array, 'mpiio writes arrays, and --operation ' &
             //'metadata has none: leave --backend out')
     end function objection
 
-    subroutine new_file(self, file)
-        class(mpiio_backend), intent(in) :: self
+    subroutine new_file(file)
         class(open_file), allocatable, intent(out) :: file
 
-        associate (unused => self)
-        end associate
         allocate (mpiio_file :: file)
     end subroutine new_file
 
@@ -215,18 +205,5 @@ contains
         call MPI_File_close(self%file, code)
         call check_mpi(error, code, 'MPI_File_close', self%path)
     end subroutine close
-
-    !> The file is the array.
-    subroutine locate(self, path, settings, place, error)
-        class(mpiio_backend), intent(in) :: self
-        character(*), intent(in) :: path
-        type(io_settings), intent(in) :: settings
-        type(placement), intent(out) :: place
-        type(failure), intent(inout) :: error
-
-        associate (unused => self, not_opened => path, alike => settings, cannot_fail => error)
-        end associate
-        place%offsets = [0_int64]
-    end subroutine locate
 
 end module benchio_mpiio_backend

@@ -44,10 +44,10 @@ module benchio_netcdf_backend
 
     type, extends(backend) :: netcdf_backend
     contains
-        procedure :: version
-        procedure :: objection
-        procedure :: locate
-        procedure :: new_file
+        procedure, nopass :: version
+        procedure, nopass :: objection
+        procedure, nopass :: locate
+        procedure, nopass :: new_file
     end type netcdf_backend
 
     type, extends(open_file) :: netcdf_file
@@ -74,18 +74,14 @@ contains
         method%extension = 'nc'
     end function new_netcdf
 
-    function version(self) result(text)
-        class(netcdf_backend), intent(in) :: self
+    function version() result(text)
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = trim(nf90_inq_libvers())
         text = text(:index(text//' ', ' ') - 1)     ! without its build date
     end function version
 
-    type(failure) function objection(self, settings) result(error)
-        class(netcdf_backend), intent(in) :: self
+    type(failure) function objection(settings) result(error)
         type(io_settings), intent(in) :: settings
 
         associate (access => settings%access, is_independent => .not. settings%collective)
@@ -96,7 +92,7 @@ contains
             call cannot(error, access%steps > 1 .and. is_independent, 'NetCDF extends the ' &
                 //'unlimited dimension in collective transfers: --steps excludes --collective no')
             if (access%quantize > 0) call lacks(error, .not. c_associated(found_quantizer()), &
-                'NetCDF '//self%version()//' does not quantize: NetCDF-C 4.9 and later do')
+                'NetCDF '//version()//' does not quantize: NetCDF-C 4.9 and later do')
         end associate
         call cannot(error, settings%has_no_array, 'netcdf writes arrays, and --operation ' &
             //'metadata has none: leave --backend out')
@@ -104,12 +100,9 @@ contains
             //'that failed, and --targets is to go on: leave out the backend netcdf')
     end function objection
 
-    subroutine new_file(self, file)
-        class(netcdf_backend), intent(in) :: self
+    subroutine new_file(file)
         class(open_file), allocatable, intent(out) :: file
 
-        associate (unused => self)
-        end associate
         allocate (netcdf_file :: file)
     end subroutine new_file
 
@@ -238,8 +231,7 @@ contains
     end subroutine close
 
     !> A NetCDF-4 file is an HDF5 file, and only HDF5 says where its bytes are.
-    subroutine locate(self, path, settings, place, error)
-        class(netcdf_backend), intent(in) :: self
+    subroutine locate(path, settings, place, error)
         character(*), intent(in) :: path
         type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
@@ -252,8 +244,6 @@ contains
         end associate
         place%is_contiguous = .false.
 #endif
-        associate (unused => self)
-        end associate
     end subroutine locate
 
     type(c_funptr) function found_quantizer()

@@ -22,11 +22,11 @@ module benchio_pnetcdf_backend
 
     type, extends(backend) :: pnetcdf_backend
     contains
-        procedure :: version
-        procedure :: objection
-        procedure :: heeded
-        procedure :: locate
-        procedure :: new_file
+        procedure, nopass :: version
+        procedure, nopass :: objection
+        procedure, nopass :: heeded
+        procedure, nopass :: locate
+        procedure, nopass :: new_file
     end type pnetcdf_backend
 
     type, extends(open_file) :: pnetcdf_file
@@ -43,52 +43,26 @@ module benchio_pnetcdf_backend
         procedure :: close
     end type pnetcdf_file
 
-    ! Of the flexible interface PnetCDF's module has the names only.
-    interface
-        integer function nfmpi_put_vara_all(file, variable, start, count, memory, types, kind)
+    ! PnetCDF's module has only the names of its flexible interface.
+    abstract interface
+        integer function vara(file, variable, start, count, memory, types, kind)
             import :: MPI_OFFSET_KIND, real64
             integer, intent(in) :: file, variable, kind
             integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
             real(real64), intent(inout) :: memory(*)    ! swapped in place, and back
-        end function nfmpi_put_vara_all
+        end function vara
 
-        integer function nfmpi_put_vara(file, variable, start, count, memory, types, kind)
-            import :: MPI_OFFSET_KIND, real64
-            integer, intent(in) :: file, variable, kind
-            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
-            real(real64), intent(inout) :: memory(*)
-        end function nfmpi_put_vara
-
-        integer function nfmpi_get_vara_all(file, variable, start, count, memory, types, kind)
-            import :: MPI_OFFSET_KIND, real64
-            integer, intent(in) :: file, variable, kind
-            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
-            real(real64), intent(inout) :: memory(*)
-        end function nfmpi_get_vara_all
-
-        integer function nfmpi_iput_vara(file, variable, start, count, memory, types, kind, request)
+        integer function posted_vara(file, variable, start, count, memory, types, kind, request)
             import :: MPI_OFFSET_KIND, real64
             integer, intent(in) :: file, variable, kind
             integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
             real(real64), intent(inout) :: memory(*)    ! until it is waited for
             integer, intent(out) :: request
-        end function nfmpi_iput_vara
-
-        integer function nfmpi_iget_vara(file, variable, start, count, memory, types, kind, request)
-            import :: MPI_OFFSET_KIND, real64
-            integer, intent(in) :: file, variable, kind
-            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
-            real(real64), intent(inout) :: memory(*)
-            integer, intent(out) :: request
-        end function nfmpi_iget_vara
-
-        integer function nfmpi_get_vara(file, variable, start, count, memory, types, kind)
-            import :: MPI_OFFSET_KIND, real64
-            integer, intent(in) :: file, variable, kind
-            integer(MPI_OFFSET_KIND), intent(in) :: start(*), count(*), types
-            real(real64), intent(inout) :: memory(*)
-        end function nfmpi_get_vara
+        end function posted_vara
     end interface
+
+    procedure(vara) :: nfmpi_get_vara, nfmpi_get_vara_all, nfmpi_put_vara, nfmpi_put_vara_all
+    procedure(posted_vara) :: nfmpi_iget_vara, nfmpi_iput_vara
 
 contains
 
@@ -97,22 +71,16 @@ contains
         method%extension = 'nc'
     end function new_pnetcdf
 
-    function version(self) result(text)
-        class(pnetcdf_backend), intent(in) :: self
+    function version() result(text)
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = trim(adjustl(nf90mpi_inq_libvers()))
         text = text(:index(text//' ', ' ') - 1)     ! without its release date
     end function version
 
-    type(failure) function objection(self, settings) result(error)
-        class(pnetcdf_backend), intent(in) :: self
+    type(failure) function objection(settings) result(error)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         associate (access => settings%access, is_independent => .not. settings%collective)
             call cannot(error, access%deflate > 0, 'PnetCDF does not compress: leave out ' &
                 //'--deflate, or the backend pnetcdf')
@@ -128,22 +96,16 @@ contains
     end function objection
 
     !> PnetCDF has nonblocking transfers, and makes no subfiles.
-    pure type(io_settings) function heeded(self, settings)
-        class(pnetcdf_backend), intent(in) :: self
+    pure type(io_settings) function heeded(settings)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         heeded = settings
         heeded%access%subfiles = 0
     end function heeded
 
-    subroutine new_file(self, file)
-        class(pnetcdf_backend), intent(in) :: self
+    subroutine new_file(file)
         class(open_file), allocatable, intent(out) :: file
 
-        associate (unused => self)
-        end associate
         allocate (pnetcdf_file :: file)
     end subroutine new_file
 
@@ -289,8 +251,7 @@ contains
         call check(self%path, nf90mpi_close(self%file), 'nf90mpi_close', error)
     end subroutine close
 
-    subroutine locate(self, path, settings, place, error)
-        class(pnetcdf_backend), intent(in) :: self
+    subroutine locate(path, settings, place, error)
         character(*), intent(in) :: path
         type(io_settings), intent(in) :: settings
         type(placement), intent(out) :: place
@@ -302,7 +263,7 @@ contains
         call check(path, nf90mpi_open(MPI_COMM_SELF%mpi_val, path, nf90_nowrite, &
             MPI_INFO_NULL%mpi_val, file), 'nf90mpi_open', error)
         if (error%failed()) return
-        associate (access => settings%access, unused => self)
+        associate (access => settings%access)
             record = 0      ! bytes from a step of a variable to its next step
             call check(path, nf90mpi_inq_recsize(file, record), 'nf90mpi_inq_recsize', error)
             allocate (place%offsets(access%layers()), source=0_int64)

@@ -5,7 +5,7 @@
 module benchio_posix_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
-    use benchio_backend, only: backend, cannot, open_file, placement
+    use benchio_backend, only: backend, cannot, open_file
     use benchio_decomposition, only: element_bytes
     use benchio_failure, only: exit_io, failure
     use benchio_raw_file, only: kernel_version, raw_file
@@ -18,11 +18,10 @@ module benchio_posix_backend
 
     type, extends(backend) :: posix_backend
     contains
-        procedure :: version
-        procedure :: objection
-        procedure :: path_objection
-        procedure :: locate
-        procedure :: new_file
+        procedure, nopass :: version
+        procedure, nopass :: objection
+        procedure, nopass :: path_objection
+        procedure, nopass :: new_file
     end type posix_backend
 
     type, extends(open_file) :: posix_file
@@ -45,42 +44,32 @@ contains
     end function new_posix
 
     !> Names the kernel, whose calls these are.
-    function version(self) result(text)
-        class(posix_backend), intent(in) :: self
+    function version() result(text)
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = kernel_version()
     end function version
 
-    type(failure) function objection(self, settings) result(error)
-        class(posix_backend), intent(in) :: self
+    type(failure) function objection(settings) result(error)
         type(io_settings), intent(in) :: settings
 
-        associate (unused => self)
-        end associate
         call cannot(error, settings%access%deflate > 0, 'posix writes the bytes as they are: ' &
             //'leave out --deflate, or the backend posix')
     end function objection
 
     !> The system opens every path.
-    function path_objection(self, directory) result(text)
-        class(posix_backend), intent(in) :: self
+    function path_objection(directory) result(text)
         character(*), intent(in) :: directory
         character(:), allocatable :: text
 
-        associate (unused => self, any_will_do => directory)
+        associate (any_will_do => directory)
         end associate
         text = ''
     end function path_objection
 
-    subroutine new_file(self, file)
-        class(posix_backend), intent(in) :: self
+    subroutine new_file(file)
         class(open_file), allocatable, intent(out) :: file
 
-        associate (unused => self)
-        end associate
         allocate (posix_file :: file)
     end subroutine new_file
 
@@ -188,19 +177,6 @@ contains
         call check(self, text, 'close', error)
         call self%buffer%free()
     end subroutine close
-
-    !> The file is the array.
-    subroutine locate(self, path, settings, place, error)
-        class(posix_backend), intent(in) :: self
-        character(*), intent(in) :: path
-        type(io_settings), intent(in) :: settings
-        type(placement), intent(out) :: place
-        type(failure), intent(inout) :: error
-
-        associate (unused => self, not_opened => path, alike => settings, cannot_fail => error)
-        end associate
-        place%offsets = [0_int64]
-    end subroutine locate
 
     !> Records a text that says what failed.
     subroutine check(self, text, call, error)
