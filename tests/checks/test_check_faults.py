@@ -38,7 +38,7 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     site.faults = {name: fault for name, (fault, *_) in FAULTS.items()} | {"endless": "hangs"}
     site.partitions = {
         "memory": {"environs": [*FAULTS]},
-        "away": {"environs": ["endless"], "time_limit": "5s"},
+        "away": {"environs": ["endless"], "time_limit": "3s"},
     }
     site.write["backend"] = ["hdf5"]
     site.extras["settle"] = 7

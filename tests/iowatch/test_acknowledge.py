@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import yaml
 from cases import changed
-from nights import HDF5, MPIIO, NIGHT, invalid, ran, red, tonight, well
+from nights import HDF5, MPIIO, invalid, ran, tonight, well
 from refusals import assert_refused
 from typer.testing import CliRunner
 
@@ -14,7 +14,7 @@ from iowatch import cli
 from iowatch.acknowledge import acknowledge, pattern_of
 from iowatch.case import short_names
 from iowatch.files import UserError
-from iowatch.references import ExpectedFailure, excuse, read_expected
+from iowatch.references import ExpectedFailure, read_expected
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 READ = changed(HDF5, "SharedFileRead")
@@ -124,19 +124,6 @@ def test_two_at_once_are_refused(file, locked_elsewhere):
     ):
         acknowledged(file, entry("archer:fs2/.*"))
     assert len(acknowledged(file, entry("archer:fs2/.*"))) == 2
-
-
-def test_night_is_green_and_marked_until_the_last_day():
-    slow = red(HDF5, result="xfail")  # to ReFrame it is expected
-    for until, message in ((NIGHT, "expected until 2026-11-20, jane, ticket OPS-1: it is slow"),
-                        (NIGHT - DAY, "expected")):  # fmt: skip
-        one = entry(until=until, owner="jane", ticket="OPS-1")
-        assert bool(excuse([one], str(HDF5), NIGHT)) is (until == NIGHT)
-        night = tonight(*well(), slow, expected=[one])
-        (row,) = night.cases
-        assert (night.colour, row.label, row.known) == ("green", "regression (known)", message)
-    night = tonight(*well(), red(HDF5), expected=[entry()])
-    assert night.colour == "red", "it was over before somebody knew of it"
 
 
 def test_what_is_not_verified_is_never_excused():

@@ -60,16 +60,6 @@ def verdicts(result, first=0):
     return ", ".join(word if count == 1 else f"{count} {word}" for word, count in alike)
 
 
-def test_a_healthy_case_is_judged_from_the_blessed_nights_on(table):
-    result = backtest(table(healthy()))
-    assert verdicts(result) == "30 ok"
-    assert backtest(table(healthy()), bless_nights=20).judged == 40
-    assert result.summary == (
-        "1 case, 30 nights judged: 0 alarms (0.00 per 1000), 0 persisted, 0 transient "
-        "(0.00 per 1000); 0 severe nights; 30 runs used (1.00 a night)"
-    )
-
-
 def gain(nights):
     return [f"a,{night},0,1500,,0.03" for night in nights]
 
@@ -110,14 +100,6 @@ def test_what_a_past_comes_to(table, past):
     assert (result.alarms, result.persisted, result.transients, result.severe) == counts
     if past == "the nights after a slow-down are blessed":
         assert (result.judged, result.runs) == (10 + 3 + 17, 10 + 15 + 17)
-
-
-def test_the_ratio_and_the_finish_of_the_file_are_judged(table):
-    for finish, rule, runs in ((0.03, "R2", 5), (0.8, "R3", 1)):
-        lines = [*WELL, *faulty("a", [40], 0.3, ratio=0.27, finish=finish)]
-        row = backtest(table(lines)).rows[-1]
-        assert (row.verdict, row.rule, row.runs_used) == ("regression", rule, runs)
-        assert row.drop == pytest.approx(0.7, abs=0.03)
 
 
 def test_lines_may_stand_in_any_order_with_gaps_and_few_nights_are_not_judged(table):

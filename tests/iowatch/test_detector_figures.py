@@ -74,6 +74,7 @@ def assert_rate(count, nights, cell):
     assert abs(count - expected) <= 4 * math.sqrt(expected) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_false_alarms(model):
     published = rows("False alarms per 1000")[model]
@@ -87,6 +88,7 @@ def test_false_alarms(model):
         assert low == pytest.approx(per_thousand(cell), rel=0.2), percent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_detection(model):
     trial = Trial(MODELS[model], series=8, nights=14, seed=SEED)
@@ -97,7 +99,7 @@ def test_detection(model):
         assert_detected(nights, percents(published[fault][0]), fault)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_filesystems():
     false = rows("Where all is well, alarms in 1000 nights of a filesystem")
     counts = false_alarms_of_filesystems(Whole(PESSIMISTIC, 0.5, series=6, seed=SEED))
@@ -111,6 +113,7 @@ def test_filesystems():
             assert_detected(named[common], published, (fault, common))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finish", [0.1, 0.3])
 def test_a_slow_filesystem_is_not_blamed_on_the_library(finish):
     trial = Whole(MAIN, 0.5, series=6, nights=14, seed=SEED, spread=0.3)

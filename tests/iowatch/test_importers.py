@@ -131,16 +131,6 @@ def log(folder, *rates, name="old.log", first=NIGHT):
     return path
 
 
-def test_command_says_what_it_has_read(tmp_path):
-    new = tmp_path / "new.sqlite"
-    code, out, err = iowatch("import", log(tmp_path, 100, "None", 300), "--to", new, *OPTIONS)
-    assert (code, err) == (0, "")
-    assert out == f"{new}: 3 runs of 1 case, 2020-06-01 to 2020-06-03, 1 invalid\n"
-    code, out, _ = iowatch("history", "--db", new)
-    assert (code, out.splitlines()[-1]) == (0, "1 case")
-    assert out.splitlines()[1].split()[:6] == ["3", "2020-06-01", "2020-06-03", "3", "0", "1"]
-
-
 def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path, golden, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("binary").write_bytes(b"\xff\xfe\n")
@@ -217,11 +207,6 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
     assert len(replayed[str(HDF5)].nights[0].samples) == 2
     only = iowatch("history", "--csv", "--db", file, "--case", "=mpiio/")[1]
     assert [line.split(",")[1][-2:] for line in only.splitlines()[1:]] == ["02", "03", "08"]
-
-
-def test_nothing_to_replay_is_an_error(database):
-    code, _, err = iowatch("history", "--csv", "--db", database(run()))
-    assert (code, err) == (2, "iowatch: error: no valid run in the results database matches\n")
 
 
 # Outputs of EPCC's benchio

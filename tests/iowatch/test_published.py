@@ -170,22 +170,6 @@ def test_with_the_time_in_close_only_hdf5_on_all_stripes_of_cirrus_is_red():
     assert worse(published_close) == {Kind.DEFECT: HDF5_FAULT}
 
 
-def test_the_detector_alone_calls_it_a_defect_of_the_close_phase():
-    found = {}
-    for row in COMPARABLE:
-        _, past = night(row, row["max"], published_close(row))
-        if past.kind in EXCUSABLE:
-            found[row["table"], row["backend"], row["writers"]] = past
-    assert set(found) == HDF5_FAULT
-    for past in found.values():
-        # The bound on finish_fraction is red after the first run; without it a re-run decides.
-        assert (past.kind, past.rule, past.runs) == ("defect", "R3", 2)
-    worst = found[CIRRUS_ALL_STRIPES, "hdf5", 1152]
-    assert worst.sentence.startswith(
-        "bandwidth is 0.26 of MPI-IO's, and the time goes into finishing"
-    )
-
-
 def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
     """The detector's rule has a margin there; the bound on finish_fraction has none for one writer
     of Table 18, where HDF5 has 0.55 of MPI-IO's bandwidth."""
