@@ -5,10 +5,16 @@ import re
 import select
 import signal
 import subprocess
+import time
 
-from conftest import BACKENDS, each, finish
+import pytest
+from conftest import BACKENDS, RUN_ID, compiled, each, files_of, finish, injected, run_directory
 
 TIME_LIMIT = 5
+INTERNAL, NOT_BUILT_IN = 1, 6
+#: Seconds from the end of a run's time until a phase is cut off, and until rank 0 has then ended.
+GRACE, ENDED = 5, 5 + 3
+SLACK = 40  # of a busy machine; without a bound there is no end at all
 ENDLESS = 10_000  # repetitions: benchio has room for the times of all from the start
 
 
@@ -62,13 +68,13 @@ def wait_for_round(process, number):
         said += more
 
 
-def ranks_of(process):
-    """The three processes of benchio's that an mpirun has started."""
+def ranks_of(process, number=3):
+    """The processes of benchio's that an mpirun has started."""
     done = subprocess.run(
         ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
     )
     ranks = [int(word) for word in done.stdout.split()]
-    assert len(ranks) == 3
+    assert len(ranks) == number
     return ranks
 
 
@@ -109,8 +115,99 @@ def test_nothing_to_report_yet(mpirun, read_result, directory):
         "--time-limit", 1, "--dir", directory, "--json", result,
     )  # fmt: skip
     assert done.code == TIME_LIMIT, done.err
-    assert re.search(r"[1-9]\d* of \d+ rounds done$", done.errors[0])
+    assert re.search(r"[1-9]\d* of \d+ rounds done(, the next was left in .+)?$", done.errors[0])
     assert "MiB/s" not in done.out
     assert read_result(result)["status"] == "time_limit"
     assert read_result(result)["cases"] == []
     assert list(directory.iterdir()) == []
+
+
+@pytest.fixture
+def hanging(shim):
+    """hanging(directory, rank): options of a run of which a write of this rank never returns, after
+    two rounds, and how it is started."""
+
+    def make(directory, rank):
+        size = 64 * 64 * 48 * 8  # bytes of a rank in a round
+        file = run_directory(directory) / files_of("posix", 1)[0]
+        how = injected(shim, "sleep", file, RANK=rank, THROUGH=int(2.5 * size))
+        options = (
+            "--backend", "posix", "--local-size", "64x64x48", "--warmup", 0, "--repeats", 9,
+            "--run-id", RUN_ID, "--dir", directory, "--json", directory.parent / "result.json",
+        )  # fmt: skip
+        return options, how
+
+    return make
+
+
+def test_time_limit_cuts_off_a_phase_that_does_not_end(mpirun, read_result, new_directory, hanging):
+    """Whoever hangs: the rounds before are whole, and no file outlives the run."""
+
+    def check_rank(rank):
+        directory = new_directory()
+        options, how = hanging(directory, rank)
+        start = time.monotonic()
+        done = mpirun(3, *options, "--time-limit", 3, **how)
+        assert time.monotonic() - start < 3 + ENDED + SLACK
+        result = read_result(directory.parent / "result.json")
+        assert check(done, result, directory, 1) == 2
+        assert result["error"]["call"] == "time limit"
+        assert "2 of 9 rounds done, the next was left in" in done.errors[0]
+        assert "write posix" in done.out, "the table of the rounds before"
+        assert all(one["load"] is None for one in result["run"]["nodes"]), "nobody could be asked"
+
+    each([0, 1], check_rank)
+
+
+def test_sigterm_leaves_nothing_within_its_grace(launch, read_result, directory, hanging):
+    """A scheduler sends it to all ranks, and kills them half a minute later."""
+    options, how = hanging(directory, 1)
+    process = launch(3, *options, **how)
+    wait_for_round(process, 2)
+    time.sleep(3)  # until it hangs
+    for rank in ranks_of(process):
+        os.kill(rank, signal.SIGTERM)
+    start = time.monotonic()
+    done = finish(process, 60)
+    assert GRACE - 1 < time.monotonic() - start < ENDED + SLACK
+    result = read_result(directory.parent / "result.json")
+    assert check(done, result, directory, 1) == 2
+    assert result["error"]["call"] == "SIGTERM"
+
+
+def test_a_round_is_left_at_the_end_of_a_phase(launch, read_result, directory, tmp_path):
+    """However many are still to come. Of files that are kept those of the rounds before stay."""
+    file = directory.parent / "result.json"
+    slow = compiled("slow_shim.c", tmp_path)
+    process = launch(
+        2, "--backend", ",".join(BACKENDS), "--operation", "write-keep", "--local-size", 8,
+        "--warmup", 0, "--repeats", 3, "--run-id", RUN_ID, "--dir", directory, "--json", file,
+        env={"SLOW": "open", "SLOW_S": "2"}, launcher=["-x", f"LD_PRELOAD={slow}"],
+    )  # fmt: skip
+    wait_for_round(process, 1)
+    time.sleep(3)  # so that a file of the next round is complete
+    for rank in ranks_of(process, 2):
+        os.kill(rank, signal.SIGTERM)
+    done = finish(process)
+    assert done.code == TIME_LIMIT, done.err
+    result = read_result(file)
+    rounds = [[rep["round"] for rep in case["repetitions"]] for case in result["cases"]]
+    assert rounds == [[1]] * len(BACKENDS)
+    left = "SIGTERM: .+: 1 of 3 rounds done, the next was left in (?!a phase that did not end)"
+    assert re.search(left, done.errors[0]), done.err
+    kept = {name for backend in BACKENDS for name in files_of(backend, 1, kept=1)}
+    assert {path.name for path in run_directory(directory).iterdir()} == {*kept, "kept.nml"}
+
+
+def test_no_watchdog_no_run(mpirun, shim, directory):
+    """Nothing would end a hang: of a thread that cannot be made, or that MPI does not allow."""
+    for fault, code, said in (
+        ("thread", INTERNAL, "pthread_create: Resource temporarily unavailable"),
+        ("single", NOT_BUILT_IN, "MPI_THREAD_SINGLE"),
+    ):
+        how = injected(shim, fault, directory, RANK=1)
+        done = mpirun(2, "--local-size", 8, "--repeats", 1, "--dir", directory, **how)
+        assert done.code == code, done.err
+        assert len(done.errors) == 1, done.err
+        assert said in done.errors[0]
+        assert "round 1" not in done.err

@@ -28,11 +28,14 @@
  *   unsynced   are not written by any fsync
  *
  * anywhere:
+ *   thread     benchio's first thread, its watchdog, cannot be made
+ *   single     MPI knows no threads
  *   space      statfs reports free space that is not there */
 #include "interpose.h"
 
 #include <fnmatch.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -162,6 +165,23 @@ static void after_sync(int fd)
     } else {
         damage(path);
     }
+}
+
+int pthread_create(
+    pthread_t *thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument)
+{
+    if (fault_is("thread") && by_benchio(__builtin_return_address(0)) && hit())
+        return EAGAIN;
+    return NEXT(pthread_create)(thread, attributes, work, argument);
+}
+
+int PMPI_Init_thread(int *count, char ***arguments, int wanted, int *given)
+{
+    int code = NEXT(PMPI_Init_thread)(count, arguments, wanted, given);
+
+    if (fault_is("single"))
+        *given = MPI_THREAD_SINGLE;
+    return code;
 }
 
 int statfs(const char *path, struct statfs *filesystem)

@@ -5,7 +5,8 @@ program benchio
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
         MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
-        MPI_Init, MPI_Init_thread, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_THREAD_MULTIPLE
+        MPI_Init_thread, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_THREAD_FUNNELED, &
+        MPI_THREAD_MULTIPLE
     use benchio_command_line, only: help_text, parse_command_line
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
@@ -13,7 +14,7 @@ program benchio
     use benchio_metadata, only: metadata_bytes, metadata_room
     use benchio_node_state, only: look_at_node, node_state
     use benchio_options, only: is_metadata, layout_requests, options
-    use benchio_posix, only: catch_interrupts, exit_at_once, exit_process, look_for, probe_file, &
+    use benchio_posix, only: exit_at_once, exit_process, look_for, probe_file, &
         remove_file, utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_report, only: plan_text, table_text, version_text
@@ -24,7 +25,7 @@ program benchio
         make_run_directory, place_targets, remove_run_directory
     use benchio_settings, only: io_settings
     use benchio_text, only: one_line
-    use benchio_watchdog, only: new_watchdog, watchdog
+    use benchio_watchdog, only: catch_interrupts, new_watchdog, start_watchdog, watchdog
     implicit none (type, external)
 
     type(run_result) :: run
@@ -39,7 +40,6 @@ program benchio
     integer :: threads          ! what MPI says of them
     integer :: i
     type(failure) :: kept_error
-    logical :: may_be_open = .false.    ! a file that a round could not finish
 
     ! Without MPI, which starts on no login node of a Cray.
     call parse_command_line(choice, message)
@@ -57,6 +57,11 @@ program benchio
     call MPI_Comm_rank(comm, rank)
 
     if (message /= '') call refuse(exit_usage, message)
+    if (threads < MPI_THREAD_FUNNELED) call refuse(exit_not_built_in, 'this MPI knows ' &
+        //'MPI_THREAD_SINGLE alone, and the watchdog of benchio is a thread')
+    call start_watchdog(run%error)
+    call agree(run%error, comm)
+    if (run%error%failed()) call refuse(run%error%status, run%error%line())
     call choose_backends()
     guard = new_watchdog(choice%phase_limit, rank)
     call guard%guard('', choice%directory, '')
@@ -101,24 +106,24 @@ program benchio
     else if (.not. run%error%failed()) then
         call measure()
     end if
+    call guard%guard('', choice%directory, '')
+    call guard%watch('write the result')
     call gather_memory(run)
     call gather_nodes(run, node)
     call report()
     ! HDF5 would close its file in MPI_Finalize. But MPICH, without one, kills whom it can, and the
     ! exit status is then of that.
-    if (may_be_open) call exit_at_once(run%error%status)
+    if (run%may_have_open_file) call exit_at_once(run%error%status)
     call leave(run%error%status, '')
 
 contains
 
-    !> HDF5 makes subfiles in threads of its own. Where none are to be made, MPI need not bear with
-    !> threads, which costs it locks.
+    !> Starts MPI for a process whose watchdog is a thread that calls no MPI. HDF5 makes subfiles in
+    !> threads of its own, and those do; where none are to be made, MPI need not bear with them,
+    !> which costs it locks.
     subroutine start_mpi()
-        if (choice%settings%access%subfiles > 0) then
-            call MPI_Init_thread(MPI_THREAD_MULTIPLE, threads)
-        else
-            call MPI_Init()
-        end if
+        call MPI_Init_thread(merge(MPI_THREAD_MULTIPLE, MPI_THREAD_FUNNELED, &
+            choice%settings%access%subfiles > 0), threads)
     end subroutine start_mpi
 
     !> Collective: all rounds, in a directory of their own.
@@ -130,9 +135,9 @@ contains
         if (run%error%failed()) return
         call choose_partners(choice, run%place%is_node_local, run%plan)
         call run_rounds(run, methods)
-        may_be_open = run%error%status == exit_io
         call guard%watch('remove the run''s directory')
         if (choice%keeps) then
+            if (has_cases(run)) call remove_kept(run, methods, run%completed + 1)
             if (has_cases(run)) call write_record(run%place%run_path, run%place%directories() &
                 //run%place%path//c_null_char, run%choice, run%plan, run%started, run%completed, &
                 run%host_of_rank, error=kept_error)
@@ -141,7 +146,7 @@ contains
                 return
             end if
             if (kept_error%failed()) run%error = kept_error
-            call remove_kept(run, methods)
+            call remove_kept(run, methods, 1)
         end if
         call agree(run%error, comm)     ! every rank has removed its files
         if (run%place%is_made_here) then
@@ -157,7 +162,6 @@ contains
         call place_targets(run%place, run%place%path)
         call choose_readers(choice, run%kept, run%host_of_rank, run%plan)
         call run_rounds(run, methods)
-        may_be_open = run%error%status == exit_io
     end subroutine read_existing
 
     !> Of those that a launcher started; without one, this is the only process.
@@ -281,7 +285,9 @@ contains
                 write (error_unit, '(a)') one_line(text)
             end if
         end if
+        call guard%watch('end MPI')
         call MPI_Finalize()
+        call guard%disarm()
         call exit_process(status)
     end subroutine leave
 

@@ -148,8 +148,9 @@ contains
             call table%add(option('--phase-limit', 'SECONDS', '1800', 'a phase, or the time ' &
                 //'between two phases, that takes longer counts as a hang and ends the run', &
                 whole=choice%phase_limit, least=1, most=max_count))
-            call table%add(option('--time-limit', 'SECONDS', '', 'begin no round after this ' &
-                //'time, nor after SIGUSR1 or SIGTERM (none)', whole=choice%time_limit, least=1, &
+            call table%add(option('--time-limit', 'SECONDS', '', 'leave the round under ' &
+                //'way after this time, as after SIGTERM, and begin none after SIGUSR1; a phase ' &
+                //'that takes 5 s more is cut off (none)', whole=choice%time_limit, least=1, &
                 most=max_count))
 
             call table%add(option(help='How the libraries are asked to work'))

@@ -82,17 +82,21 @@ contains
         call times%note_agreement(phase)
     end subroutine end_operation
 
-    !> Agrees on success. Collective over `comm`. A rank may wait for one that hangs, until then and
-    !> after that, before the next phase.
+    !> Agrees on success, and on whether the time of the run is over. Collective over `comm`. A rank
+    !> may wait for one that hangs, until then and after that, before the next phase.
     subroutine agree_watched(guard, comm, error)
         type(watchdog), intent(inout) :: guard
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
-        if (error%failed()) call guard%watch_failed(error)
+        if (error%failed()) then
+            call guard%watch_failed(error, is_agreed=.false.)
+        else
+            call guard%note_end(error)
+        end if
         call agree(error, comm)
         call guard%watch('between two phases')
-        if (error%failed()) call guard%watch_failed(error)
+        if (error%failed()) call guard%watch_failed(error, is_agreed=.true.)
     end subroutine agree_watched
 
     !> Adds to an agreed I/O error of a write what small writes meet. Collective over all ranks.

@@ -230,7 +230,7 @@ contains
 
         type(failure) :: ignored
 
-        call task%watchdog%watch_failed(run%error)
+        call task%watchdog%watch_failed(run%error, is_agreed=.true.)
         call act(run, do_clear, kind_directory, own, 'clear', ignored)
         call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine clear

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <mntent.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,31 +249,6 @@ int64_t benchio_peak_rss(void)
 
     getrusage(RUSAGE_SELF, &usage);
     return (int64_t)usage.ru_maxrss * 1024; /* Linux counts in KiB */
-}
-
-static volatile sig_atomic_t interrupted;
-
-static void note_interrupt(int signal)
-{
-    (void)signal;
-    interrupted = 1;
-}
-
-/* From now on SIGUSR1, a scheduler's warning, and SIGTERM only raise a flag. */
-void benchio_catch_interrupts(void)
-{
-    struct sigaction action;
-
-    memset(&action, 0, sizeof action);
-    action.sa_handler = note_interrupt;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-int benchio_interrupted(void)
-{
-    return interrupted;
 }
 
 /* Seconds of a clock that nobody sets. */

@@ -9,9 +9,8 @@ module benchio_posix
     implicit none (type, external)
     private
 
-    public :: catch_interrupts, environment_entry, exit_at_once, exit_process, file_size
-    public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text, interrupted
-    public :: look_for
+    public :: environment_entry, exit_at_once, exit_process, file_size
+    public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text, look_for
     public :: make_directory, make_private, peak_rss, probe_file
     public :: random_digits, real_path, remove_directory, remove_file
     public :: remove_family, set_attribute, sleep_seconds, sync_directories
@@ -142,18 +141,10 @@ module benchio_posix
             import :: c_int64_t
         end function c_peak_rss
 
-        !> From now on SIGUSR1, a scheduler's warning, and SIGTERM only raise a flag.
-        subroutine catch_interrupts() bind(C, name='benchio_catch_interrupts')
-        end subroutine catch_interrupts
-
         integer(c_int) function c_sleep(seconds) bind(C, name='sleep')
             import :: c_int
             integer(c_int), value :: seconds
         end function c_sleep
-
-        integer(c_int) function c_interrupted() bind(C, name='benchio_interrupted')
-            import :: c_int
-        end function c_interrupted
 
         subroutine c_utc_now(text, size) bind(C, name='benchio_utc_now')
             import :: c_char, c_int32_t
@@ -388,11 +379,6 @@ contains
 
         ignored = c_sleep(int(seconds, c_int))
     end subroutine sleep_seconds
-
-    !> Whether a signal asked for an end.
-    logical function interrupted()
-        interrupted = c_interrupted() /= 0
-    end function interrupted
 
     !> Date and time in UTC with milliseconds, as 2017-06-29T12:00:00.123Z.
     function utc_now() result(text)

@@ -15,10 +15,13 @@ module benchio_registry
     implicit none (type, external)
     private
 
-    public :: library_version, new_backend
+    public :: learn_versions, library_version, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
+
+    !> Versions that libraries have told; blank until then, or of one that is not built in.
+    character(256) :: told(size(backend_names)) = ''
 
     !> A backend of a list.
     type, public :: backend_item
@@ -53,16 +56,31 @@ contains
         end select
     end function new_backend
 
-    !> Asks a backend's library for its version at run time; empty if it is not built in.
+    !> Asks a backend's library for its version at run time; empty if it is not built in. Each
+    !> library is asked once: a report may be due while one is busy in another thread.
     function library_version(name) result(text)
         character(*), intent(in) :: name
         character(:), allocatable :: text
 
         type(backend_item) :: item
 
-        text = ''
-        item = new_backend(name)
-        if (allocated(item%method)) text = item%method%version()
+        associate (known => told(findloc(backend_names, name, 1)))
+            if (known == '') then
+                item = new_backend(name)
+                if (allocated(item%method)) known = item%method%version()
+            end if
+            text = trim(known)
+        end associate
     end function library_version
+
+    !> Asks all libraries.
+    subroutine learn_versions()
+        character(:), allocatable :: ignored
+        integer :: i
+
+        do i = 1, size(backend_names)
+            ignored = library_version(trim(backend_names(i)))
+        end do
+    end subroutine learn_versions
 
 end module benchio_registry

@@ -4,8 +4,9 @@
 !> were forced to stable storage, and the witness confirmed every byte.
 module benchio_result
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_free, MPI_Comm_split_type, MPI_COMM_TYPE_SHARED, &
-        MPI_DOUBLE_PRECISION, MPI_Gather, MPI_INFO_NULL, MPI_Reduce, MPI_SUM
+    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Comm, MPI_Comm_free, &
+        MPI_Comm_split_type, MPI_COMM_TYPE_SHARED, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, &
+        MPI_INFO_NULL, MPI_MAXLOC, MPI_Reduce, MPI_SUM
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
@@ -22,7 +23,7 @@ module benchio_result
     implicit none (type, external)
     private
 
-    public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
+    public :: begin_nodes, case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
     public :: is_cache_suspect, measured_rates, measured_rounds
 
     !> Of the bytes: so few may be in a page cache for any reason.
@@ -70,26 +71,35 @@ module benchio_result
         integer :: peak_rank = 0
         real(real64), allocatable :: node_of_rank(:, :)     !! (fact, rank) of its node
         type(failure) :: error
+        logical :: may_have_open_file = .false.             !! that a round could not finish
     end type run_result
 
 contains
 
-    !> Collective: the memory high-water mark, after the last round.
+    !> Finds the rank with the highest memory mark until now, and the largest field. Collective.
     subroutine gather_memory(run)
         type(run_result), intent(inout) :: run
 
-        real(real64), allocatable :: of_rank(:, :)
-        real(real64) :: mine(2)
+        real(real64) :: highest(2, 2)               ! MiB and its rank, of field and process
 
-        allocate (of_rank(2, merge(run%plan%ranks, 0, run%plan%rank == 0)))
-        mine = [real(run%plan%own%block%field_bytes(), real64), real(peak_rss(), real64)]/mib
-        call MPI_Gather(mine, 2, MPI_DOUBLE_PRECISION, of_rank, 2, MPI_DOUBLE_PRECISION, 0, &
+        highest(1, :) = [real(run%plan%own%block%field_bytes(), real64), real(peak_rss(), real64)] &
+            /mib
+        highest(2, :) = run%plan%rank
+        call MPI_Allreduce(MPI_IN_PLACE, highest, 2, MPI_2DOUBLE_PRECISION, MPI_MAXLOC, &
             run%plan%comm)
-        if (run%plan%rank /= 0) return
-        run%field_mib = maxval(of_rank(1, :))
-        run%peak_rss_mib = maxval(of_rank(2, :))
-        run%peak_rank = maxloc(of_rank(2, :), dim=1) - 1
+        run%field_mib = highest(1, 1)
+        run%peak_rss_mib = highest(1, 2)
+        run%peak_rank = nint(highest(2, 2))
     end subroutine gather_memory
+
+    !> Notes that nothing is known yet of what nodes do besides.
+    subroutine begin_nodes(run)
+        type(run_result), intent(inout) :: run
+
+        if (allocated(run%node_of_rank)) return
+        allocate (run%node_of_rank(facts, merge(run%plan%ranks, 0, run%plan%rank == 0)), &
+            source=not_known)
+    end subroutine begin_nodes
 
     !> Collective: what the nodes did besides since they were looked at. The first rank on each says
     !> so.
@@ -108,7 +118,7 @@ contains
         call MPI_Comm_free(node)
         mine = not_known
         if (run%plan%is_first_on_node) mine = node_facts(before, after, ranks)
-        allocate (run%node_of_rank(facts, merge(run%plan%ranks, 0, run%plan%rank == 0)))
+        call begin_nodes(run)
         call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%node_of_rank, facts, &
             MPI_DOUBLE_PRECISION, 0, run%plan%comm)
     end subroutine gather_nodes

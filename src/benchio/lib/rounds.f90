@@ -2,10 +2,9 @@
 !>
 !> Contention then meets all backends alike, so the ratio of two in one round means something.
 module benchio_rounds
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_INTEGER, MPI_MAX
+    use, intrinsic :: iso_c_binding, only: c_int32_t, c_null_char
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
     use benchio_backend, only: backend, open_file, remarks
-    use benchio_clock, only: now
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
         failure
     use benchio_file_layout, only: check_layout
@@ -18,11 +17,15 @@ module benchio_rounds
     use benchio_phases, only: new_groups, phase_rmdir, phase_total, phase_unlink, stopwatch, &
         summarise
     use benchio_options, only: is_metadata
-    use benchio_posix, only: file_size, interrupted, remove_file, sleep_seconds, utc_now
-    use benchio_registry, only: backend_item
-    use benchio_result, only: case_index, repetition, run_result
+    use benchio_posix, only: file_size, remove_file, sleep_seconds, utc_now, write_file
+    use benchio_registry, only: backend_item, learn_versions
+    use benchio_report, only: table_text
+    use benchio_result, only: begin_nodes, case_index, gather_memory, has_cases, &
+        observation, repetition, run_result
+    use benchio_result_json, only: result_json
     use benchio_text, only: decimal
-    use benchio_watchdog, only: know_layouts, new_watchdog
+    use benchio_watchdog, only: bound_run, end_name, know_layouts, new_watchdog, unbound_run, &
+        watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
         fraction_in_memory, pages_in_memory, testimony
     implicit none (type, external)
@@ -30,28 +33,58 @@ module benchio_rounds
 
     public :: remove_kept, run_rounds
 
+    !> The run whose phases may be cut off, for the thread that then reports it.
+    type(run_result), pointer :: bounded => null()
+
 contains
 
-    !> Collective: all rounds, or up to the first failure or the time limit.
+    !> Runs all rounds, or up to the first failure or the end of the run's time. Collective.
     subroutine run_rounds(run, methods)
-        type(run_result), intent(inout) :: run
+        type(run_result), intent(inout), target :: run
         type(backend_item), intent(inout) :: methods(:)     !! in the order of --backend
 
         real(real64), allocatable, target :: storage(:)
-        real(real64) :: start
-        integer :: at, i, last_round, position, round, t, turn
 
-        start = now()
         run%groups = new_groups(run%plan%comm, run%choice%instances)
         call know_layouts(run%place%keeper)
-        last_round = run%choice%warmup + run%choice%repeats
         call begin_observations(run)
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
         call allocate_storage(run, storage)
         if (run%error%failed()) return
+        call prepare_report(run)
+        bounded => run
+        if (run%plan%rank == 0) then
+            call bound_run(run%choice%time_limit, report_what_is_complete)
+        else
+            call bound_run(run%choice%time_limit)
+        end if
         call end_without_target(run)
+        call go_through_rounds(run, methods, storage)
+        call unbound_run()
+        nullify (bounded)
+        run%may_have_open_file = run%error%status == exit_io
+        if (run%error%status == exit_time_limit) then
+            run%may_have_open_file = run%error%message /= ''
+            run%error%message = rounds_done(run, run%error%message)
+        end if
+    end subroutine run_rounds
 
-        do round = 1, last_round
+    !> Goes through the rounds. Collective.
+    subroutine go_through_rounds(run, methods, storage)
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(inout) :: methods(:)
+        real(real64), intent(inout), contiguous, target :: storage(:)
+
+        type(watchdog) :: guard
+        integer :: at, i, position, round, t, turn
+
+        guard = new_watchdog(run%choice%phase_limit, run%plan%rank)
+        do round = 1, last_round(run)
+            call guard%guard('', run%place%run_path, run%place%directories())
+            call guard%watch('between two rounds')
+            call guard%note_end(run%error, is_between_rounds=.true.)
+            call agree_watched(guard, run%plan%comm, run%error)
+            call guard%disarm()
             if (run%error%failed()) return
             if (run%plan%rank == 0) call make_room(run, round)
             position = 0
@@ -64,25 +97,83 @@ contains
                     if (is_metadata(run%choice)) then
                         call run_metadata(run, round, position)
                     else
-                        call run_backend(run, methods(i)%method, i, t, round, position, storage)
+                        call run_backend(run, methods, i, t, round, position, storage)
                     end if
                     call set_aside(run, t)
                     if (run%error%failed()) return
-                    if (run%choice%settle > 0 .and. .not. (round == last_round .and. &
-                        position == size(run%seen))) call sleep_seconds(run%choice%settle)
+                    if (round < last_round(run) .or. position < size(run%seen)) call settle(run)
                 end do
             end do
+            call gather_memory(run)
             run%completed = round
-            if (run%plan%rank == 0) call report_progress(run, round, last_round)
-            if (round == last_round) exit
-            if (is_time_up(run, start)) then
-                call run%error%set(exit_time_limit, 'time limit', run%place%path, decimal(round) &
-                    //' of '//decimal(last_round)//' rounds done')
-                call agree(run%error, run%plan%comm)
-                return
-            end if
+            if (run%plan%rank == 0) call report_progress(run, round)
         end do
-    end subroutine run_rounds
+    end subroutine go_through_rounds
+
+    pure integer function last_round(run)
+        type(run_result), intent(in) :: run
+
+        last_round = run%choice%warmup + run%choice%repeats
+    end function last_round
+
+    !> Says how far a run came, and the phase in which a round was left; empty: between two.
+    pure function rounds_done(run, phase) result(text)
+        type(run_result), intent(in) :: run
+        character(*), intent(in) :: phase
+        character(:), allocatable :: text
+
+        text = decimal(run%completed)//' of '//decimal(last_round(run))//' rounds done'
+        if (phase /= '') text = text//', the next was left in '//phase
+    end function rounds_done
+
+    !> Prepares what the report of a run needs, for one that is cut off. Collective.
+    subroutine prepare_report(run)
+        type(run_result), intent(inout) :: run
+
+        call gather_memory(run)
+        call begin_nodes(run)
+        if (run%plan%rank == 0) call learn_versions()
+    end subroutine prepare_report
+
+    !> Reports the rounds that are complete, on rank 0, in a thread of its own: a phase has outlived
+    !> the time of the run. The process sits in a call and ends next, so nothing else uses the run.
+    subroutine report_what_is_complete(why) bind(C)
+        integer(c_int32_t), value :: why
+
+        character(:), allocatable :: message
+
+        associate (run => bounded)
+            run%error%status = exit_time_limit
+            run%error%rank = 0
+            run%error%host = trim(run%host_of_rank(1))
+            run%error%call = end_name(why)
+            run%error%path = run%place%run_path
+            run%error%message = rounds_done(run, 'a phase that did not end')
+            message = ''
+            if (run%choice%json /= '') call write_file(run%choice%json, result_json(run), message)
+            if (has_cases(run)) write (output_unit, '(a)', advance='no') table_text(run)
+            if (message /= '') write (error_unit, '(a)') run%choice%json//': '//message
+            write (error_unit, '(a)') 'benchio: error: '//run%error%line()
+            flush (output_unit)
+            flush (error_unit)
+        end associate
+    end subroutine report_what_is_complete
+
+    !> Waits after files were removed, unless the run has to end.
+    subroutine settle(run)
+        type(run_result), intent(in) :: run
+
+        type(failure) :: error
+        type(watchdog) :: guard
+        integer :: second
+
+        guard = new_watchdog(run%choice%phase_limit, run%plan%rank)
+        do second = 1, run%choice%settle
+            call guard%note_end(error)
+            if (error%failed()) return
+            call sleep_seconds(1)
+        end do
+    end subroutine settle
 
     !> Makes room for what is seen of each backend and target: one that fails at once is never
     !> looked at.
@@ -167,27 +258,33 @@ contains
     end subroutine allocate_storage
 
     !> Collective: one backend's turn in a round. A hang ends the run, whatever a rank is at.
-    subroutine run_backend(run, method, i, t, round, position, storage)
+    subroutine run_backend(run, methods, i, t, round, position, storage)
         type(run_result), intent(inout) :: run
-        class(backend), intent(in) :: method
+        type(backend_item), intent(in) :: methods(:)
         integer, intent(in) :: i, t                 !! numbers of the backend and the target
         integer, intent(in) :: round, position      !! position in the round
         real(real64), intent(inout), contiguous, target :: storage(:)
 
         type(file_task) :: reads, writes
         type(repetition) :: written, was_read
+        type(observation) :: seen
+        character(:), allocatable :: earlier
 
         written%round = round
         written%position = position
         written%is_warmup = round <= run%choice%warmup
         was_read = written
-        reads = new_task(run, method, t, round, run%plan%partners, .false.)
+        earlier = kept_paths(run, methods, 1)
+        reads = new_task(run, methods(i)%method, t, round, run%plan%partners, .false., earlier)
         writes = reads                              ! nothing: what is there already stays
         if (.not. run%choice%reads_existing) then
-            writes = new_task(run, method, t, round, run%plan%own, .true.)
+            writes = new_task(run, methods(i)%method, t, round, run%plan%own, .true., earlier)
         end if
-        call use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
+        seen = run%seen(i, t)
+        call use_files(run, methods(i)%method, i, t, round, storage, writes, reads, written, &
+            was_read, seen)
         call writes%watchdog%disarm()
+        run%seen(i, t) = seen                       ! not earlier: the run may be under report
         if (run%error%failed() .or. run%plan%rank /= 0) return
         was_read%witness = written%witness
         was_read%file_bytes = written%file_bytes
@@ -206,13 +303,15 @@ contains
     end subroutine run_backend
 
     !> Collective: writes the files, reads them, has the witness confirm them and removes them.
-    subroutine use_files(run, method, i, t, round, storage, writes, reads, written, was_read)
+    subroutine use_files(run, method, i, t, round, storage, writes, reads, written, was_read, &
+        seen)
         type(run_result), intent(inout) :: run
         class(backend), intent(in) :: method
         integer, intent(in) :: i, t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: writes, reads
         type(repetition), intent(inout) :: written, was_read
+        type(observation), intent(inout) :: seen
 
         character(:), allocatable :: ignored
         type(remarks) :: from_library
@@ -221,23 +320,23 @@ contains
 
         written%started = utc_now()
         if (.not. run%choice%reads_existing) then
-            call write_file(run, method, t, round, storage, writes, times, from_library)
+            call write_and_sync(run, method, t, round, storage, writes, times, from_library)
             if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
         end if
         if (.not. (run%choice%reads_existing .or. run%error%failed())) then
-            run%seen(i, t)%hints = from_library%hints
-            run%seen(i, t)%collective = from_library%collective
+            seen%hints = from_library%hints
+            seen%collective = from_library%collective
         end if
         if (.not. run%error%failed()) call check_size(run%plan, writes, &
             written%file_bytes, run%error)
-        if (.not. run%error%failed()) call observe(run, method, i, t, round, writes)
+        if (.not. run%error%failed()) call observe(run, method, t, round, writes, seen)
         if (.not. run%error%failed()) call drop_pages(run%plan, writes, reads, run%error, unsynced)
         if (.not. (run%choice%reads_existing .or. run%error%failed())) then
             written%witness%unsynced_fraction = fraction_in_memory(unsynced, written%file_bytes, &
                 run%plan%comm)
         end if
         if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
-            call read_file(run, method, i, t, round, storage, reads, was_read)
+            call read_file(run, method, t, round, storage, reads, was_read, seen)
         end if
         if (.not. run%error%failed()) then
             call confirm_bytes(method, run%plan, writes, reads, &
@@ -261,13 +360,14 @@ contains
     end subroutine use_files
 
     !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
-    function new_task(run, method, t, round, share, writes) result(task)
+    function new_task(run, method, t, round, share, writes, earlier) result(task)
         type(run_result), intent(in) :: run
         class(backend), intent(in) :: method
         integer, intent(in) :: t                    !! number of the target
         integer, intent(in) :: round
         type(file_share), intent(in) :: share
         logical, intent(in) :: writes               !! the file, or reads it
+        character(*), intent(in) :: earlier         !! files that are kept, each ended by NUL
         type(file_task) :: task
 
         character(:), allocatable :: directories, made, written
@@ -295,7 +395,7 @@ contains
         written = ''
         if (writes) written = task%path
         call task%watchdog%guard(made, run%place%targets(t)%path, directories, &
-            task%companions, written, share%block%global_bytes())
+            task%companions, written, share%block%global_bytes(), earlier)
     end function new_task
 
     !> The round of the run that has written the files which are kept; 0 if they are not.
@@ -311,27 +411,44 @@ contains
         end if
     end function kept_round
 
-    !> After a failure what was kept until then is removed, each file by the first rank that shares
-    !> it.
-    subroutine remove_kept(run, methods)
+    !> Removes what was kept from a round on, each file by the first rank that shares it.
+    subroutine remove_kept(run, methods, first_round)
         type(run_result), intent(in) :: run
         type(backend_item), intent(in) :: methods(:)
+        integer, intent(in) :: first_round
 
-        character(:), allocatable :: ignored
+        character(:), allocatable :: ignored, rest
+
+        rest = kept_paths(run, methods, first_round)
+        do while (rest /= '')
+            call remove_file(rest(:index(rest, c_null_char) - 1), ignored)
+            rest = rest(index(rest, c_null_char) + 1:)
+        end do
+    end subroutine remove_kept
+
+    !> Names the files that this rank has made and kept from a round on, each ended by NUL, with
+    !> those of the round under way.
+    function kept_paths(run, methods, first_round) result(paths)
+        type(run_result), intent(in) :: run
+        type(backend_item), intent(in) :: methods(:)
+        integer, intent(in) :: first_round
+        character(:), allocatable :: paths
+
         integer :: i, round, t
 
-        if (run%plan%own%position > 0) return
-        do round = run%choice%warmup + 1, run%completed + 1     ! which may have been half done
+        paths = ''
+        if (run%plan%own%position > 0 .or. .not. run%choice%keeps) return
+        do round = max(first_round, run%choice%warmup + 1), run%completed + 1
             do t = 1, size(run%place%targets)
                 do i = 1, size(methods)
                     associate (method => methods(i)%method)
-                        call remove_file(run%place%path_of(t, method%name, method%extension, &
-                            run%plan%own%file, run%plan%files, round), ignored)
+                        paths = paths//run%place%path_of(t, method%name, method%extension, &
+                            run%plan%own%file, run%plan%files, round)//c_null_char
                     end associate
                 end do
             end do
         end do
-    end subroutine remove_kept
+    end function kept_paths
 
     !> Of no other file of the run: those of one target are counted on from those before it.
     integer(int64) function key_of(run, method, t, round, share) result(key)
@@ -352,7 +469,7 @@ contains
     end function key_of
 
     !> Collective: new data, written and forced to stable storage.
-    subroutine write_file(run, method, t, round, storage, task, times, from_library)
+    subroutine write_and_sync(run, method, t, round, storage, task, times, from_library)
         type(run_result), intent(inout) :: run
         class(backend), intent(in) :: method
         integer, intent(in) :: t, round
@@ -375,17 +492,18 @@ contains
         if (.not. run%error%failed()) call timed_sync(file, task, times, run%error)
         call diagnose_write(task, run%error)
         if (.not. run%error%failed()) call file%collect_remarks(from_library)
-    end subroutine write_file
+    end subroutine write_and_sync
 
     !> Collective: every rank reads the share of another, if possible of one on another node, now
     !> that the kernel was asked to forget the files, and compares every bit.
-    subroutine read_file(run, method, i, t, round, storage, reads, record)
+    subroutine read_file(run, method, t, round, storage, reads, record, seen)
         type(run_result), intent(inout) :: run
         class(backend), intent(in) :: method
-        integer, intent(in) :: i, t, round
+        integer, intent(in) :: t, round
         real(real64), intent(inout), contiguous, target :: storage(:)
         type(file_task), intent(inout) :: reads
         type(repetition), intent(inout) :: record
+        type(observation), intent(inout) :: seen
 
         class(open_file), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
@@ -395,7 +513,7 @@ contains
         real(real64) :: in_memory
 
         in_memory = fraction_in_memory(pages_in_memory(reads), run%bytes, run%plan%comm)
-        associate (largest => run%seen(i, t)%page_cache_fraction)
+        associate (largest => seen%page_cache_fraction)
             largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
         end associate
 
@@ -422,7 +540,7 @@ contains
         end associate
         if (run%error%failed()) return
         call file%collect_remarks(from_library)
-        run%seen(i, t)%collective_read = from_library%collective
+        seen%collective_read = from_library%collective
         call summarise(times, reads%share, run%groups, record%times)
     end subroutine read_file
 
@@ -431,18 +549,19 @@ contains
     !> Files are looked at once a run, for their layout is their directory's and asking costs the
     !> metadata server; each of them where a layout was asked for, else the first. But a target may
     !> be exchanged whenever it fills up or is taken out, so there it is looked at in every round.
-    subroutine observe(run, method, i, t, round, task)
+    subroutine observe(run, method, t, round, task, seen)
         type(run_result), intent(inout) :: run
         class(backend), intent(in) :: method
-        integer, intent(in) :: i, t, round
+        integer, intent(in) :: t, round
         type(file_task), intent(inout) :: task
+        type(observation), intent(inout) :: seen
 
         character(:), allocatable :: message, path
         integer(int64) :: bytes
         integer :: number
         logical :: looks
 
-        associate (seen => run%seen(i, t), target => run%place%targets(t))
+        associate (target => run%place%targets(t))
             seen%subfiles = task%parts%subfiles
             seen%subfile_writers = task%parts%writers
             seen%subfile_stripe = task%parts%stripe_size
@@ -470,26 +589,11 @@ contains
         call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine observe
 
-    !> Collective: whether any rank knows a reason to begin no other round.
-    logical function is_time_up(run, start)
-        type(run_result), intent(in) :: run
-        real(real64), intent(in) :: start
-
-        real(real64) :: elapsed
-        integer :: mine, any_rank
-
-        elapsed = now() - start
-        mine = merge(1, 0, interrupted())
-        if (run%choice%time_limit > 0 .and. elapsed >= run%choice%time_limit) mine = 1
-        call MPI_Allreduce(mine, any_rank, 1, MPI_INTEGER, MPI_MAX, run%plan%comm)
-        is_time_up = any_rank > 0
-    end function is_time_up
-
     !> One line a round on standard error: seconds from open to close, of all targets together; of
     !> metadata those of all phases.
-    subroutine report_progress(run, round, last_round)
+    subroutine report_progress(run, round)
         type(run_result), intent(in) :: run
-        integer, intent(in) :: round, last_round
+        integer, intent(in) :: round
 
         real(real64) :: seconds
         integer :: first, i, last, number, operation, t
@@ -498,7 +602,7 @@ contains
         last = merge(phase_rmdir, phase_total, is_metadata(run%choice))
         associate (choice => run%choice, targets => size(run%place%targets))
             write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
-                //decimal(last_round)//trim(merge(' (warm-up)', '          ', &
+                //decimal(last_round(run))//trim(merge(' (warm-up)', '          ', &
                 round <= choice%warmup))
             do operation = 1, size(choice%operations)
                 write (error_unit, '(a)', advance='no') '  '//trim(choice%operations(operation))

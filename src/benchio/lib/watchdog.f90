@@ -1,23 +1,30 @@
-!> Ends a hang: an I/O error on one rank can leave the others in a collective call for ever.
+!> Ends a hang, and a run whose time is over.
 !>
-!> Every rank watches itself, in a thread. At the limit each removes the file it has made, for the
+!> An I/O error on one rank can leave the others in a collective call for ever, so every rank
+!> watches itself, in a thread. At the limit each removes the files it has made, for the
 !> launcher kills the others as soon as one has ended. A rank that met an error then ends first,
 !> with the error and its exit code; where no rank met any, they end for the time limit, rank 0
 !> first. Each removes the directories of the run, which succeeds once they are empty. Rank 0, and
 !> one that has failed to write, also say what small writes meet beside the file and in each of its
 !> stripes: a library that waits for ever may have met a full target, or a server that is gone.
+!>
+!> A run also has a bound: its time limit, or SIGTERM. Ranks that find it over agree on that at the
+!> end of a phase, and leave the round. A phase that does not end within a grace period is cut off
+!> as a hang is; then rank 0 reports the rounds that are complete.
 module benchio_watchdog
-    use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_int64_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_char, c_funloc, c_funptr, c_int32_t, c_int64_t, &
+        c_null_char, c_null_funptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_clock, only: now
-    use benchio_failure, only: exit_io, exit_time_limit, failure
+    use benchio_failure, only: exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_layout, only: layout_keeper
-    use benchio_posix, only: fortran_text
+    use benchio_posix, only: fortran_text, text_of
     use benchio_text, only: decimal
     implicit none (type, external)
     private
 
-    public :: know_layouts, new_watchdog
+    public :: bound_run, catch_interrupts, end_name, know_layouts, new_watchdog
+    public :: start_watchdog, unbound_run
 
     !> A process has one alarm, so only one watchdog may watch at a time.
     type, public :: watchdog
@@ -26,12 +33,14 @@ module benchio_watchdog
         integer :: rank = 0                     !! of all ranks
         character(:), allocatable :: path       !! of the file this rank removes; empty: none
         character(:), allocatable :: place      !! the directory of the files
+        character(:), allocatable :: phase      !! that is under way
         logical :: writes = .false.             !! a file, which has stripes
         real(real64) :: started = 0             !! the clock when the phase began
     contains
         procedure :: guard
         procedure :: watch
         procedure :: watch_failed
+        procedure :: note_end
         procedure :: diagnose
         procedure :: disarm
     end type watchdog
@@ -39,15 +48,41 @@ module benchio_watchdog
     !> Who knows in which stripes a file has its bytes.
     class(layout_keeper), allocatable :: known
 
+    !> Names of what ends a run, as the clock's thread numbers them.
+    character(*), parameter :: end_names(3) = [character(10) :: 'time limit', 'SIGUSR1', 'SIGTERM']
+
     !> Seconds from the limit to the end: of a rank that knows why, of rank 0, and of the others.
     !> One line is enough, so the first has ended all before the next is due.
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
 
     interface
-        subroutine c_guard(file, companions, probe, directories, written, bytes) &
+        !> SIGUSR1 and SIGTERM only raise a flag from now on.
+        subroutine catch_interrupts() bind(C, name='benchio_catch_interrupts')
+        end subroutine catch_interrupts
+
+        integer(c_int32_t) function c_start() bind(C, name='benchio_start_watchdog')
+            import :: c_int32_t
+        end function c_start
+
+        subroutine c_bound(seconds, report) bind(C, name='benchio_bound')
+            import :: c_funptr, c_int32_t
+            integer(c_int32_t), value :: seconds
+            type(c_funptr), value :: report
+        end subroutine c_bound
+
+        !> The end of the last round is the end of the bound.
+        subroutine unbound_run() bind(C, name='benchio_unbound')
+        end subroutine unbound_run
+
+        integer(c_int32_t) function c_end_due(is_between_rounds) bind(C, name='benchio_end_due')
+            import :: c_int32_t
+            integer(c_int32_t), value :: is_between_rounds
+        end function c_end_due
+
+        subroutine c_guard(files, companions, probe, directories, written, bytes) &
             bind(C, name='benchio_guard')
             import :: c_char, c_int64_t
-            character(kind=c_char), intent(in) :: file(*), companions(*), probe(*), &
+            character(kind=c_char), intent(in) :: files(*), companions(*), probe(*), &
                 directories(*), written(*)
             integer(c_int64_t), value :: bytes
         end subroutine c_guard
@@ -59,14 +94,53 @@ module benchio_watchdog
             integer(c_int32_t), value :: size
         end subroutine c_diagnose
 
-        subroutine c_watch(seconds, delay, message, probes, status) bind(C, name='benchio_watch')
+        subroutine c_watch(seconds, delay, message, reason, probes, status, may_be_cut) &
+            bind(C, name='benchio_watch')
             import :: c_char, c_int32_t
-            integer(c_int32_t), value :: seconds, delay, probes, status
-            character(kind=c_char), intent(in) :: message(*)
+            integer(c_int32_t), value :: seconds, delay, probes, status, may_be_cut
+            character(kind=c_char), intent(in) :: message(*), reason(*)
         end subroutine c_watch
     end interface
 
 contains
+
+    !> Starts the thread that watches this process; exit_internal if that cannot be.
+    subroutine start_watchdog(error)
+        type(failure), intent(inout) :: error
+
+        integer(c_int32_t) :: code
+
+        code = c_start()
+        if (code /= 0) call error%set(exit_internal, 'pthread_create', '', text_of(int(code)) &
+            //': no thread could end a hang of this run')
+    end subroutine start_watchdog
+
+    !> Bounds the run that begins now. On the rank that has one, `report` is called in a thread of
+    !> its own when a phase is cut off: this process then sits in a call, and ends after it.
+    subroutine bound_run(seconds, report)
+        integer, intent(in) :: seconds          !! 0: only SIGTERM ends it
+        interface
+            subroutine report(why) bind(C)
+                import :: c_int32_t
+                integer(c_int32_t), value :: why    !! for end_name
+            end subroutine report
+        end interface
+        optional :: report
+
+        type(c_funptr) :: address
+
+        address = c_null_funptr
+        if (present(report)) address = c_funloc(report)
+        call c_bound(int(seconds, c_int32_t), address)
+    end subroutine bound_run
+
+    !> Names what ends a run.
+    pure function end_name(why) result(name)
+        integer(c_int32_t), intent(in) :: why
+        character(:), allocatable :: name
+
+        name = trim(end_names(why))
+    end function end_name
 
     !> A watchdog that has no file yet.
     function new_watchdog(limit, rank) result(new)
@@ -78,6 +152,7 @@ contains
         new%rank = rank
         new%path = ''
         new%place = ''
+        new%phase = ''
     end function new_watchdog
 
     !> From now on this says in which stripes files have their bytes.
@@ -114,8 +189,8 @@ contains
         osts(:count) = int(numbers(:count), c_int32_t)
     end function stripe_places
 
-    !> From now on these are what a hang leaves. No watchdog may be watching.
-    subroutine guard(self, path, place, directories, companions, written, bytes)
+    !> Notes what an end of this process would leave. No watchdog may be watching.
+    subroutine guard(self, path, place, directories, companions, written, bytes, earlier)
         class(watchdog), intent(inout) :: self
         character(*), intent(in) :: path        !! of the file this rank makes; empty: none
         character(*), intent(in) :: place       !! the directory of the files, to be named
@@ -124,25 +199,28 @@ contains
         character(*), intent(in), optional :: companions
         character(*), intent(in), optional :: written   !! the file that this rank writes
         integer(int64), intent(in), optional :: bytes   !! that it is to have
+        character(*), intent(in), optional :: earlier   !! more of its files, each ended by NUL
 
-        character(:), allocatable :: mark, own
+        character(:), allocatable :: files, mark, target
         integer(int64) :: length
 
         self%path = path
         self%place = place
         mark = ''
         if (present(companions)) mark = companions
-        own = ''
-        if (present(written)) own = written
+        target = ''
+        if (present(written)) target = written
         length = 0
         if (present(bytes)) length = bytes
-        self%writes = own /= ''
-        call c_guard(path//c_null_char, mark//c_null_char, &
-            place//'/probe.'//decimal(self%rank)//c_null_char, directories//c_null_char, &
-            own//c_null_char, length)
+        files = ''
+        if (path /= '') files = path//c_null_char
+        if (present(earlier)) files = files//earlier
+        self%writes = target /= ''
+        call c_guard(files//c_null_char, mark//c_null_char, place//'/probe.'//decimal(self%rank) &
+            //c_null_char, directories//c_null_char, target//c_null_char, length)
     end subroutine guard
 
-    !> A phase begins.
+    !> Starts the limit of a phase.
     subroutine watch(self, phase)
         class(watchdog), intent(inout) :: self
         character(*), intent(in) :: phase
@@ -150,24 +228,50 @@ contains
         character(:), allocatable :: place
 
         self%started = now()
+        self%phase = phase
         place = self%path
         if (place == '') place = self%place
         call arm(self%limit, merge(delay_first, delay_others, self%rank == 0), &
-            'rank '//decimal(self%rank)//': '//phase//': '//place//': no end after ' &
-            //decimal(self%limit)//' s (--phase-limit)', self%rank == 0, exit_time_limit)
+            'rank '//decimal(self%rank)//': '//phase//': '//place//': ', 'no end after ' &
+            //decimal(self%limit)//' s (--phase-limit)', self%rank == 0, exit_time_limit, .true.)
     end subroutine watch
 
-    !> This rank failed in its phase and now waits for the others, as long as the phase may take.
-    subroutine watch_failed(self, error)
+    !> Watches a rank that has failed. It waits for the others as long as its phase may take; once
+    !> all know of it, it clears up, and no bound of the run cuts that off.
+    subroutine watch_failed(self, error, is_agreed)
         class(watchdog), intent(in) :: self
         type(failure), intent(in) :: error
+        logical, intent(in) :: is_agreed
 
         integer :: left
 
         left = self%limit - int(now() - self%started)
-        call arm(max(1, left), delay_failed, error%line(), self%writes &
-            .and. error%status == exit_io .and. error%rank == self%rank, error%status)
+        call arm(max(1, left), delay_failed, error%line(), '', self%writes &
+            .and. error%status == exit_io .and. error%rank == self%rank, error%status, &
+            .not. is_agreed)
     end subroutine watch_failed
+
+    !> Notes as a failure, whose message is the phase, that the run has to end. Between two rounds a
+    !> warning ends it too, and the message is empty.
+    subroutine note_end(self, error, is_between_rounds)
+        class(watchdog), intent(in) :: self
+        type(failure), intent(inout) :: error
+        logical, intent(in), optional :: is_between_rounds
+
+        character(:), allocatable :: phase
+        integer(c_int32_t) :: between, why
+
+        between = 0
+        phase = self%phase
+        if (present(is_between_rounds)) then
+            if (is_between_rounds) then
+                between = 1
+                phase = ''
+            end if
+        end if
+        why = c_end_due(between)
+        if (why > 0) call error%set(exit_time_limit, end_name(why), self%place, phase)
+    end subroutine note_end
 
     !> Adds to the error of a write what small writes meet: MPI-IO, and the libraries above it, know
     !> an I/O error but not which, and nobody knows of which OST. Should that hang, the watchdog
@@ -178,27 +282,30 @@ contains
 
         character(kind=c_char) :: text(1024)
 
-        call self%watch_failed(error)
+        call self%watch_failed(error, is_agreed=.true.)
         call c_diagnose(error%message//c_null_char, text, int(size(text), c_int32_t))
         error%message = error%message//fortran_text(text)
     end subroutine diagnose
 
-    !> The ranks have met.
+    !> Stops all limits: nothing is under way that could hang.
     subroutine disarm(self)
         class(watchdog), intent(in) :: self
 
         associate (of_this_process => self)
         end associate
-        call arm(0, 0, '', .false., 0)
+        call arm(0, 0, '', '', .false., 0, .false.)
     end subroutine disarm
 
-    subroutine arm(seconds, delay, line, probes, status)
+    subroutine arm(seconds, delay, line, reason, probes, status, may_be_cut)
         integer, intent(in) :: seconds, delay, status
         character(*), intent(in) :: line
+        character(*), intent(in) :: reason      !! to be added to the line; empty: it is whole
         logical, intent(in) :: probes           !! to say what small writes meet
+        logical, intent(in) :: may_be_cut       !! by the bound of the run
 
         call c_watch(int(seconds, c_int32_t), int(delay, c_int32_t), 'benchio: error: '//line &
-            //c_null_char, merge(1_c_int32_t, 0_c_int32_t, probes), int(status, c_int32_t))
+            //c_null_char, reason//c_null_char, merge(1_c_int32_t, 0_c_int32_t, probes), &
+            int(status, c_int32_t), merge(1_c_int32_t, 0_c_int32_t, may_be_cut))
     end subroutine arm
 
 end module benchio_watchdog

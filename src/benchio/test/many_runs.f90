@@ -11,16 +11,16 @@ program many_runs
         c_null_char, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
     use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
-        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Gather, MPI_Get_processor_name, MPI_Init, MPI_INT64_T, &
-        MPI_MAX_PROCESSOR_NAME, MPI_SUM
+        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Gather, MPI_Get_processor_name, MPI_Init_thread, &
+        MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_THREAD_FUNNELED
     use benchio_command_line, only: argument, parse_options
-    use benchio_failure, only: agree, exit_io, exit_ok
+    use benchio_failure, only: agree, exit_io, exit_ok, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
     use benchio_node_state, only: look_at_node, node_state
     use benchio_options, only: is_metadata, layout_requests
-    use benchio_posix, only: catch_interrupts, exit_at_once, utc_now, write_file
+    use benchio_posix, only: exit_at_once, utc_now, write_file
     use benchio_registry, only: backend_item, new_backend
     use benchio_report, only: table_text
     use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
@@ -29,6 +29,7 @@ program many_runs
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
         place_targets, remove_run_directory
     use benchio_text, only: decimal
+    use benchio_watchdog, only: catch_interrupts, start_watchdog
     use check, only: expect
     implicit none (type, external)
 
@@ -58,14 +59,17 @@ program many_runs
 
     procedure(next_run), pointer :: forget => null()
     type(c_funptr) :: address
+    type(failure) :: error
     type(MPI_Comm) :: comm
     character(16384) :: line, path
     integer :: list, number, rank, status
 
     call catch_interrupts()
-    call MPI_Init()
+    call MPI_Init_thread(MPI_THREAD_FUNNELED, status)
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
+    call start_watchdog(error)
+    call expect(.not. error%failed(), 'a thread for the watchdog')
     address = dlsym(c_null_ptr, 'next_run'//c_null_char)
     if (c_associated(address)) call c_f_procpointer(address, forget)
     call get_command_argument(1, path)
