@@ -1,4 +1,4 @@
-!> What benchio says to a person: the table of a run, the plan of a dry run, its versions.
+!> Text for a person: the table of a run, the plan of a dry run, the versions of benchio.
 module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
     use benchio_options, only: is_metadata
@@ -21,257 +21,201 @@ module benchio_report
 
 contains
 
-    !> A line per case: bandwidth over the measured rounds, median seconds of each phase; and what
-    !> the witness says.
+    !> Returns a head, a table of the measured rounds, and what the witness says.
     function table_text(run) result(text)
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        integer :: backend, operation, phase, t
-
+        text = 'benchio '//version()//', run '//run%choice%run_id//': '//run%place%path//' (' &
+            //run%place%filesystem//')'//lf//writers_text(run)//lf
         if (is_metadata(run%choice)) then
-            text = metadata_table(run)
-            return
+            text = text//names_table(run)
+        else
+            text = text//array_table(run)
         end if
-        associate (plan => run%plan, choice => run%choice)
-            text = 'benchio '//version()//', run '//choice%run_id//': '//run%place%path//' (' &
-                //run%place%filesystem//')'//lf//writers_text(run)//lf//'each file: array ' &
-                //extents(plan%own%block%global)//' on a grid of ' &
-                //extents(plan%own%block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
-                //'repeats '//decimal(run%completed - choice%warmup)//lf//lf &
-                //repeat(' ', name_width(run) + 18)//'total MiB/s, open to close    stable' &
-                //'           median seconds'//lf//'case'//repeat(' ', name_width(run) + 15) &
-                //'min   median      max     mean   median'
-            do phase = 1, phases
-                if (occurs(run, phase)) text = text//repeat(' ', 9 - len_trim(phase_names(phase))) &
-                    //trim(phase_names(phase))
+    end function table_text
+
+    !> Returns a line per case: bandwidth, and median seconds of each phase that occurs.
+    function array_table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        character(:), allocatable :: indent
+        integer :: i, j, t, target_width
+        logical :: occurs(phases)               ! in any case
+
+        occurs = [(any(run%records(:, run%completed)%times%of_phase(i)%occurs), i=1, phases)]
+        associate (targets => run%place%targets, block => run%plan%own%block, choice => run%choice)
+            target_width = maxval([(len(targets(i)%name) + 1, i=1, size(targets))])
+            if (size(choice%targets) == 0) target_width = 0
+            indent = repeat(' ', target_width + 15)
+            text = 'each file: array '//extents(block%global)//' on a grid of ' &
+                //extents(block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf//'repeats ' &
+                //decimal(run%completed - choice%warmup)//lf//lf//indent &
+                //'   total MiB/s, open to close    stable           median seconds'//lf &
+                //'case'//indent//'min   median      max     mean   median'
+            do i = 1, phases
+                if (occurs(i)) text = text//right(trim(phase_names(i)))
             end do
             text = text//lf
-            do operation = 1, size(choice%operations)
-                do backend = 1, size(choice%backends)
-                    do t = 1, size(run%place%targets)
-                        text = text//case_line(run, trim(choice%operations(operation)), backend, &
-                            t)//lf
+            do j = 1, size(choice%operations)
+                do i = 1, size(choice%backends)
+                    do t = 1, size(targets)
+                        text = text//left(trim(choice%operations(j))//' '//choice%backends(i), 14) &
+                            //left(targets(t)%name, target_width)//case_text(run, case_index( &
+                            choice, trim(choice%operations(j)), i, t), occurs)//lf
                     end do
                 end do
             end do
             text = text//lf//'stable: open to the end of the sync'//lf
-            do t = 1, size(run%place%targets)
-                associate (error => run%place%targets(t)%error)
-                    if (error%failed()) text = text//'target '//run%place%targets(t)%name &
-                        //' was left out from then on: '//error%line()//lf
-                end associate
+            do t = 1, size(targets)
+                if (targets(t)%error%failed()) text = text//'target '//targets(t)%name &
+                    //' was left out from then on: '//targets(t)%error%line()//lf
             end do
-            do backend = 1, size(choice%backends)
-                text = text//witness_line(run, backend)//lf
+            do i = 1, size(choice%backends)
+                text = text//witness_line(run, i)//lf
             end do
         end associate
-    end function table_text
+    end function array_table
 
-    !> A line per phase: operations a second over the measured rounds, of all ranks together.
-    function metadata_table(run) result(text)
+    !> Returns rates and seconds of a case in columns.
+    function case_text(run, number, occurs) result(text)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: number
+        logical, intent(in) :: occurs(phases)
+        character(:), allocatable :: text
+
+        character(9) :: seconds
+        real(real64), allocatable :: rate(:)
+        integer, allocatable :: rounds(:)
+        integer :: phase
+
+        allocate (rounds, source=measured_rounds(run, number))
+        text = 'failed'
+        if (size(rounds) == 0) return
+        associate (times => run%records(number, rounds)%times)
+            rate = measured_rates(run, number, rate_total)
+            text = rate_text(minval(rate))//rate_text(median(rate))//rate_text(maxval(rate)) &
+                //rate_text(sum(rate)/size(rate))
+            if (times(1)%has_rate(rate_stable)) then
+                text = text//rate_text(median(measured_rates(run, number, rate_stable)))
+            else
+                text = text//right('-')
+            end if
+            do phase = 1, phases
+                seconds = right('-')
+                if (times(size(times))%of_phase(phase)%occurs) then
+                    write (seconds, '(f9.4)') median(times%of_phase(phase)%window)
+                end if
+                if (occurs(phase)) text = text//seconds
+            end do
+        end associate
+    end function case_text
+
+    !> Returns a line per phase: operations a second of all ranks together.
+    function names_table(run) result(text)
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        real(real64), allocatable :: rate(:)
-        integer, allocatable :: rounds(:)
         integer, parameter :: order(*) = [phase_mkdir, phase_create, phase_stat, phase_list, &
             phase_rename, phase_read, phase_unlink, phase_rmdir]
         character(48) :: line
-        integer :: i, phase
-
-        allocate (rounds, source=measured_rounds(run, 1))
-        allocate (rate(size(rounds)))
-        text = 'benchio '//version()//', run '//run%choice%run_id//': '//run%place%path//' (' &
-            //run%place%filesystem//')'//lf//items_text(run)//lf//'repeats ' &
-            //decimal(size(rounds))//lf//lf//'operations/s       min      median         max'//lf
-        do phase = 1, size(order)
-            associate (found => run%records(1, rounds)%times%of_phase(order(phase)))
-                rate = [(found(i)%operations/found(i)%window, i=1, size(rounds))]
-            end associate
-            write (line, '(a10,3f12.1)') phase_names(order(phase)), minval(rate), median(rate), &
-                maxval(rate)
-            text = text//trim(line)//lf
-        end do
-        write (line, '(f9.4)') median(run%records(1, rounds)%times%of_phase(phase_sync)%window)
-        text = text//'sync after create: '//trim(adjustl(line))//' s (median)'//lf
-        write (line, '(i0)') nint(100*run%plan%other_node_fraction)
-        text = text//lf//'every name of every round was there once, with its size and content, ' &
-            //'and then gone: seen by another rank, '//trim(line)//' % of them on another node'//lf
-    end function metadata_table
-
-    function items_text(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        text = decimal(run%plan%ranks)//' writers, each with '//decimal(run%choice%items) &
-            //' directories and files in '
-        if (run%choice%files == 'shared') then
-            text = text//'one directory for all'
-        else
-            text = text//'a directory of its own'
-        end if
-    end function items_text
-
-    function case_line(run, operation, backend, target) result(text)
-        type(run_result), intent(in) :: run
-        character(*), intent(in) :: operation
-        integer, intent(in) :: backend, target
-        character(:), allocatable :: text
-
-        character(80) :: line
-        real(real64), allocatable :: rate(:)
-        integer, allocatable :: rounds(:)
-        character(:), allocatable :: name
-        integer :: number, phase
-
-        number = case_index(run%choice, operation, backend, target)
-        allocate (rounds, source=measured_rounds(run, number))
-        line = operation//' '//run%choice%backends(backend)
-        text = line(:14)
-        name = run%place%targets(target)%name
-        text = text//name//repeat(' ', name_width(run) - len(name))
-        if (size(rounds) == 0) then
-            text = text//'failed'
-            return
-        end if
-        rate = measured_rates(run, number, rate_total)
-        text = text//rate_text(minval(rate))//rate_text(median(rate))//rate_text(maxval(rate)) &
-            //rate_text(sum(rate)/size(rate))
-        line = '        -'
-        if (run%records(number, rounds(1))%times%has_rate(rate_stable)) then
-            line = rate_text(median(measured_rates(run, number, rate_stable)))
-        end if
-        text = text//line(:9)
-        do phase = 1, phases
-            if (.not. occurs(run, phase)) cycle
-            line = '        -'
-            if (run%records(number, rounds(size(rounds)))%times%of_phase(phase)%occurs) then
-                write (line, '(f9.4)') median(run%records(number, rounds)%times &
-                    %of_phase(phase)%window)
-            end if
-            text = text//line(:9)
-        end do
-    end function case_line
-
-    !> Columns for the names of targets; 0 where there are none.
-    pure integer function name_width(run)
-        type(run_result), intent(in) :: run
-
         integer :: i
 
-        name_width = 0
-        if (size(run%choice%targets) == 0) return
-        name_width = maxval([(len(run%place%targets(i)%name), i=1, size(run%place%targets))]) + 1
-    end function name_width
+        associate (times => run%records(1, measured_rounds(run, 1))%times)
+            text = 'repeats '//decimal(size(times))//lf//lf &
+                //'operations/s       min      median         max'//lf
+            do i = 1, size(order)
+                associate (rate => times%of_phase(order(i))%operations &
+                    /times%of_phase(order(i))%window)
+                    write (line, '(a10,3f12.1)') phase_names(order(i)), minval(rate), &
+                        median(rate), maxval(rate)
+                end associate
+                text = text//trim(line)//lf
+            end do
+            write (line, '(f9.4)') median(times%of_phase(phase_sync)%window)
+        end associate
+        text = text//'sync after create: '//trim(adjustl(line))//' s (median)'//lf//lf &
+            //'every name of every round was there once, with its size and content, and then ' &
+            //'gone: seen by another rank, '//decimal(nint(100*run%plan%other_node_fraction)) &
+            //' % of them on another node'//lf
+    end function names_table
 
-    !> Whether any case has a phase.
-    pure logical function occurs(run, phase)
-        type(run_result), intent(in) :: run
-        integer, intent(in) :: phase
-
-        occurs = any(run%records(:, run%completed)%times%of_phase(phase)%occurs)
-    end function occurs
-
-    !> How a backend's files were confirmed, in the worst of the rounds.
+    !> Says how a backend's files were confirmed, in the worst of the rounds on all targets.
     function witness_line(run, backend) result(text)
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend
         character(:), allocatable :: text
 
-        character(16) :: percent
-        type(testimony), allocatable :: said(:)
-        real(real64) :: largest
+        integer :: first
+        type(testimony), allocatable :: testimonies(:)
+        real(real64) :: unsynced
 
-        allocate (said, source=testimonies(run, backend))
-        text = trim(run%choice%backends(backend)) &
-            //': every byte of every round is as written: read back '
-        if (any(said%is_through_library)) then
-            text = text//'through the library'
-        else
-            text = text//'by pread'
-        end if
-        largest = maxval(said%page_cache_fraction)
-        if (all(said%is_direct)) then
+        first = case_index(run%choice, trim(run%choice%operations(1)), backend, 1)
+        associate (records => run%records(first:first + size(run%place%targets) - 1, &
+            :run%completed))
+            testimonies = pack(records%witness, records%round > 0)
+        end associate
+        text = trim(run%choice%backends(backend))//': every byte of every round is as written: ' &
+            //'read back '//trim(merge('through the library', 'by pread           ', &
+            any(testimonies%is_through_library)))
+        if (all(testimonies%is_direct)) then
             text = text//', past the page cache'
-        else if (any(said%page_cache_fraction < 0)) then
+        else if (any(testimonies%page_cache_fraction < 0)) then
             text = text//', whether from a page cache is not known'
         else
-            write (percent, '(f8.1)') 100*largest
-            text = text//', '//trim(adjustl(percent))//' % of it from the page cache'
+            text = text//', '//percent(maxval(testimonies%page_cache_fraction)) &
+                //' of it from the page cache'
         end if
-        largest = maxval(said%unsynced_fraction)
-        if (largest > negligible_fraction) then
-            write (percent, '(f8.1)') 100*largest
-            text = text//'; the sync had left '//trim(adjustl(percent)) &
-                //' % of it in the page cache, to be written later'
-        end if
+        unsynced = maxval(testimonies%unsynced_fraction)
+        if (unsynced > negligible_fraction) text = text//'; the sync had left '//percent(unsynced) &
+            //' of it in the page cache, to be written later'
     end function witness_line
-
-    !> What the witness said of a backend's files in all rounds, on all targets.
-    function testimonies(run, backend) result(said)
-        type(run_result), intent(in) :: run
-        integer, intent(in) :: backend
-        type(testimony), allocatable :: said(:)
-
-        integer :: first
-
-        associate (targets => size(run%place%targets))
-            first = case_index(run%choice, trim(run%choice%operations(1)), backend, 1)
-            associate (records => run%records(first:first + targets - 1, :run%completed))
-                said = pack(records%witness, records%round > 0)
-            end associate
-        end associate
-    end function testimonies
 
     function writers_text(run) result(text)
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
         associate (choice => run%choice)
-            text = decimal(run%plan%ranks)//' writers, files: '//choice%files//' (' &
-                //decimal(run%plan%files)//')'
-            if (choice%instances > 1) text = text//', '//decimal(choice%instances)//' instances'
+            text = decimal(run%plan%ranks)//' writers, '
+            if (is_metadata(choice)) then
+                text = text//'each with '//decimal(choice%items)//' directories and files in ' &
+                    //trim(merge('one directory for all ', 'a directory of its own', &
+                    choice%files == 'shared'))
+            else
+                text = text//'files: '//choice%files//' ('//decimal(run%plan%files)//')'
+                if (choice%instances > 1) text = text//', '//decimal(choice%instances)//' instances'
+            end if
         end associate
     end function writers_text
 
-    pure function targets_text(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        text = ''
-        if (size(run%choice%targets) > 0) text = decimal(size(run%choice%targets)) &
-            //' storage target(s) by themselves, '
-    end function targets_text
-
-    !> What a run would write, and the room there is for it.
+    !> Says what a run would write, and the room there is for it.
     function plan_text(run) result(text)
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        if (is_metadata(run%choice)) then
-            text = 'nothing is written (--dry-run)'//lf//items_text(run)//lf//'rounds ' &
-                //decimal(run%choice%warmup + run%choice%repeats)//lf//mib_text(run%place%mounted &
-                %free_bytes)//' are free in '//run%place%path//' ('//run%place%filesystem//')'//lf
-            return
-        end if
+        character(:), allocatable :: targets
+
+        targets = ''
+        if (size(run%choice%targets) > 0) targets = decimal(size(run%choice%targets)) &
+            //' storage target(s) by themselves, '
         associate (choice => run%choice, block => run%plan%own%block)
-            text = 'nothing is written (--dry-run)'//lf &
-                //'writers          '//writers_text(run)//lf &
+            text = 'nothing is written (--dry-run)'//lf//'writers          '//writers_text(run)//lf
+            if (.not. is_metadata(choice)) text = text &
                 //'first file       '//extents(block%global)//' elements on a grid of ' &
                 //extents(block%grid)//', '//decimal(block%global_bytes())//' bytes'//lf &
                 //'each round       '//mib_text(run%bytes)//', '//decimal(size(choice%backends)) &
-                //' backend(s), '//targets_text(run) &
+                //' backend(s), '//targets &
                 //trim(merge('files kept   ', 'files removed', choice%keeps))//lf &
-                //'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'memory per rank  '//mib_text(block%field_bytes()) &
-                //' for the array on rank 0, plus the libraries'' buffers'//lf &
+                //' for the array on rank 0, plus the libraries'' buffers'//lf
+            text = text//'rounds           '//decimal(choice%warmup + choice%repeats)//lf &
                 //'free             '//mib_text(run%place%mounted%free_bytes)//' in ' &
                 //run%place%path//' ('//run%place%filesystem//')'//lf
         end associate
     end function plan_text
 
-    !> benchio's version, what each library says of its own, and what only some builds of one have.
+    !> Returns the version of benchio and of each library, and what only some builds of one have.
     function version_text() result(text)
         character(:), allocatable :: text
 
@@ -302,5 +246,32 @@ contains
         write (buffer, '(f20.1)') real(bytes, real64)/2.0_real64**20
         text = trim(adjustl(buffer))//' MiB'
     end function mib_text
+
+    pure function percent(fraction) result(text)
+        real(real64), intent(in) :: fraction
+        character(:), allocatable :: text
+
+        character(8) :: buffer
+
+        write (buffer, '(f8.1)') 100*fraction
+        text = trim(adjustl(buffer))//' %'
+    end function percent
+
+    !> Moves a text to the left of a column.
+    pure function left(text, width) result(column)
+        character(*), intent(in) :: text
+        integer, intent(in) :: width
+        character(width) :: column
+
+        column = text
+    end function left
+
+    !> Moves a text to the right of a column of nine.
+    pure function right(text) result(column)
+        character(*), intent(in) :: text
+        character(9) :: column
+
+        write (column, '(a9)') text
+    end function right
 
 end module benchio_report
