@@ -462,18 +462,18 @@ contains
 
         character(3), parameter :: units(3) = ['KiB', 'MiB', 'GiB']
         integer(int64) :: unit
-        integer :: digits, power
+        integer :: last, power      ! of the digits; of 1024
 
-        digits = len(value)
+        last = len(value)
         power = 0
-        if (row%value == 'SIZE' .and. digits > 3) then
-            power = findloc(units == value(digits - 2:), .true., 1)
-            if (power > 0) digits = digits - 3
+        if (row%value == 'SIZE' .and. last > 3) then
+            power = findloc(units == value(last - 2:), .true., 1)
+            if (power > 0) last = last - 3
         end if
         unit = 1024_int64**power
         number = -1
-        if (digits > 0 .and. digits <= 18 .and. verify(value(:digits), '0123456789') == 0) then
-            read (value(:digits), *) number
+        if (last > 0 .and. last <= 18 .and. verify(value(:last), '0123456789') == 0) then
+            read (value(:last), *) number
         end if
         is_right = number >= 0 .and. number <= row%most/unit
         if (is_right) number = number*unit

@@ -39,9 +39,9 @@ contains
         character(*), intent(in) :: path
         class(*), intent(in) :: value
 
-        character(24) :: digits
+        character(24) :: number
 
-        digits = 'null'
+        number = 'null'
         select type (value)
         type is (character(*))
             if (value /= '') then
@@ -49,17 +49,17 @@ contains
                 return
             end if
         type is (integer)
-            digits = decimal(value)
+            number = decimal(value)
         type is (integer(int64))
-            if (value /= unset) digits = decimal(value)
+            if (value /= unset) number = decimal(value)
         type is (real(real64))
-            if (ieee_is_finite(value) .and. value >= 0) write (digits, '(es16.8e3)') value
+            if (ieee_is_finite(value) .and. value >= 0) write (number, '(es16.8e3)') value
         type is (logical)
-            digits = merge('true ', 'false', value)
+            number = merge('true ', 'false', value)
         class default
             error stop 'benchio: JSON has no such type'
         end select
-        call put_raw(self, path, trim(adjustl(digits)))
+        call put_raw(self, path, trim(adjustl(number)))
     end subroutine put_value
 
     !> Puts an array, each text on a line of its own.

@@ -203,7 +203,7 @@ contains
         integer(int64), intent(in) :: writers
         character(:), allocatable, intent(out) :: error
 
-        integer(int64) :: layers, planes, shape(3)
+        integer(int64) :: layers, planes, aspect(3)
         logical :: grid_fits, is_weak
 
         error = ''
@@ -217,9 +217,9 @@ contains
         end if
         if (choice%settings%access%has_rows()) choice%grid = [writers, 1_int64, 1_int64]
         ! Blocks of equal extents have equal surface: the grid is then to be near a cube.
-        shape = merge([writers, writers, writers], choice%global_size/[1_int64, 1_int64, layers], &
+        aspect = merge([writers, writers, writers], choice%global_size/[1_int64, 1_int64, layers], &
             is_weak)
-        if (all(choice%grid == 0)) choice%grid = automatic_grid(writers, shape)
+        if (all(choice%grid == 0)) choice%grid = automatic_grid(writers, aspect)
         if (all(choice%grid == 0)) then
             error = 'more writers ('//decimal(writers)//') than any grid over '// &
                 extents(choice%global_size)//' elements can use'

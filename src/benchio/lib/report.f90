@@ -50,8 +50,8 @@ contains
             if (size(choice%targets) == 0) target_width = 0
             indent = repeat(' ', target_width + 15)
             text = 'each file: array '//extents(block%global)//' on a grid of ' &
-                //extents(block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf//'repeats ' &
-                //decimal(run%completed - choice%warmup)//lf//lf//indent &
+                //extents(block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
+                //'repeats '//decimal(run%completed - choice%warmup)//lf//lf//indent &
                 //'   total MiB/s, open to close    stable           median seconds'//lf &
                 //'case'//indent//'min   median      max     mean   median'
             do i = 1, phases
@@ -247,13 +247,13 @@ contains
         text = trim(adjustl(buffer))//' MiB'
     end function mib_text
 
-    pure function percent(fraction) result(text)
-        real(real64), intent(in) :: fraction
+    pure function percent(part) result(text)
+        real(real64), intent(in) :: part
         character(:), allocatable :: text
 
         character(8) :: buffer
 
-        write (buffer, '(f8.1)') 100*fraction
+        write (buffer, '(f8.1)') 100*part
         text = trim(adjustl(buffer))//' %'
     end function percent
 

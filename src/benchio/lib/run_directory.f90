@@ -129,21 +129,21 @@ contains
         character(:), allocatable, intent(out) :: run_id
         type(failure), intent(inout) :: error
 
-        character(16) :: digits
+        character(16) :: random
         character(:), allocatable :: message
         integer :: rank
 
         run_id = wanted
         if (wanted /= '') return
         call MPI_Comm_rank(comm, rank)
-        digits = ''
+        random = ''
         if (rank == 0) then
-            call random_digits(digits, message)
+            call random_digits(random, message)
             if (message /= '') call error%set(exit_internal, 'read', '/dev/urandom', message)
         end if
-        call MPI_Bcast(digits, len(digits), MPI_CHARACTER, 0, comm)
+        call MPI_Bcast(random, len(random), MPI_CHARACTER, 0, comm)
         call agree(error, comm)
-        run_id = digits
+        run_id = random
     end subroutine choose_run_id
 
     !> Collective: rank 0 makes DIR/benchio.RUNID, which must not exist, and lays out its files,

@@ -31,7 +31,7 @@ module benchio_settings
 
 contains
 
-    !> The hints as MPI wants them, MPI_INFO_NULL if there are none; to be freed.
+    !> Returns the hints as MPI wants them, MPI_INFO_NULL if there are none; the caller frees them.
     function info_of(settings) result(info)
         type(io_settings), intent(in) :: settings
         type(MPI_Info) :: info
@@ -47,19 +47,19 @@ contains
         end do
     end function info_of
 
-    !> All hints of an info object.
+    !> Lists all hints of an info object.
     subroutine list_hints(info, list)
         type(MPI_Info), intent(in) :: info
         type(hint), allocatable, intent(out) :: list(:)
 
         character(MPI_MAX_INFO_KEY) :: key
         character(1024) :: value
-        integer :: count, i
+        integer :: keys, i
         logical :: is_set
 
-        call MPI_Info_get_nkeys(info, count)
-        allocate (list(count))
-        do i = 1, count
+        call MPI_Info_get_nkeys(info, keys)
+        allocate (list(keys))
+        do i = 1, keys
             call MPI_Info_get_nthkey(info, i - 1, key)
             call MPI_Info_get(info, trim(key), len(value), value, is_set)
             list(i)%key = trim(key)
