@@ -1,8 +1,8 @@
-!> What is asked of a run, what excludes what, and the plan of the array.
+!> The options of a run, which of them exclude each other, and the plan of the array.
 module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
-    use benchio_file_layout, only: layout_request, name_length, unset
+    use benchio_file_layout, only: layout_request, name_length
     use benchio_settings, only: io_settings
     use benchio_text, only: decimal, extents
     implicit none (type, external)
@@ -10,12 +10,12 @@ module benchio_options
 
     public :: check_options, is_metadata, layout_requests, plan_array
 
-    !> What was asked for; complete once the command line is parsed, which has the defaults.
+    !> The options of a run; the command line has the defaults, and completes them.
     type, public :: options
         character(8), allocatable :: backends(:)
         character(8), allocatable :: operations(:)  !! that are timed: write, read; metadata
-        logical :: keeps = .false.                  !! what is written: write-keep
-        logical :: reads_existing = .false.         !! what another run has kept: read-existing
+        logical :: keeps = .false.                  !! its files: write-keep
+        logical :: reads_existing = .false.         !! files that another run has kept
         !> (x y z, file): elements of each file that is there already; not allocated: none is.
         integer(int64), allocatable :: existing_extents(:, :)
         integer :: items = 0                        !! of each rank, for metadata
@@ -46,136 +46,97 @@ module benchio_options
 
 contains
 
-    !> Whether the options that were given go together, and what they settle for each other; error
-    !> is empty or one sentence.
+    !> Refuses options that exclude each other, and settles what they say of others; error is empty
+    !> or a sentence. Metadata have no array: their plan is that of the smallest there can be.
     subroutine check_options(choice, given, error)
         type(options), intent(inout) :: choice
         character(*), intent(in) :: given(:)        !! names, in the order of the help
         character(:), allocatable, intent(inout) :: error
 
-        if (all(choice%global_size > 0)) then
-            if (any(given == '--local-size')) then
-                error = '--local-size and --global-size exclude each other'
-                return
-            end if
-            choice%local_size = 0
-        end if
-        call check_layout_options(choice, error)
-        choice%settings%outlives_failures = size(choice%targets) > 0
-        if (error == '') call check_access(choice, error)
-        if (error == '') call check_existing(choice, given, error)
-        if (error == '') call check_metadata(choice, given, error)
-    end subroutine check_options
-
-    !> What excludes what of the options on layouts.
-    pure subroutine check_layout_options(choice, error)
-        type(options), intent(in) :: choice
-        character(:), allocatable, intent(inout) :: error
-
-        associate (layout => choice%layout)
-            if (layout%setstripe /= '' .and. layout%setstripe(1:1) /= '-') then
-                ! A file of the user's would be laid out as well.
-                error = '--setstripe takes options of `lfs setstripe`, such as "-c 4 -S 1M", ' &
-                    //'not "'//trim(layout%setstripe)//'"'
-            else if (layout%setstripe /= '' .and. (layout%stripe_count /= unset .or. &
-                layout%stripe_size /= unset .or. layout%pool /= '')) then
-                error = '--setstripe excludes --stripe-count, --stripe-size and --pool: its own ' &
-                    //'words say that'
-            end if
-            if (size(choice%targets) == 0) return
-            if (layout%stripe_count /= unset .or. layout%pool /= '' .or. layout%setstripe /= '' &
-                .or. choice%mdt_index >= 0) then
-                error = '--targets excludes the other layout options but --stripe-size'
-            end if
-        end associate
-    end subroutine check_layout_options
-
-    !> Refuses what excludes what of the ways to move the elements and other options.
-    pure subroutine check_access(choice, error)
-        type(options), intent(in) :: choice
-        character(:), allocatable, intent(inout) :: error
-
-        associate (access => choice%settings%access)
-            if (access%quantize > 0 .and. access%deflate == 0) then
-                error = '--quantize needs --deflate: what is rounded takes as much room'
-            else if (access%has_rows() .and. any(choice%grid > 0)) then
-                error = '--order '//trim(access%order)//' excludes --grid: the rows of all ' &
-                    //'writers lie side by side along x'
-            else if (choice%files == 'gather' .and. access%text() /= '') then
-                error = '--files gather excludes '//access%text()//': its first rank moves whole ' &
-                    //'planes'
-            else if (access%subfiles > 0 .and. (choice%files /= 'shared' &
-                .or. choice%instances > 1)) then
-                error = '--subfiles takes --files shared and one instance: it makes several ' &
-                    //'files of one'
-            else if (access%subfiles > 0 .and. choice%keeps) then
-                error = '--subfiles excludes --operation write-keep: subfiles are not kept'
-            end if
-        end associate
-    end subroutine check_access
-
-    !> What excludes reading files that are there.
-    pure subroutine check_existing(choice, given, error)
-        type(options), intent(in) :: choice
-        character(*), intent(in) :: given(:)        !! names of options
-        character(:), allocatable, intent(inout) :: error
-
-        !> What the files that are there have settled, and what only a write can be told.
-        character(*), parameter :: settled(*) = [character(21) :: '--files', '--instances', &
+        character(*), parameter :: of_access(*) = [character(21) :: '--order', '--steps', &
+            '--variables', '--deflate', '--quantize', '--nonblocking', '--subfiles']
+        !> Options that files which are there have settled, or that only a write has.
+        character(*), parameter :: of_writes(*) = [character(21) :: '--files', '--instances', &
             '--local-size', '--global-size', '--repeats', '--warmup', '--settle', '--flush', &
             '--chunk', '--alignment', '--file-format', '--stripe-count', '--stripe-size', &
-            '--pool', '--setstripe', '--targets', '--mdt-index', '--order', '--steps', &
-            '--variables', '--deflate', '--quantize', '--nonblocking', '--subfiles']
-        character(:), allocatable :: name
+            '--pool', '--setstripe', '--targets', '--mdt-index', of_access]
+        character(*), parameter :: of_arrays(*) = [character(21) :: '--local-size', &
+            '--global-size', '--grid', '--halo', '--instances', '--transfer', '--collective', &
+            '--flush', '--hint', '--chunk', '--alignment', '--collective-metadata', &
+            '--file-format', '--direct', '--phase-barrier', '--targets', of_access]
 
-        if (.not. choice%reads_existing) return
-        name = first_given(settled, given)
-        if (name /= '') error = '--operation read-existing excludes '//name &
-            //': the files are as they were written'
-    end subroutine check_existing
+        associate (access => choice%settings%access, words => choice%layout%setstripe)
+            call refuse(has('--local-size') .and. has('--global-size'), &
+                '--local-size and --global-size exclude each other')
+            ! A file of the user's would be laid out as well.
+            call refuse(words /= '' .and. words(1:1) /= '-', '--setstripe takes options of `lfs ' &
+                //'setstripe`, such as "-c 4 -S 1M", not "'//trim(words)//'"')
+            call refuse(words /= '' .and. (has('--stripe-count') .or. has('--stripe-size') &
+                .or. has('--pool')), '--setstripe excludes --stripe-count, --stripe-size and ' &
+                //'--pool: its words say that')
+            call refuse(has('--targets') .and. (has('--stripe-count') .or. has('--pool') &
+                .or. words /= '' .or. has('--mdt-index')), &
+                '--targets excludes the other layout options but --stripe-size')
+            call refuse(access%quantize > 0 .and. access%deflate == 0, &
+                '--quantize needs --deflate: what is rounded takes as much room')
+            call refuse(access%has_rows() .and. has('--grid'), '--order '//trim(access%order) &
+                //' excludes --grid: the rows of all writers lie side by side along x')
+            call refuse(choice%files == 'gather' .and. access%text() /= '', '--files gather ' &
+                //'excludes '//access%text()//': its first rank moves whole planes')
+            call refuse(access%subfiles > 0 .and. (choice%files /= 'shared' &
+                .or. choice%instances > 1), '--subfiles takes --files shared and one instance: ' &
+                //'it makes several files of one')
+            call refuse(access%subfiles > 0 .and. choice%keeps, &
+                '--subfiles excludes --operation write-keep: subfiles are not kept')
+        end associate
+        call refuse(choice%reads_existing .and. first_of(of_writes) /= '', '--operation ' &
+            //'read-existing excludes '//first_of(of_writes) &
+            //': the files are as they were written')
+        call refuse(has('--items') .and. .not. is_metadata(choice), &
+            '--items is for --operation metadata')
+        choice%settings%outlives_failures = size(choice%targets) > 0
+        if (has('--global-size')) choice%local_size = 0
+        if (.not. is_metadata(choice)) return
 
-    !> What has no meaning for metadata, of the options that were given. It writes no array: the
-    !> plan is that of the smallest there can be.
-    subroutine check_metadata(choice, given, error)
-        type(options), intent(inout) :: choice
-        character(*), intent(in) :: given(:)        !! names of options
-        character(:), allocatable, intent(inout) :: error
-
-        character(*), parameter :: refused(*) = [character(21) :: '--local-size', '--global-size', &
-            '--grid', '--halo', '--instances', '--transfer', '--collective', '--flush', '--hint', &
-            '--chunk', '--alignment', '--collective-metadata', '--file-format', '--direct', &
-            '--phase-barrier', '--targets', '--order', '--steps', '--variables', '--deflate', &
-            '--quantize', '--nonblocking', '--subfiles']
-        character(:), allocatable :: name
-
-        if (.not. is_metadata(choice)) then
-            if (any(given == '--items')) error = '--items is for --operation metadata'
-            return
-        end if
-        name = first_given(refused, given)
-        if (name /= '') then
-            error = '--operation metadata writes no array: leave out '//name
-        else if (choice%files /= 'shared' .and. choice%files /= 'process') then
-            error = '--operation metadata takes --files shared or process, not "'//choice%files//'"'
-        end if
-        if (first_given(['--backend'], given) == '') choice%backends = [character(8) :: 'posix']
+        call refuse(first_of(of_arrays) /= '', '--operation metadata writes no array: leave out ' &
+            //first_of(of_arrays))
+        call refuse(all(choice%files /= [character(7) :: 'shared', 'process']), &
+            '--operation metadata takes --files shared or process, not "'//choice%files//'"')
+        if (.not. has('--backend')) choice%backends = [character(8) :: 'posix']
         choice%settings%has_no_array = .true.
         choice%local_size = 1
         choice%halo = 0
-    end subroutine check_metadata
 
-    !> The first of the given options that is one of these; empty if none is.
-    pure function first_given(names, given) result(name)
-        character(*), intent(in) :: names(:), given(:)
-        character(:), allocatable :: name
+    contains
 
-        integer :: i
+        !> Notes the first reason that there is.
+        subroutine refuse(there_is, reason)
+            logical, intent(in) :: there_is
+            character(*), intent(in) :: reason
 
-        name = ''
-        do i = size(given), 1, -1
-            if (any(names == given(i))) name = trim(given(i))
-        end do
-    end function first_given
+            if (there_is .and. error == '') error = reason
+        end subroutine refuse
+
+        pure logical function has(name)
+            character(*), intent(in) :: name
+
+            has = any(given == name)
+        end function has
+
+        !> Returns the first option given that is one of these; empty if none is.
+        pure function first_of(names) result(name)
+            character(*), intent(in) :: names(:)
+            character(:), allocatable :: name
+
+            integer :: i
+
+            name = ''
+            do i = size(given), 1, -1
+                if (any(names == given(i))) name = trim(given(i))
+            end do
+        end function first_of
+
+    end subroutine check_options
 
     !> Whether names are measured, and not bytes.
     pure logical function is_metadata(choice)
@@ -184,7 +145,7 @@ contains
         is_metadata = choice%operations(1) == 'metadata'
     end function is_metadata
 
-    !> What is asked of the files: the one layout, or one for each of --targets.
+    !> Returns the layouts that are asked for: one for all files, or one for each of --targets.
     pure function layout_requests(choice) result(requests)
         type(options), intent(in) :: choice
         type(layout_request), allocatable :: requests(:)
@@ -197,7 +158,7 @@ contains
         end do
     end function layout_requests
 
-    !> Completes grid and global size for a number of writers; error is empty or one sentence.
+    !> Completes grid and global size for a number of writers; error is empty or a sentence.
     subroutine plan_array(choice, writers, error)
         type(options), intent(inout) :: choice
         integer(int64), intent(in) :: writers
