@@ -14,8 +14,8 @@ program benchio
     use benchio_metadata, only: metadata_bytes, metadata_room
     use benchio_node_state, only: look_at_node, node_state
     use benchio_options, only: is_metadata, layout_requests, options
-    use benchio_posix, only: exit_at_once, exit_process, look_for, probe_file, &
-        remove_file, utc_now, write_file
+    use benchio_posix, only: exit_at_once, exit_process, path_exists, probe_file, remove_file, &
+        utc_now, write_file
     use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_report, only: plan_text, table_text, version_text
     use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
@@ -235,7 +235,7 @@ contains
         if (rank == 0) then
             call probe_file(choice%json, text)
             if (text /= '') call run%error%set(exit_io, 'open', choice%json, text)
-            call look_for(choice%json, exists, text)
+            call path_exists(choice%json, exists, text)
             if (exists .and. .not. run%error%failed()) call remove_file(choice%json, text)
             if (text /= '') call run%error%set(exit_io, 'unlink', choice%json, text)
         end if

@@ -1,4 +1,5 @@
-/* The few POSIX facts Fortran cannot reach by itself. Every function returns 0 or errno. */
+/* POSIX where it has structures, variable arguments or macros, which Fortran cannot reach by itself.
+ * Functions return 0 or errno, unless they say otherwise. */
 #define _XOPEN_SOURCE 700
 
 #include <dirent.h>
@@ -73,11 +74,6 @@ int benchio_get_attribute(const char *path, const char *name, void *bytes, int32
     return errno;
 }
 
-int benchio_set_attribute(const char *path, const char *name, const char *value)
-{
-    return lsetxattr(path, name, value, strlen(value), 0) == 0 ? 0 : errno;
-}
-
 int benchio_file_size(const char *path, int64_t *bytes)
 {
     struct stat st;
@@ -89,17 +85,12 @@ int benchio_file_size(const char *path, int64_t *bytes)
 }
 
 /* Whether anything has this name, a link to nothing too. */
-int benchio_exists(const char *path, int32_t *exists)
+int benchio_exists(const char *path, int64_t *exists)
 {
     struct stat st;
 
     *exists = lstat(path, &st) == 0;
     return *exists || errno == ENOENT ? 0 : errno;
-}
-
-int benchio_remove(const char *path)
-{
-    return unlink(path) == 0 ? 0 : errno;
 }
 
 /* The inode number of a file, in digits. */
@@ -158,78 +149,32 @@ int benchio_remove_family(const char *path, const char *mark)
     return error;
 }
 
-/* A new directory for this user alone. */
-int benchio_make_directory(const char *path)
-{
-    return mkdir(path, 0700) == 0 ? 0 : errno;
-}
-
-/* A directory for this user alone from now on. */
-int benchio_make_private(const char *path)
-{
-    return chmod(path, 0700) == 0 ? 0 : errno;
-}
-
-int benchio_remove_directory(const char *path)
-{
-    return rmdir(path) == 0 ? 0 : errno;
-}
-
 /* The name of something that is in a directory, cut to size; empty if there is nothing. */
-void benchio_first_entry(const char *path, char *name, int32_t size)
+int benchio_first_entry(const char *path, char *name, int32_t size)
 {
     DIR *directory = opendir(path);
     struct dirent *entry;
 
     name[0] = '\0';
     if (directory == NULL)
-        return;
+        return errno;
     while (name[0] == '\0' && (entry = readdir(directory)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             snprintf(name, (size_t)size, "%s", entry->d_name);
     closedir(directory);
-}
-
-/* Random hexadecimal digits, without a final NUL. */
-int benchio_random_digits(char *digits, int32_t count)
-{
-    int error = 0, fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    unsigned char byte;
-
-    if (fd < 0)
-        return errno;
-    for (int32_t i = 0; error == 0 && i < count; i++) {
-        ssize_t got = read(fd, &byte, 1);
-
-        if (got == 1)
-            digits[i] = "0123456789abcdef"[byte & 15];
-        else
-            error = got < 0 ? errno : EIO;
-    }
-    close(fd);
-    return error;
-}
-
-/* Absolute path without links, cut to size including the final NUL. */
-int benchio_realpath(const char *path, char *resolved, int32_t size)
-{
-    char *full = realpath(path, NULL);
-
-    if (full == NULL)
-        return errno;
-    if (strlen(full) >= (size_t)size) {
-        free(full);
-        return ENAMETOOLONG;
-    }
-    strcpy(resolved, full);
-    free(full);
     return 0;
 }
 
-void benchio_strerror(int error, char *text, int32_t size)
+int benchio_strerror(int error, char *text, int32_t size)
 {
     if (strerror_r(error, text, (size_t)size) != 0)
         snprintf(text, (size_t)size, "error %d", error);
+    return 0;
+}
+
+int benchio_errno(void)
+{
+    return errno;
 }
 
 /* The index-th "NAME=value" of the environment; 0 when there is no such entry. */
@@ -362,7 +307,7 @@ int benchio_probe_file(const char *path)
     if (fd < 0)
         return -fd;
     close(fd);
-    return benchio_remove(temporary);
+    return unlink(temporary) == 0 ? 0 : errno;
 }
 
 /* What a small write meets in a new file at path: 0 or errno. The file has lost its name before it
@@ -410,16 +355,4 @@ int benchio_names_error(const char *message)
             return 1;
     }
     return 0;
-}
-
-void benchio_exit(int status)
-{
-    exit(status);
-}
-
-/* Ends this process without closing what a library could not: HDF5 would try once more at exit. */
-void benchio_exit_at_once(int status)
-{
-    fflush(NULL);
-    _exit(status);
 }

@@ -1,22 +1,24 @@
-!> What POSIX knows and does, through posix.c: names in directories, filesystems, signals, the
-!> process, and text files written at once.
+!> POSIX as Fortran sees it: names in directories, filesystems, signals, the process, and text files
+!> written at once.
 !>
-!> Every procedure that can fail returns an error text, which is empty on success.
+!> Calls without structures go to the C library directly. Calls with structures, variable arguments
+!> or macros go through posix.c, whose functions return 0 or an error number. Every procedure that
+!> can fail returns an error text, which is empty on success.
 module benchio_posix
-    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_int8_t, &
-        c_null_char
+    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_int32_t, c_int64_t, &
+        c_int8_t, c_null_char, c_null_ptr, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, int8, output_unit
     implicit none (type, external)
     private
 
     public :: environment_entry, exit_at_once, exit_process, file_size
-    public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text, look_for
-    public :: make_directory, make_private, peak_rss, probe_file
-    public :: random_digits, real_path, remove_directory, remove_file
-    public :: remove_family, set_attribute, sleep_seconds, sync_directories
-    public :: text_of, utc_now, write_file
+    public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
+    public :: make_directory, make_private, outcome, path_exists, peak_rss, probe_file
+    public :: random_digits, real_path, remove_directory, remove_family, remove_file
+    public :: set_attribute, sleep_seconds, sync_directories, text_of, utc_now, write_file
 
-    integer, parameter :: text_size = 4096
+    integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
+    integer(c_int), parameter :: for_the_owner = int(o'700', c_int)    !! a directory's mode
 
     !> What is known of the filesystem of a directory.
     type, public :: mounted_filesystem
@@ -27,7 +29,89 @@ module benchio_posix
         character(:), allocatable :: entry          !! there: source, type and options
     end type mounted_filesystem
 
+    abstract interface
+        integer(c_int) function on_path(path) bind(C)
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+        end function on_path
+
+        integer(c_int) function on_path_with(path, mode) bind(C)
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int), value :: mode
+        end function on_path_with
+
+        integer(c_int) function number_from_path(path, number) bind(C)
+            import :: c_char, c_int, c_int64_t
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int64_t), intent(out) :: number
+        end function number_from_path
+
+        integer(c_int) function text_from_path(path, text, size_of_text) bind(C)
+            import :: c_char, c_int, c_int32_t
+            character(kind=c_char), intent(in) :: path(*)
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int32_t), value :: size_of_text
+        end function text_from_path
+
+        integer(c_int) function text_from_number(number, text, size_of_text) bind(C)
+            import :: c_char, c_int, c_int32_t
+            integer(c_int), value :: number
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int32_t), value :: size_of_text
+        end function text_from_number
+
+        subroutine with_status(status) bind(C)
+            import :: c_int
+            integer(c_int), value :: status
+        end subroutine with_status
+    end interface
+
+    procedure(on_path), bind(C, name='unlink') :: c_unlink
+    procedure(on_path), bind(C, name='rmdir') :: c_rmdir
+    procedure(on_path), bind(C, name='benchio_probe_file') :: c_probe_file
+    procedure(on_path), bind(C, name='benchio_sync_directories') :: c_sync_directories
+    procedure(on_path_with), bind(C, name='mkdir') :: c_mkdir
+    procedure(on_path_with), bind(C, name='chmod') :: c_chmod
+    procedure(number_from_path), bind(C, name='benchio_file_size') :: c_file_size
+    procedure(number_from_path), bind(C, name='benchio_exists') :: c_exists
+    procedure(text_from_path), bind(C, name='benchio_inode') :: c_inode
+    procedure(text_from_path), bind(C, name='benchio_first_entry') :: c_first_entry
+    procedure(text_from_number), bind(C, name='benchio_environment') :: c_environment
+    procedure(text_from_number), bind(C, name='benchio_strerror') :: c_strerror
+    procedure(with_status), bind(C, name='exit') :: c_exit
+    procedure(with_status), bind(C, name='_exit') :: c_exit_at_once
+
     interface
+        !> Returns errno, which is a macro in C.
+        integer(c_int) function c_errno() bind(C, name='benchio_errno')
+            import :: c_int
+        end function c_errno
+
+        type(c_ptr) function c_realpath(path, resolved) bind(C, name='realpath')
+            import :: c_char, c_ptr
+            character(kind=c_char), intent(in) :: path(*)
+            character(kind=c_char), intent(out) :: resolved(*)  !! of PATH_MAX
+        end function c_realpath
+
+        integer(c_int) function c_set_attribute(path, name, value, length, flags) &
+            bind(C, name='lsetxattr')
+            import :: c_char, c_int, c_size_t
+            character(kind=c_char), intent(in) :: path(*), name(*), value(*)
+            integer(c_size_t), value :: length
+            integer(c_int), value :: flags
+        end function c_set_attribute
+
+        integer(c_int) function c_flush(stream) bind(C, name='fflush')
+            import :: c_int, c_ptr
+            type(c_ptr), value :: stream
+        end function c_flush
+
+        integer(c_int) function c_sleep(seconds) bind(C, name='sleep')
+            import :: c_int
+            integer(c_int), value :: seconds
+        end function c_sleep
+
         integer(c_int) function c_statfs(path, magic, free_bytes, block_bytes) &
             bind(C, name='benchio_statfs')
             import :: c_char, c_int, c_int64_t
@@ -35,121 +119,35 @@ module benchio_posix
             integer(c_int64_t), intent(out) :: magic, free_bytes, block_bytes
         end function c_statfs
 
-        subroutine c_mounted(path, type, entry, size) bind(C, name='benchio_mounted')
+        subroutine c_mounted(path, type, entry, size_of_text) bind(C, name='benchio_mounted')
             import :: c_char, c_int32_t
             character(kind=c_char), intent(in) :: path(*)
             character(kind=c_char), intent(out) :: type(*), entry(*)
-            integer(c_int32_t), value :: size
+            integer(c_int32_t), value :: size_of_text
         end subroutine c_mounted
 
-        integer(c_int) function c_get_attribute(path, name, bytes, size, length) &
+        integer(c_int) function c_get_attribute(path, name, bytes, most, length) &
             bind(C, name='benchio_get_attribute')
             import :: c_char, c_int, c_int32_t, c_int8_t
             character(kind=c_char), intent(in) :: path(*), name(*)
             integer(c_int8_t), intent(out) :: bytes(*)
-            integer(c_int32_t), value :: size
+            integer(c_int32_t), value :: most
             integer(c_int32_t), intent(out) :: length
         end function c_get_attribute
-
-        integer(c_int) function c_set_attribute(path, name, value) &
-            bind(C, name='benchio_set_attribute')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*), name(*), value(*)
-        end function c_set_attribute
-
-        integer(c_int) function c_file_size(path, bytes) bind(C, name='benchio_file_size')
-            import :: c_char, c_int, c_int64_t
-            character(kind=c_char), intent(in) :: path(*)
-            integer(c_int64_t), intent(out) :: bytes
-        end function c_file_size
-
-        integer(c_int) function c_exists(path, exists) bind(C, name='benchio_exists')
-            import :: c_char, c_int, c_int32_t
-            character(kind=c_char), intent(in) :: path(*)
-            integer(c_int32_t), intent(out) :: exists
-        end function c_exists
-
-        integer(c_int) function c_remove(path) bind(C, name='benchio_remove')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_remove
 
         integer(c_int) function c_remove_family(path, mark) bind(C, name='benchio_remove_family')
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*), mark(*)
         end function c_remove_family
 
-        integer(c_int) function c_inode(path, digits, size) bind(C, name='benchio_inode')
-            import :: c_char, c_int, c_int32_t
-            character(kind=c_char), intent(in) :: path(*)
-            character(kind=c_char), intent(out) :: digits(*)
-            integer(c_int32_t), value :: size
-        end function c_inode
-
-        integer(c_int) function c_make_directory(path) bind(C, name='benchio_make_directory')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_make_directory
-
-        integer(c_int) function c_make_private(path) bind(C, name='benchio_make_private')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_make_private
-
-        integer(c_int) function c_remove_directory(path) &
-            bind(C, name='benchio_remove_directory')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_remove_directory
-
-        subroutine c_first_entry(path, name, size) bind(C, name='benchio_first_entry')
-            import :: c_char, c_int32_t
-            character(kind=c_char), intent(in) :: path(*)
-            character(kind=c_char), intent(out) :: name(*)
-            integer(c_int32_t), value :: size
-        end subroutine c_first_entry
-
-        integer(c_int) function c_random_digits(digits, count) &
-            bind(C, name='benchio_random_digits')
-            import :: c_char, c_int, c_int32_t
-            character(kind=c_char), intent(out) :: digits(*)
-            integer(c_int32_t), value :: count
-        end function c_random_digits
-
-        integer(c_int) function c_realpath(path, resolved, size) bind(C, name='benchio_realpath')
-            import :: c_char, c_int, c_int32_t
-            character(kind=c_char), intent(in) :: path(*)
-            character(kind=c_char), intent(out) :: resolved(*)
-            integer(c_int32_t), value :: size
-        end function c_realpath
-
-        subroutine c_strerror(error, text, size) bind(C, name='benchio_strerror')
-            import :: c_char, c_int, c_int32_t
-            integer(c_int), value :: error
-            character(kind=c_char), intent(out) :: text(*)
-            integer(c_int32_t), value :: size
-        end subroutine c_strerror
-
-        integer(c_int) function c_environment(index, text, size) &
-            bind(C, name='benchio_environment')
-            import :: c_char, c_int, c_int32_t
-            integer(c_int32_t), value :: index, size
-            character(kind=c_char), intent(out) :: text(*)
-        end function c_environment
-
         integer(c_int64_t) function c_peak_rss() bind(C, name='benchio_peak_rss')
             import :: c_int64_t
         end function c_peak_rss
 
-        integer(c_int) function c_sleep(seconds) bind(C, name='sleep')
-            import :: c_int
-            integer(c_int), value :: seconds
-        end function c_sleep
-
-        subroutine c_utc_now(text, size) bind(C, name='benchio_utc_now')
+        subroutine c_utc_now(text, size_of_text) bind(C, name='benchio_utc_now')
             import :: c_char, c_int32_t
             character(kind=c_char), intent(out) :: text(*)
-            integer(c_int32_t), value :: size
+            integer(c_int32_t), value :: size_of_text
         end subroutine c_utc_now
 
         integer(c_int) function c_write_file(path, text, bytes) bind(C, name='benchio_write_file')
@@ -157,32 +155,11 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*), text(*)
             integer(c_int64_t), value :: bytes
         end function c_write_file
-
-        integer(c_int) function c_sync_directories(directories) &
-            bind(C, name='benchio_sync_directories')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: directories(*)
-        end function c_sync_directories
-
-        integer(c_int) function c_probe_file(path) bind(C, name='benchio_probe_file')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-        end function c_probe_file
-
-        subroutine c_exit(status) bind(C, name='benchio_exit')
-            import :: c_int
-            integer(c_int), value :: status
-        end subroutine c_exit
-
-        subroutine c_exit_at_once(status) bind(C, name='benchio_exit_at_once')
-            import :: c_int
-            integer(c_int), value :: status
-        end subroutine c_exit_at_once
     end interface
 
 contains
 
-    !> What statfs and the mount table say of a path.
+    !> Asks statfs and the mount table about a path.
     subroutine filesystem_facts(path, mounted, error)
         character(*), intent(in) :: path            !! absolute, without links
         type(mounted_filesystem), intent(out) :: mounted
@@ -197,7 +174,7 @@ contains
             mounted%block_bytes))
     end subroutine filesystem_facts
 
-    !> An extended attribute of a file or directory, of no bytes where it has none of the name.
+    !> Returns an extended attribute of a file or directory; no bytes where it has none of the name.
     subroutine get_attribute(path, name, bytes, error)
         character(*), intent(in) :: path, name
         integer(int8), allocatable, intent(out) :: bytes(:)
@@ -218,10 +195,14 @@ contains
         character(*), intent(in) :: path, name, value
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_set_attribute(path//c_null_char, name//c_null_char, value//c_null_char))
+        character(:), allocatable :: c_name, c_path
+
+        c_path = path//c_null_char
+        c_name = name//c_null_char
+        error = outcome(c_set_attribute(c_path, c_name, value, len(value, c_size_t), 0_c_int))
     end subroutine set_attribute
 
-    !> The size of a file in bytes.
+    !> Returns the size of a file in bytes.
     subroutine file_size(path, bytes, error)
         character(*), intent(in) :: path
         integer(int64), intent(out) :: bytes
@@ -231,24 +212,24 @@ contains
         error = text_of(c_file_size(path//c_null_char, bytes))
     end subroutine file_size
 
-    !> Whether anything has this name, a symbolic link to nothing too.
-    subroutine look_for(path, exists, error)
+    !> Says whether anything has this name, a symbolic link to nothing too.
+    subroutine path_exists(path, exists, error)
         character(*), intent(in) :: path
         logical, intent(out) :: exists
         character(:), allocatable, intent(out) :: error
 
-        integer(c_int32_t) :: found
+        integer(c_int64_t) :: is_there
 
-        error = text_of(c_exists(path//c_null_char, found))
-        exists = found /= 0
-    end subroutine look_for
+        error = text_of(c_exists(path//c_null_char, is_there))
+        exists = is_there /= 0
+    end subroutine path_exists
 
     !> Removes a file, or a link to one.
     subroutine remove_file(path, error)
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_remove(path//c_null_char))
+        error = done_to_path(c_unlink, path)
     end subroutine remove_file
 
     !> Removes a file, and before that all whose names begin with its path and the mark, unless that
@@ -277,7 +258,7 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_make_directory(path//c_null_char))
+        error = done_with_mode(c_mkdir, path, for_the_owner)
     end subroutine make_directory
 
     !> Lets nobody but this user into a directory.
@@ -285,7 +266,7 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_make_private(path//c_null_char))
+        error = done_with_mode(c_chmod, path, for_the_owner)
     end subroutine make_private
 
     !> Removes an empty directory.
@@ -293,18 +274,20 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = text_of(c_remove_directory(path//c_null_char))
+        error = done_to_path(c_rmdir, path)
     end subroutine remove_directory
 
-    !> The name of something that is in a directory; empty if there is nothing.
+    !> Returns the name of something that is in a directory; empty if there is nothing.
     function first_entry(path) result(name)
         character(*), intent(in) :: path
         character(:), allocatable :: name
 
         character(kind=c_char) :: buffer(text_size)
 
-        call c_first_entry(path//c_null_char, buffer, int(text_size, c_int32_t))
-        name = fortran_text(buffer)
+        name = ''
+        if (c_first_entry(path//c_null_char, buffer, size(buffer, kind=c_int32_t)) == 0) then
+            name = fortran_text(buffer)
+        end if
     end function first_entry
 
     !> Fills a text with random hexadecimal digits.
@@ -312,20 +295,42 @@ contains
         character(*), intent(out) :: digits
         character(:), allocatable, intent(out) :: error
 
+        character(16), parameter :: hexadecimal = '0123456789abcdef'
+        character(256) :: reason
+        integer(int8) :: bytes(len(digits))
+        integer :: at, code, i, unit
+
         digits = ''
-        error = text_of(c_random_digits(digits, len(digits, c_int32_t)))
+        error = ''
+        open (newunit=unit, file='/dev/urandom', access='stream', form='unformatted', &
+            action='read', iostat=code, iomsg=reason)
+        if (code == 0) then
+            read (unit, iostat=code, iomsg=reason) bytes
+            close (unit)
+        end if
+        if (code /= 0) then
+            error = trim(reason)
+            return
+        end if
+        do i = 1, len(digits)
+            at = 1 + iand(int(bytes(i)), 15)
+            digits(i:i) = hexadecimal(at:at)
+        end do
     end subroutine random_digits
 
-    !> The absolute path without symbolic links.
+    !> Returns the absolute path without symbolic links.
     subroutine real_path(path, resolved, error)
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: resolved
         character(:), allocatable, intent(out) :: error
 
         character(kind=c_char) :: buffer(text_size)
+        character(:), allocatable :: c_path
 
         buffer = c_null_char
-        error = text_of(c_realpath(path//c_null_char, buffer, int(text_size, c_int32_t)))
+        c_path = path//c_null_char
+        error = ''
+        if (.not. c_associated(c_realpath(c_path, buffer))) error = outcome(-1_c_int)
         resolved = fortran_text(buffer)
     end subroutine real_path
 
@@ -337,7 +342,7 @@ contains
         error = text_of(c_write_file(path//c_null_char, text, len(text, int64)))
     end subroutine write_file
 
-    !> To stable storage: the names in some directories, each of which is ended by NUL.
+    !> Forces the names in directories, each ended by NUL, to stable storage.
     subroutine sync_directories(directories, error)
         character(*), intent(in) :: directories
         character(:), allocatable, intent(out) :: error
@@ -345,7 +350,7 @@ contains
         error = text_of(c_sync_directories(directories//c_null_char))
     end subroutine sync_directories
 
-    !> Whether write_file could write at this path; leaves nothing behind.
+    !> Tries whether write_file could write at this path; leaves nothing behind.
     subroutine probe_file(path, error)
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
@@ -353,7 +358,7 @@ contains
         error = text_of(c_probe_file(path//c_null_char))
     end subroutine probe_file
 
-    !> The index-th "NAME=value" of the environment, index from 0; empty past the last.
+    !> Returns the index-th "NAME=value" of the environment, index from 0; empty past the last.
     function environment_entry(index) result(entry)
         integer, intent(in) :: index
         character(:), allocatable :: entry
@@ -361,12 +366,12 @@ contains
         character(kind=c_char) :: buffer(text_size)
 
         entry = ''
-        if (c_environment(int(index, c_int32_t), buffer, int(text_size, c_int32_t)) == 1) then
+        if (c_environment(int(index, c_int), buffer, size(buffer, kind=c_int32_t)) == 1) then
             entry = fortran_text(buffer)
         end if
     end function environment_entry
 
-    !> The most memory, in bytes, that this process has had resident.
+    !> Returns the most memory, in bytes, that this process has had resident.
     integer(int64) function peak_rss() result(bytes)
         bytes = c_peak_rss()
     end function peak_rss
@@ -380,7 +385,7 @@ contains
         ignored = c_sleep(int(seconds, c_int))
     end subroutine sleep_seconds
 
-    !> Date and time in UTC with milliseconds, as 2017-06-29T12:00:00.123Z.
+    !> Returns date and time in UTC with milliseconds, as 2017-06-29T12:00:00.123Z.
     function utc_now() result(text)
         character(:), allocatable :: text
 
@@ -403,12 +408,15 @@ contains
     subroutine exit_at_once(status)
         integer, intent(in) :: status
 
+        integer(c_int) :: ignored
+
         flush (unit=output_unit)
         flush (unit=error_unit)
+        ignored = c_flush(c_null_ptr)       ! what C libraries have said
         call c_exit_at_once(int(status, c_int))
     end subroutine exit_at_once
 
-    !> What the system says of an error number; empty for 0.
+    !> Returns what the system says of an error number; empty for 0.
     function text_of(error) result(text)
         integer(c_int), intent(in) :: error
         character(:), allocatable :: text
@@ -417,12 +425,51 @@ contains
 
         text = ''
         if (error /= 0) then
-            call c_strerror(error, buffer, int(size(buffer), c_int32_t))
-            text = fortran_text(buffer)
+            if (c_strerror(error, buffer, size(buffer, kind=c_int32_t)) == 0) then
+                text = fortran_text(buffer)
+            end if
         end if
     end function text_of
 
-    !> The characters before the first NUL.
+    !> Calls the C library for a path, and returns what the system says of it.
+    function done_to_path(action, path) result(error)
+        procedure(on_path) :: action
+        character(*), intent(in) :: path
+        character(:), allocatable :: error
+
+        character(:), allocatable :: c_path
+
+        c_path = path//c_null_char
+        error = outcome(action(c_path))
+    end function done_to_path
+
+    !> Calls the C library for a path and a mode, and returns what the system says of it.
+    function done_with_mode(action, path, mode) result(error)
+        procedure(on_path_with) :: action
+        character(*), intent(in) :: path
+        integer(c_int), intent(in) :: mode
+        character(:), allocatable :: error
+
+        character(:), allocatable :: c_path
+
+        c_path = path//c_null_char
+        error = outcome(action(c_path, mode))
+    end function done_with_mode
+
+    !> Returns what the system says of a call of the C library that has just returned; empty if it
+    !> went well. Nothing may come between the two: not even the end of an expression with a path.
+    function outcome(code) result(text)
+        integer(c_int), intent(in) :: code          !! 0, or errno says why
+        character(:), allocatable :: text
+
+        integer(c_int) :: error
+
+        error = c_errno()
+        if (code == 0) error = 0
+        text = text_of(error)
+    end function outcome
+
+    !> Returns the characters before the first NUL.
     pure function fortran_text(buffer) result(text)
         character(kind=c_char), intent(in) :: buffer(:)
         character(:), allocatable :: text

@@ -33,14 +33,9 @@ int64_t benchio_raw_alignment(void)
 }
 
 /* Memory as O_DIRECT wants it. */
-int benchio_raw_allocate(int64_t bytes, void **memory)
+static int allocate(int64_t bytes, void **memory)
 {
     return posix_memalign(memory, (size_t)alignment(), (size_t)bytes);
-}
-
-void benchio_raw_free(void *memory)
-{
-    free(memory);
 }
 
 /* The type of the filesystem that a file is on, as statfs names it; 0 if nobody knows. */
@@ -85,11 +80,6 @@ int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t 
     return *fd < 0 ? errno : 0;
 }
 
-int benchio_raw_close(int fd)
-{
-    return close(fd) == 0 ? 0 : errno;
-}
-
 int benchio_raw_sync(int fd)
 {
     while (fsync(fd) != 0)
@@ -111,7 +101,7 @@ int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets
 
     if (error != 0)
         return error;
-    error = benchio_raw_allocate(alignment(), &page);
+    error = allocate(alignment(), &page);
     if (error == 0) {
         memset(page, 0, (size_t)alignment());
         for (int32_t i = 0; i < count; i++) {
@@ -225,7 +215,7 @@ static int read_past_cache(int fd, char *to, int64_t offset, int64_t bytes, int6
 {
     const int64_t block = alignment(), most = 8 << 20, stop = offset + bytes;
     char *blocks;
-    int error = benchio_raw_allocate(most, (void **)&blocks);
+    int error = allocate(most, (void **)&blocks);
 
     if (error != 0)
         return error;

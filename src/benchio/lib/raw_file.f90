@@ -4,10 +4,10 @@
 !> Every procedure that can fail returns an error text, empty on success.
 module benchio_raw_file
     use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, &
-        c_loc, c_null_char, c_ptr
+        c_loc, c_null_char, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use benchio_decomposition, only: element_bytes
-    use benchio_posix, only: fortran_text, text_of
+    use benchio_posix, only: fortran_text, outcome, text_of
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -43,6 +43,17 @@ module benchio_raw_file
     ! The two results of C's that are no errno.
     integer(c_int), parameter :: end_of_file = -1, not_aligned = -2
 
+    abstract interface
+        integer(c_int) function on_descriptor(descriptor) bind(C)
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function on_descriptor
+    end interface
+
+    procedure(on_descriptor), bind(C, name='close') :: c_close
+    procedure(on_descriptor), bind(C, name='benchio_raw_sync') :: c_sync
+    procedure(on_descriptor), bind(C, name='benchio_raw_drop_pages') :: c_drop_pages
+
     interface
         integer(c_int) function c_open(path, writes, creates, direct, descriptor) &
             bind(C, name='benchio_raw_open')
@@ -52,16 +63,6 @@ module benchio_raw_file
             integer(c_int32_t), intent(inout) :: direct
             integer(c_int), intent(out) :: descriptor
         end function c_open
-
-        integer(c_int) function c_close(descriptor) bind(C, name='benchio_raw_close')
-            import :: c_int
-            integer(c_int), value :: descriptor
-        end function c_close
-
-        integer(c_int) function c_sync(descriptor) bind(C, name='benchio_raw_sync')
-            import :: c_int
-            integer(c_int), value :: descriptor
-        end function c_sync
 
         integer(c_int) function c_move_box(descriptor, writes, direct, memory, memory_step, &
             file_step, row_bytes, rows, at, length) bind(C, name='benchio_raw_move_box')
@@ -91,11 +92,6 @@ module benchio_raw_file
             integer(c_int64_t), value :: offset, bytes
         end function c_resident
 
-        integer(c_int) function c_drop_pages(descriptor) bind(C, name='benchio_raw_drop_pages')
-            import :: c_int
-            integer(c_int), value :: descriptor
-        end function c_drop_pages
-
         integer(c_int64_t) function c_unsynced(descriptor) bind(C, name='benchio_raw_unsynced')
             import :: c_int, c_int64_t
             integer(c_int), value :: descriptor
@@ -105,13 +101,13 @@ module benchio_raw_file
             import :: c_int64_t
         end function c_alignment
 
-        integer(c_int) function c_allocate(bytes, memory) bind(C, name='benchio_raw_allocate')
-            import :: c_int, c_int64_t, c_ptr
-            integer(c_int64_t), value :: bytes
+        integer(c_int) function c_allocate(memory, alignment, bytes) bind(C, name='posix_memalign')
+            import :: c_int, c_ptr, c_size_t
             type(c_ptr), intent(out) :: memory
+            integer(c_size_t), value :: alignment, bytes
         end function c_allocate
 
-        subroutine c_free(memory) bind(C, name='benchio_raw_free')
+        subroutine c_free(memory) bind(C, name='free')
             import :: c_ptr
             type(c_ptr), value :: memory
         end subroutine c_free
@@ -230,7 +226,7 @@ contains
         character(:), allocatable, intent(out) :: text
 
         text = ''
-        if (self%descriptor /= nothing_open) text = text_of(c_close(self%descriptor))
+        if (self%descriptor /= nothing_open) text = outcome(c_close(self%descriptor))
         self%descriptor = nothing_open
     end subroutine close
 
@@ -268,7 +264,8 @@ contains
         type(c_ptr) :: memory
 
         call self%free()
-        has_room = c_allocate(element_bytes*number, memory) == 0
+        has_room = c_allocate(memory, int(c_alignment(), c_size_t), &
+            int(element_bytes*number, c_size_t)) == 0
         if (has_room) call c_f_pointer(memory, self%values, [number])
     end subroutine provide
 

@@ -11,7 +11,7 @@ module benchio_run_directory
     use benchio_file_layout, only: component, layout_keeper, layout_request
     use benchio_filesystem, only: filesystem_name, magic_text, name_listed
     use benchio_other_layouts, only: choose_layout_keeper
-    use benchio_posix, only: filesystem_facts, first_entry, look_for, make_directory, &
+    use benchio_posix, only: filesystem_facts, first_entry, path_exists, make_directory, &
         mounted_filesystem, random_digits, real_path, remove_directory
     use benchio_text, only: decimal
     implicit none (type, external)
@@ -170,7 +170,7 @@ contains
             if (place%is_made_here) then
                 place%mdt_index = place%keeper%mdt_index(place%run_path)
             else
-                call look_for(place%run_path, exists, ignored)
+                call path_exists(place%run_path, exists, ignored)
                 if (exists) message = 'exists already: another run has or had this --run-id'
                 call error%set(exit_io, 'mkdir', place%run_path, message)
             end if
@@ -178,7 +178,7 @@ contains
         call agree(error, comm)
         if (.not. error%failed()) call lay_out_targets(place, comm, error)
         if (rank > 0 .and. is_first_on_node .and. .not. error%failed()) then
-            call look_for(place%run_path, exists, message)
+            call path_exists(place%run_path, exists, message)
             if (message == '' .and. .not. exists) then
                 call make_directory(place%run_path, message)
                 place%is_made_here = message == ''

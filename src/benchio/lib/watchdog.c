@@ -24,7 +24,7 @@ int benchio_probe_write(const char *path);
 int benchio_remove_family(const char *path, const char *mark);
 int32_t benchio_stripe_places(const char *path, int64_t bytes, int32_t most, int64_t *offsets,
                               int32_t *osts);
-void benchio_strerror(int error, char *text, int32_t size);
+int benchio_strerror(int error, char *text, int32_t size);
 
 enum { stack_bytes = 256 * 1024, report_stack_bytes = 64 * 1024 * 1024, unknown = -1,
        not_tried = -2, most_stripes = 2000 };

@@ -3,7 +3,7 @@ program test_run_directory
     use mpi_f08, only: MPI_COMM_WORLD, MPI_Finalize, MPI_Init
     use benchio_failure, only: exit_io, failure
     use benchio_file_layout, only: layout_request
-    use benchio_posix, only: look_for, remove_file, write_file
+    use benchio_posix, only: path_exists, remove_file, write_file
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, &
         make_run_directory, remove_run_directory, run_place
     use check, only: expect
@@ -84,7 +84,7 @@ contains
 
         character(:), allocatable :: message
 
-        call look_for(path, exists, message)
+        call path_exists(path, exists, message)
     end function is_there
 
 end program test_run_directory
