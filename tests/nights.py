@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from random import Random
 
+from attrs import evolve
 from cases import case, changed
 
 from iowatch.bless import Blessed, settings_hash
@@ -175,7 +176,7 @@ def over_osts(nights, part, *more, **said):
     `part` says what is left of the write and the read of each of six OSTs, and how many nights ago;
     0: it is not measured. `more` are runs of other cases."""
     random = Random(18)
-    entry = replace(BLESSED, ratio=None, ratio_spread=None, first=night_id(54), last=night_id(20))
+    entry = evolve(BLESSED, ratio=None, ratio_spread=None, first=night_id(54), last=night_id(20))
 
     def metrics(ago):
         rates = {

@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import attrs
 import yaml
 from fasteners import InterProcessLock  # type: ignore[import-untyped]
 
@@ -33,9 +33,10 @@ from iowatch.detector.settings import NORMAL, Settings
 from iowatch.explain import finish_s, ratio_median
 from iowatch.files import UserError, brief_rate, counted, whole
 from iowatch.places import reference_folder, reference_values
+from iowatch.records import DAY, Record, key, matching, number, optional
 from iowatch.run import Nights, Run, day_of, deciding, night_id
 from iowatch.verdict import RED, Kind
-from iowatch.yaml_text import BadYaml, load_yaml, text_of
+from iowatch.yaml_text import load
 
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
@@ -45,36 +46,43 @@ HEADER = """\
 # digest of the runs that all this was computed from; digest: one of the entry itself.
 """
 DIGEST = "digest"  # the key of an entry's own
-_SPREAD = (NORMAL.min_spread, largest_spread())  # that the detector's thresholds can come to
-_RANGES: Mapping[str, tuple[float, float]] = {
-    "finish_fraction": (0, 1),
-    "nights": (NORMAL.min_nights, math.inf),
-    "spread": _SPREAD,
-    "ratio_spread": _SPREAD,
-}
-_NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
+_POSITIVE = number("a number above 0", math.ulp(0))
+_SPREAD = number(  # that the detector's thresholds can come to
+    f"a spread from {NORMAL.min_spread:g} to {largest_spread():.3g}",
+    NORMAL.min_spread,
+    largest_spread(),
+)
+_NIGHT = matching(r"\d{4}-\d\d-\d\d(T\d{6})?", "the id of a night")
+_ANY_TEXT = matching(r"(?s:.*)", "a text")
 
 #: What is measured of a case, by night, oldest first; no night is without.
 Samples = Mapping[str, Sequence[Sample]]
 
 
-@dataclass(frozen=True)
-class Blessed:
+@attrs.frozen(kw_only=True)
+class Blessed(Record):
     """The baseline of one case, and who stands for it."""
 
-    bandwidth: float
-    spread: float
-    ratio: float | None
-    ratio_spread: float | None
-    finish_fraction: float | None
-    nights: int
-    first: str  # ids of nights
-    last: str
-    runs: str  # digest of the runs that it was computed from
-    settings: str  # hash of the detector's thresholds that accepted the nights
-    blessed: date
-    who: str
-    why: str
+    bandwidth: float = key(_POSITIVE, unit="MiB/s")
+    spread: float = key(_SPREAD)
+    ratio: float | None = key(optional(_POSITIVE))
+    ratio_spread: float | None = key(optional(_SPREAD))
+    finish_fraction: float | None = key(optional(number("a number from 0 to 1", 0, 1)))
+    nights: int = key(
+        number(f"{NORMAL.min_nights} nights or more", NORMAL.min_nights, is_whole=True)
+    )
+    first: str = key(_NIGHT)
+    last: str = key(_NIGHT)
+    runs: str = key(_ANY_TEXT)  # digest of the runs that the baseline was computed from
+    settings: str = key(_ANY_TEXT)  # hash of the detector's thresholds that accepted the nights
+    blessed: date = key(DAY)
+    who: str = key(_ANY_TEXT)
+    why: str = key(_ANY_TEXT)
+
+    def contradiction(self) -> str:
+        if (self.ratio is None) != (self.ratio_spread is None):
+            return "only one of ratio and ratio_spread is null"
+        return "first is after last" if self.is_before(self.first) else ""
 
     @classmethod
     def of(cls, baseline: Baseline, nights: Samples, today: date, who: str, why: str) -> Blessed:
@@ -98,9 +106,9 @@ class Blessed:
 
     @property
     def judged(self) -> set[str]:
-        """The metrics whose bounds it takes the place of; of imported nights none may be known.
+        """The metrics whose bounds the baseline replaces; imported nights may have neither.
 
-        A bound on bandwidth is never among them: it finds the baseline that is itself too low.
+        A bound on bandwidth is never replaced: it finds a baseline that is too low.
         """
         ratio = {"ratio"} if self.ratio is not None else set()
         finish = {"finish_fraction"} if self.finish_fraction is not None else set()
@@ -108,7 +116,7 @@ class Blessed:
 
     @property
     def baseline(self) -> Baseline:
-        """What the detector compares with."""
+        """The baseline as the detector takes it."""
         return Baseline(
             m=math.log(self.bandwidth),
             s=self.spread,
@@ -133,7 +141,7 @@ def settings_hash(settings: Settings) -> str:
 
 
 def _runs_digest(nights: Samples) -> str:
-    """Of the first run of each night, which a baseline is computed from."""
+    """A digest of the first run of each night, from which a baseline is computed."""
     first = [(night, samples[0]) for night, samples in nights.items()]
     return _digest(repr([(night, s.best, s.ratio, s.finish_fraction) for night, s in first]))
 
@@ -166,9 +174,9 @@ def window(
     """
     days = [n for n in nights if (first or date.min) <= day_of(n) <= (last or date.max)]
     samples = {night: samples_of(nights[night]) for night in days}
-    measured = [night for night, found in samples.items() if found][-count:]
+    measured = [night for night, of_night in samples.items() if of_night][-count:]
     since = min(measured, default="")
-    invalid = sum(night >= since and not found for night, found in samples.items())
+    invalid = sum(night >= since and not of_night for night, of_night in samples.items())
     if measured and invalid > NORMAL.max_bad_nights * (len(measured) + invalid):
         raise BaselineRefused(f"{invalid} of {len(measured) + invalid} nights have no valid run")
     red = red_nights({night: nights[night] for night in measured})
@@ -181,8 +189,8 @@ def window(
 
 
 def red_nights(nights: Nights) -> list[str]:
-    """Those on which the case was red, or would have been if nobody had expected it, each with its
-    verdict and rate. For want of a baseline is no reason: that is what a bless is for."""
+    """The nights on which the case was red, or would have been if nobody had expected it, each with
+    verdict and rate. Red for want of a baseline does not count: a bless mends that."""
     last = {night: deciding(runs) for night, runs in nights.items()}
     return [
         f"{day_of(night)} {run.kind}" + (f" {brief_rate(run.rate)}" if run.rate else "")
@@ -209,31 +217,31 @@ def sample_of(time: datetime, metrics: Mapping[str, float], control: Mapping[str
 
 
 def _contradiction(entry: Blessed, nights: Nights) -> str:
-    """What a baseline says of its nights that these, on record, do not; empty if they agree, or if
-    they are not all on record."""
-    found = {
+    """Say how a baseline differs from its nights on record; empty if it does not, or if they are
+    not all on record."""
+    by_night = {
         night: samples
         for night, runs in nights.items()
         if entry.first <= night <= entry.last and (samples := samples_of(runs))
     }
-    if len(found) < entry.nights:
+    if len(by_night) < entry.nights:
         return ""
-    if len(found) > entry.nights:
-        return f"it is of {entry.nights} nights, and {len(found)} are on record"
-    baseline = estimate([*found.values()])
-    computed = Blessed.of(baseline, found, entry.blessed, entry.who, entry.why)
+    if len(by_night) > entry.nights:
+        return f"it is of {entry.nights} nights, and {len(by_night)} are on record"
+    baseline = estimate([*by_night.values()])
+    computed = Blessed.of(baseline, by_night, entry.blessed, entry.who, entry.why)
     names = ["bandwidth", "ratio", "finish_fraction"]
     if entry.settings == computed.settings:
         names += ["spread", "ratio_spread"]
     for name in names:
-        said, value = getattr(entry, name), getattr(computed, name)
-        if said != value:
-            return f"its {name} is {said}, and that of the nights on record is {value}"
+        blessed, value = getattr(entry, name), getattr(computed, name)
+        if blessed != value:
+            return f"its {name} is {blessed}, and that of the nights on record is {value}"
     return "" if entry.runs == computed.runs else "the runs on record are not those of its nights"
 
 
 def objection(system: str, folder: Path, case: Case, entry: Blessed, nights: Nights) -> str:
-    """Why the baseline of a case must not be judged by, and what to do; empty if it may."""
+    """Say why a case must not be judged by its baseline, and what to do; empty if it may."""
     if why := _contradiction(entry, nights):
         return (
             f"{path_of(system, folder)}: the baseline of {case} does not follow from the nights of "
@@ -245,7 +253,7 @@ def objection(system: str, folder: Path, case: Case, entry: Blessed, nights: Nig
 
 @dataclass(frozen=True)
 class Blessing:
-    """What came of it, case by case."""
+    """The outcome of a bless, case by case."""
 
     before: Mapping[Case, Blessed]
     blessed: Mapping[Case, Blessed]
@@ -314,64 +322,45 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
     """The baselines of a system; none if it has no file. UserError if the file is broken."""
     path = path_of(system, folder)
     try:
-        entries = load_yaml(text_of(path))
+        entries = load(path)
         if not isinstance(entries, dict):
-            raise ValueError("it has no cases")
+            raise UserError(f"{path}: has no cases")
         now = datetime.now(UTC)
-        return {
-            (of := Case.parse(str(case))): _entry(system, of, entry, now)
-            for case, entry in entries.items()
-        }
+        blessed = {}
+        for name, entry in entries.items():
+            case = Case.parse(str(name))
+            blessed[case] = _entry(f"{path}: {case}", system, case, entry, now)
     except FileNotFoundError:
         return {}
-    except (ValueError, BadYaml) as err:
+    except (ValueError, UserError) as err:
+        why = str(err).removeprefix(f"{path}: ")
         raise UserError(
-            f"{path}: not the baselines that `iowatch bless` writes: {err}: restore the file, or "
+            f"{path}: not the baselines that `iowatch bless` writes: {why}: restore the file, or "
             "remove it and bless again"
         ) from None
-
-
-def _entry(system: str, case: Case, entry: Any, now: datetime) -> Blessed:
-    """ValueError if it is none that could have been blessed: it would fail later, or never."""
-    if case.system != system:
-        raise ValueError(f"{case} is a case of another system")
-    keys = [field.name for field in fields(Blessed)]
-    if not isinstance(entry, dict) or {*entry} != {*keys, DIGEST}:
-        raise ValueError(f"{case}: needs {', '.join([*keys, DIGEST])}, and nothing else")
-    if wrong := [key for key in keys if not _is_valid(key, entry[key])]:
-        raise ValueError(f"{case}: {wrong[0]} is {entry[wrong[0]]!r}")
-    if (entry["ratio"] is None) != (entry["ratio_spread"] is None):
-        raise ValueError(f"{case}: only one of ratio and ratio_spread is null")
-    if entry["first"][: len(entry["last"])] > entry["last"]:
-        raise ValueError(f"{case}: first is after last")
-    for key, latest in (("last", night_id(now)), ("blessed", now.date())):
-        if entry[key] > latest:
-            raise ValueError(f"{case}: {key} is {entry[key]}, which is yet to come")
-    blessed = Blessed(**{key: entry[key] for key in keys})
-    if entry[DIGEST] != _entry_digest(case, blessed):
-        raise ValueError(f"{case}: was changed since it was blessed, by hand or in a merge")
     return blessed
 
 
-def _is_valid(key: str, value: Any) -> bool:
-    if key == "blessed":
-        return type(value) is date  # a time of the day is none
-    if key in ("first", "last"):
-        return isinstance(value, str) and bool(_NIGHT.fullmatch(value))
-    if key in ("runs", "settings", "who", "why"):
-        return isinstance(value, str)
-    if key in ("ratio", "ratio_spread", "finish_fraction") and value is None:
-        return True
-    if isinstance(value, bool) or not isinstance(value, int if key == "nights" else int | float):
-        return False
-    least, largest = _RANGES.get(key, (math.ulp(0), 1e300))
-    return bool(least <= value <= largest)  # nor nan
+def _entry(where: str, system: str, case: Case, entry: Any, now: datetime) -> Blessed:
+    """UserError unless it could have been blessed: it would fail later, or never."""
+    if case.system != system:
+        raise UserError(f"{where} is a case of another system")
+    digest = entry.get(DIGEST) if isinstance(entry, dict) else None
+    if digest:
+        entry = {name: value for name, value in entry.items() if name != DIGEST}
+    blessed = Blessed.read(where, entry)
+    for name, latest in (("last", night_id(now)), ("blessed", now.date())):
+        if (value := getattr(blessed, name)) > latest:
+            raise UserError(f"{where}: {name} is {value}, which is yet to come")
+    if digest != _entry_digest(case, blessed):
+        raise UserError(f"{where}: was changed since it was blessed, by hand or in a merge")
+    return blessed
 
 
 def write(system: str, folder: Path, blessed: Mapping[Case, Blessed]) -> None:
     """Write the baselines, whole or not at all; UserError."""
     ordered = {
-        str(case): asdict(blessed[case]) | {DIGEST: _entry_digest(case, blessed[case])}
+        str(case): attrs.asdict(blessed[case]) | {DIGEST: _entry_digest(case, blessed[case])}
         for case in sorted(blessed, key=str)
     }
     text = HEADER.format(system=system) + yaml.safe_dump(ordered, sort_keys=False, width=100)

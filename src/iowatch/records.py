@@ -144,11 +144,10 @@ def number(
 ) -> Shape:
     """A number between two others, both included; no flag, no infinity and no nan."""
 
-    def convert(value: Any) -> float:
-        types = int if is_whole else (int, float)
-        _require(isinstance(value, types) and not isinstance(value, bool))
-        _require(least <= value <= most)
-        return int(value) if is_whole else float(value)
+    def convert(value: Any) -> Any:
+        _require(isinstance(value, int if is_whole else int | float))
+        _require(least <= value <= most and not isinstance(value, bool))
+        return value
 
     return Shape("whole number" if is_whole else "number", phrase, convert)
 
@@ -217,6 +216,16 @@ def pattern_of_cases(value: Any) -> re.Pattern[str]:
         return re.compile(value)
     except (re.error, TypeError, OverflowError, RecursionError) as err:
         raise ValueError(str(err)) from None
+
+
+def matching(pattern: str, phrase: str) -> Shape:
+    """A text that this regular expression matches whole."""
+
+    def convert(value: Any) -> str:
+        _require(isinstance(value, str) and bool(re.fullmatch(pattern, value, re.ASCII)))
+        return str(value)
+
+    return Shape("text", phrase, convert)
 
 
 TEXT = Shape("text", "a text", _text)

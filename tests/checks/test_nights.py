@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
@@ -19,6 +19,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from attrs import evolve
 from checks import replay
 from checks.conftest import new_site
 from checks.replay import HOUR, bless_a_month, store
@@ -241,7 +242,7 @@ def test_baseline_that_the_record_contradicts_is_refused(story):
     site, usual = story.site, CASE.format("usual")
     baselines = bless.read("small", site.folder)
     ((case, entry),) = [(case, entry) for case, entry in baselines.items() if str(case) == usual]
-    wrong = replace(entry, bandwidth=entry.bandwidth / 100)
+    wrong = evolve(entry, bandwidth=entry.bandwidth / 100)
     bless.write("small", site.folder, baselines | {case: wrong})
     refused = (
         f"{site.folder}/baselines/small.yaml: the baseline of {case} does not follow from the "

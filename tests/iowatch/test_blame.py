@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from attrs import evolve
 from nights import BLESSED, HDF5, SLOW, USUAL, night_id, ran, red, row_of
 from refusals import assert_refused
 from result_file import make_result
@@ -243,7 +244,7 @@ def test_the_last_good_night_before_the_loss_whose_raw_results_are_kept(tmp_path
     folders = {ago: leave(tmp_path / "slow" / str(ago)) for ago in range(30, 0, -1)}
     past = [ran(ago=ago, rate=USUAL if ago > 20 else SLOW, folder=folder)
             for ago, folder in folders.items()]  # fmt: skip
-    blessed = replace(BLESSED, first=night_id(70), last=night_id(40))
+    blessed = evolve(BLESSED, first=night_id(70), last=night_id(40))
     row = row_of(*past, red(rate=SLOW), blessed={HDF5: blessed})
     assert len(row.good) == 30
     assert good_before(row).night == night_id(21)

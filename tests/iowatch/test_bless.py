@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 import yaml
+from attrs import evolve
 from cases import changed
 from nights import HDF5, MPIIO, ran
 from reported import reported, session, store
@@ -77,8 +78,8 @@ def test_baseline_says_what_who_when_and_why(folder):
     assert read("archer", folder) == blessing(folder, nights()).before == done.blessed
     assert (folder / "archer.yaml").read_text() == "SharedFileWrite: {}\n", "it is not touched"
     assert entry.judged == {"ratio", "finish_fraction"}
-    assert replace(entry, ratio=None).judged == {"finish_fraction"}
-    assert replace(entry, ratio=None, finish_fraction=None).judged == set(), "not known of them"
+    assert evolve(entry, ratio=None).judged == {"finish_fraction"}
+    assert evolve(entry, ratio=None, finish_fraction=None).judged == set(), "not known of them"
 
 
 def test_writes_are_judged_with_their_sync_and_others_as_they_are():
@@ -166,7 +167,7 @@ def test_two_nights_of_one_day_are_two(folder):
     entry = entry_of(folder, nights(HDF5, MIXED, late), count=40)
     assert (entry.nights, entry.last) == (31, "2026-01-30T235400")
     assert entry.covers("2026-01-30T030000")
-    assert not replace(entry, last="2026-01-30T030000").covers(entry.last)
+    assert not evolve(entry, last="2026-01-30T030000").covers(entry.last)
     ((begin, end),) = spans([entry])
     assert begin == datetime(2026, 1, 1, tzinfo=UTC)
     assert end >= late.time + timedelta(days=1), "with its re-runs"
@@ -213,7 +214,8 @@ def test_value_that_was_never_blessed_is_named(folder, baselines):
         ("settings", 1), ("who", None), ("why", 5),
     ):  # fmt: skip
         baselines.write_text(with_value(text, key, value))
-        refused(folder, f": {READ}: {key} is {value!r}: restore the file")
+        shown = value if isinstance(value, date) else repr(value)
+        refused(folder, f": {READ}: {key} is {shown}, not ", ": restore the file")
 
 
 def test_damaged_entry_is_named(folder, baselines):
@@ -222,14 +224,15 @@ def test_damaged_entry_is_named(folder, baselines):
     for old, new, sentence in (
         ("ratio: 0.9", "ratio: null", "only one of ratio and ratio_spread is null"),
         (first, "first: 2027-01-01T030000", "first is after last"),
-        ("who: jane", "whom: jane", "needs bandwidth, spread,"),
+        ("who: jane", "whom: jane", ": there is no key whom: is who meant?"),
         ("who: jane", "who: jane\n  who: john", "key 'who' stands in line"),
         (f"{HDF5}:", f"{READ}:", f"key '{READ}' stands in line"),
         (f"{HDF5}:", "hdf5:", "not a case: 'hdf5'"),
-        (text, "", "it has no cases"),
+        (text, "", "has no cases"),
         (text, "[", "while parsing"),
-        (text, "5", "it has no cases"),
-        (text, f"{HDF5}: {{bandwidth: 1}}", "needs bandwidth, spread,"),
+        (text, "5", "has no cases"),
+        (text, f"{HDF5}: {{bandwidth: 1}}", f"{HDF5}: has no spread"),
+        (text, f"{HDF5}: 5", f"{HDF5}: is 5, not a mapping with bandwidth, spread,"),
     ):
         assert old in text
         baselines.write_text(text.replace(old, new))
@@ -240,10 +243,10 @@ def test_damaged_entry_is_named(folder, baselines):
 
 def test_values_at_their_limits_are_read(folder):
     entry = entry_of(folder, nights())
-    bare = replace(entry, ratio=None, ratio_spread=None, finish_fraction=None)
-    least = replace(entry, finish_fraction=0, bandwidth=1, nights=20, last=entry.first)
+    bare = evolve(entry, ratio=None, ratio_spread=None, finish_fraction=None)
+    least = evolve(entry, finish_fraction=0, bandwidth=1, nights=20, last=entry.first)
     now = datetime.now(UTC)
-    wide = replace(entry, spread=2.26, last=night_id(now), blessed=now.date())
+    wide = evolve(entry, spread=2.26, last=night_id(now), blessed=now.date())
     for given in (bare, least, wide):
         write("archer", folder, {READ: given})
         assert read("archer", folder) == {READ: given}
@@ -289,7 +292,7 @@ def test_baseline_is_what_the_record_makes_of_its_nights(folder):
     }
 
     def why_not(record=usual, **values):
-        return objection("archer", folder, HDF5, replace(entry, **values), record)
+        return objection("archer", folder, HDF5, evolve(entry, **values), record)
 
     for record in (usual, later, again, dict(list(usual.items())[:15]), {}):
         assert why_not(record) == ""

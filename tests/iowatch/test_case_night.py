@@ -1,10 +1,10 @@
 """One case in one night: its past, its re-runs, and what is said of it."""
 
 import math
-from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
+from attrs import evolve
 from cases import changed
 from nights import (
     BLESSED,
@@ -47,7 +47,7 @@ def test_only_nights_after_the_blessed_ones_add_to_the_drift():
     for ago, counts in ((11, False), (10, False), (9, True), (1, True)):
         assert (judged(slow(ago=ago)).drift > alone) is counts, ago
     assert judged(invalid(ago=1)).drift == alone
-    by_days = replace(BLESSED, first=BLESSED.first[:10], last=BLESSED.last[:10])
+    by_days = evolve(BLESSED, first=BLESSED.first[:10], last=BLESSED.last[:10])
     assert judged(slow(ago=10), blessed=by_days).drift == alone
     assert judged(slow(ago=9), blessed=by_days).drift > alone
 
@@ -166,7 +166,7 @@ def test_without_a_baseline_the_good_nights_before_count():
 
 
 def test_later_baseline_says_nothing_of_a_night():
-    later = replace(BLESSED, blessed=NIGHT + timedelta(days=1))
+    later = evolve(BLESSED, blessed=NIGHT + timedelta(days=1))
     assert row_of(*well(), ran(), blessed={HDF5: later}).expected.word == "usual"
     expected = row_of(*well(), ran(), blessed=KNOWN).expected
     assert expected.word == "expected"

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from cases import case
 from nights import BLESSED
 from reported import HDF5, reported, session, store
@@ -129,7 +130,7 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
     blessed = {}
     for rate, spread, ratio, finish, name in re.findall(row, done, re.MULTILINE):
         metrics = figures(rate, ratio, finish)
-        blessed[Case.parse(name)] = replace(
+        blessed[Case.parse(name)] = evolve(
             BLESSED, bandwidth=metrics["total_max"], ratio=metrics.get("ratio"), nights=21,
             finish_fraction=metrics["finish_fraction"], spread=float(spread),
         )  # fmt: skip

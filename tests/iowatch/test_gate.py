@@ -1,10 +1,10 @@
 """What makes a night red besides its verdicts, and what is said of it."""
 
 import re
-from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
+from attrs import evolve
 from cases import case, changed
 from nights import (
     BLESSED,
@@ -307,11 +307,11 @@ MONTH = [*well(nights=40), ran()]
 def together(parts, nights=1, reruns=0, spread=0.1, more=(), expected=()):
     """Suspicious nights, with as many re-runs, in which these parts of HDF5's and of MPI-IO's
     bandwidth were left: {case: parts}. None of them is slow enough for an alarm of its own."""
-    entry = replace(BLESSED, first=night_id(44), last=night_id(10), nights=34, spread=spread)
+    entry = evolve(BLESSED, first=night_id(44), last=night_id(10), nights=34, spread=spread)
     blessed, runs = {}, []
     for one, (part, control) in parts.items():
         alone = {"ratio": None, "ratio_spread": None} if one.backend == "mpiio" else {}
-        blessed[one] = replace(entry, **alone)
+        blessed[one] = evolve(entry, **alone)
         runs += [ran(one, ago) for ago in range(44, nights - 1, -1)]
         is_low = {"kind": "suspect"} if part < 1 else {}
         values = {"rate": part * USUAL, "control": control * USUAL, **is_low}
@@ -339,7 +339,7 @@ def hdf5_slow(cases, *nights, **more):
 
 def mended(reruns):
     """A filesystem that was slow for three nights, and has been run again so often tonight."""
-    entry = replace(BLESSED, first=night_id(44), last=night_id(10), nights=34, spread=0.2)
+    entry = evolve(BLESSED, first=night_id(44), last=night_id(10), nights=34, spread=0.2)
     runs = [ran(one, ago) for one in PAIRS for ago in range(44, 3, -1)]
     hours = [1 + 4.1 * number for number in range(5)]
     part = {"rate": 0.7 * USUAL}
@@ -440,7 +440,7 @@ def test_library_or_node_that_is_slow_is_named_with_where_it_is(golden):
 def test_alarms_of_half_of_the_cases_are_one_without_a_chart():
     def alarms(cases, healthy=(), **changes):
         """The last of two weeks. Without re-runs an alarm takes so long; it is two nights old."""
-        entry = replace(BLESSED, last=night_id(14), ratio=None, ratio_spread=None)
+        entry = evolve(BLESSED, last=night_id(14), ratio=None, ratio_spread=None)
         runs = [ran(one, ago) for one in (*cases, *healthy) for ago in range(27, 13, -1)]
         for one in (*cases, *healthy):
             told = {"rate": SLOW, **changes} if one in cases else {}
@@ -549,7 +549,7 @@ def failure(pattern="archer:fs3/.*", until=NIGHT):
 FOREVER = failure("archer:.*", date(9999, 12, 31))
 #: The last in the midst of its night.
 AHEAD = ran(ago=-400), ran(MPIIO, ago=-3), ran(ago=1, time=at(ago=-400))
-STALE = replace(BLESSED, settings="0" * 8)
+STALE = evolve(BLESSED, settings="0" * 8)
 
 
 def with_suspects(*hours, now):
@@ -578,17 +578,17 @@ def test_notes_of_a_night(golden):
     for title, blessed in (
         ("usual", MINE),
         ("not measured tonight", {MPIIO: STALE}),
-        ("not in force yet", {CASE: replace(STALE, blessed=NIGHT + timedelta(1))}),
+        ("not in force yet", {CASE: evolve(STALE, blessed=NIGHT + timedelta(1))}),
     ):
         night = tonight(*MONTH, blessed=blessed, again="iowatch AGAIN")
         assert (night.notes, night.alarms) == ([], []), title
-    in_force = {CASE: replace(STALE, blessed=NIGHT)}
+    in_force = {CASE: evolve(STALE, blessed=NIGHT)}
     assert tonight(*MONTH, blessed=in_force).notes == nights["other thresholds"].notes
 
 
 def test_blessed_nights_that_are_not_on_record_are_a_problem():
     """Unless the site said that they were archived."""
-    blessed = replace(BLESSED, nights=31)  # on record, of the last 40 nights
+    blessed = evolve(BLESSED, nights=31)  # on record, of the last 40 nights
 
     def is_missed(runs, archived, blessed):
         days = {CASE.partition: NIGHT - timedelta(archived)} if archived else {}
@@ -605,8 +605,8 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
     part, torn = MONTH[-20:], [run for run in MONTH if run.night != night_id(25)]
     older = [ran(CASE, ago) for ago in range(80, 40, -1)]
     no_rate = [run if run.night != night_id(25) else invalid(ago=25) for run in MONTH]
-    only_days = replace(blessed, first=night_id(40)[:10], last=night_id(10)[:10])
-    blessed_since = replace(BLESSED, last=night_id(), blessed=NIGHT)
+    only_days = evolve(blessed, first=night_id(40)[:10], last=night_id(10)[:10])
+    blessed_since = evolve(BLESSED, last=night_id(), blessed=NIGHT)
     for runs, archived, entry, wanted in (
         (begun_anew, None, blessed, True),
         (first, None, blessed, True),

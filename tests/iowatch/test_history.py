@@ -1,11 +1,11 @@
 """What a session of ReFrame says of its runs, and which night they belong to."""
 
 import sqlite3
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from cases import case, changed
 from nights import BLESSED
 from reported import FIXTURE, HDF5, MPIIO, reported, session, store
@@ -161,7 +161,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     runs = runs_in(*month, *evening, nightly(24, 1, rate=100.0, verdict="suspect"))
     last = runs[-1]
     assert timedelta(0) < last.time - runs[-2].time < timedelta(hours=20)
-    entry = replace(
+    entry = evolve(
         BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, finish_fraction=None,
         first=ids(-24 * 30)[0], last=ids(-48)[0], blessed=FIRST.date(),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
+from attrs import evolve
 from nights import BLESSED
 from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
@@ -316,7 +317,7 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
         baselines.write_text(baselines.read_text().replace("tmpfs", "scratch"))
 
     def blessed_nights_gone():
-        entry = replace(BLESSED, first=first, last=last, blessed=day_of(last))
+        entry = evolve(BLESSED, first=first, last=last, blessed=day_of(last))
         bless.write("local", tmp_path, {HDF5: entry})
 
     def baseline_gone():
@@ -454,7 +455,7 @@ def tonight(database, tmp_path):
             test = reported(HDF5, time, rate, verdict="suspect", promised=1)
             store(database, of_night(time, test, night=night))
         first, last = (night_id(before(days=days)) for days in (40, 11))
-        entry = replace(
+        entry = evolve(
             BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, finish_fraction=None,
             first=first, last=last, blessed=day_of(last),
         )  # fmt: skip

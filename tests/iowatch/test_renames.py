@@ -1,9 +1,9 @@
 """Names that have changed: what is on record, blessed and expected follows them."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from attrs import evolve
 from cases import changed
 from nights import BLESSED, HDF5, MPIIO
 from refusals import assert_refused
@@ -136,7 +136,7 @@ def test_night_after_it_is_as_if_nothing_had_happened(folder, tmp_path):
     made(folder, runs=runs)
     store(database, of_night(tonight, reported(NEW, tonight, rate=1000.0)))
     (entry,) = bless.read("archer", folder).values()
-    entry = replace(entry, blessed=WHEN.date())
+    entry = evolve(entry, blessed=WHEN.date())
     runs = history.read([database])
     night = night_of("archer", night_id(tonight), runs, KnownOf({NEW: entry}), tonight + DAY)
     (row,) = night.cases

@@ -7,6 +7,7 @@ from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
+from attrs import evolve
 from conftest import ROOT
 from nights import BLESSED, HDF5, NIGHT, night_id, over_osts, ran, recorded, red, tonight
 from pages.plotted import SVG, Plot, axis, lines, svgs
@@ -349,7 +350,7 @@ def test_bars_of_mpiio_in_the_same_jobs_are_beside_them():
         for ago, write in ((5, 9.0), (4, 9.0), (3, 1.3), (2, 1.5))
     ]
     last = replace(red(metrics=metrics(TONIGHT)), control=control)
-    of_two = {HDF5: replace(BLESSED, first=night_id(3), last=night_id(2))}
+    of_two = {HDF5: evolve(BLESSED, first=night_id(3), last=night_id(2))}
     for runs, blessed in (([*before, last], of_two), ([*before[2:], last], {})):
         night = tonight(*runs, blessed=blessed)
         title, drawn = bars(html(night))
@@ -373,7 +374,7 @@ def test_what_is_not_known_has_no_bar():
 def test_band_of_nights_that_vary_much_leaves_room_for_them():
     when = {"first": night_id(9), "last": night_id(1)}
     runs = [ran(ago=ago, rate=rate) for ago, rate in enumerate((900.0, 1000.0, 1200.0))]
-    wide = replace(BLESSED, bandwidth=1000.0, spread=1.5, **when)
+    wide = evolve(BLESSED, bandwidth=1000.0, spread=1.5, **when)
     night = tonight(*runs, blessed={HDF5: wide})
     plot = Plot(svgs(html(night))[0])
     assert night.cases[0].expected.high > 10_000

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from attrs import evolve
 from cases import case, changed
 
 from iowatch.bless import Blessed, sample_of
@@ -34,10 +35,11 @@ REFERENCES = {
     "ratio": [0.9, -0.5, None],
 }
 BLESSED = Blessed(
-    *(1000.0, 0.1, 0.9, 0.05, 0.1, 30, "2026-01-01", "2026-01-30", "0123", "abcdef01"),
-    *(date(2026, 2, 1), "ops", "quiet weeks"),
-)
-ONLY_BANDWIDTH = replace(BLESSED, ratio=None, ratio_spread=None, finish_fraction=None)
+    bandwidth=1000.0, spread=0.1, ratio=0.9, ratio_spread=0.05, finish_fraction=0.1, nights=30,
+    first="2026-01-01", last="2026-01-30", runs="0123", settings="abcdef01",
+    blessed=date(2026, 2, 1), who="ops", why="quiet weeks",
+)  # fmt: skip
+ONLY_BANDWIDTH = evolve(BLESSED, ratio=None, ratio_spread=None, finish_fraction=None)
 
 
 def bounds(references):
