@@ -65,7 +65,18 @@ CONTRACT = Contract(
     criteria=[CRITERION],
 )
 PLACE = Filesystem(
-    "archer", "fs3", ("cray",), "fs3", "/", ("lustre",), 1e6, None, False, 24, 60, {}
+    system="archer",
+    partition="fs3",
+    environs=("cray",),
+    name="fs3",
+    path="/",
+    types=("lustre",),
+    peak=1e6,
+    osts=None,
+    cached_reads=False,
+    writers_per_node=24,
+    keep_days=60,
+    sweeps={},
 )
 IDS = [str(number) for number in range(SESSIONS)]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import attrs
 
@@ -54,6 +54,9 @@ class Record:
     A subclass is an attrs class with keyword-only attributes.
     """
 
+    #: Keys that are like none of these belong to somebody else.
+    has_foreign_keys: ClassVar[bool] = False
+
     @classmethod
     def read(cls, where: str, entry: Any, **more: Any) -> Self:
         """Make a record of a mapping; `more` are attributes that stand elsewhere.
@@ -63,18 +66,16 @@ class Record:
         keys = cls._keys()
         if not isinstance(entry, Mapping):
             raise UserError(f"{where}: is {entry!r}, not a mapping with {cls._needed()}")
-        for name in entry:
-            if name not in keys:
-                near = difflib.get_close_matches(str(name), keys, 1)
-                hint = f"is {near[0]} meant?" if near else f"there are {', '.join(keys)}"
-                raise UserError(f"{where}: there is no key {name}: {hint}")
+        require_known(where, entry, keys, may_be_foreign=cls.has_foreign_keys)
         for row in cls.table():
             if row.is_required and row.key not in entry:
                 raise UserError(f"{where}: has no {row.key}")
-        for name, value in entry.items():
-            shape = keys[name].metadata[_SHAPE]
+        for name, attribute in keys.items():
+            if name not in entry:
+                continue
+            value, shape = entry[name], attribute.metadata[_SHAPE]
             try:
-                more[keys[name].name] = shape.convert(value)
+                more[attribute.name] = shape.convert(value)
             except (ValueError, TypeError, OverflowError) as err:
                 shown = str(value) if isinstance(value, date) else repr(value)
                 why = f": {err}" if str(err) else ""
@@ -124,6 +125,17 @@ class Record:
         every = attrs.fields(cls)  # type: ignore[arg-type]  # subclasses are attrs classes
         declared = (one for one in every if _SHAPE in one.metadata)
         return {one.metadata[_NAME] or one.name: one for one in declared}
+
+
+def require_known(
+    where: str, names: Iterable[Any], keys: Collection[str], *, may_be_foreign: bool = False
+) -> None:
+    """UserError if one of these names is no key, and which key it is like."""
+    for name in names:
+        near = difflib.get_close_matches(str(name), keys, 1)
+        if name not in keys and (near or not may_be_foreign):
+            hint = f"is {near[0]} meant?" if near else f"there are {', '.join(keys)}"
+            raise UserError(f"{where}: there is no key {name}: {hint}")
 
 
 def _in_words(default: Any) -> str:
@@ -196,6 +208,11 @@ def _name(value: Any) -> str:
     return str(value)
 
 
+def _flag(value: Any) -> bool:
+    _require(isinstance(value, bool))
+    return bool(value)
+
+
 def _day(value: Any) -> date:
     _require(type(value) is date)  # a time is a date to Python
     return value  # type: ignore[no-any-return]
@@ -218,6 +235,16 @@ def pattern_of_cases(value: Any) -> re.Pattern[str]:
         raise ValueError(str(err)) from None
 
 
+def mapping_of(names: Shape, values: Shape, phrase: str) -> Shape:
+    """A mapping of names to values of one shape each."""
+
+    def convert(value: Any) -> dict[Any, Any]:
+        _require(isinstance(value, Mapping))
+        return {names.convert(name): values.convert(item) for name, item in value.items()}
+
+    return Shape("mapping", phrase, convert)
+
+
 def matching(pattern: str, phrase: str) -> Shape:
     """A text that this regular expression matches whole."""
 
@@ -238,4 +265,5 @@ INSTANT = Shape(
     _instant,
 )
 CASES = Shape("pattern", "a regular expression for case ids", pattern_of_cases)
+FLAG = Shape("flag", "true or false", _flag)
 COUNT = number("a positive whole number", 1, is_whole=True)

@@ -1,13 +1,11 @@
 """A site's filesystems and sweeps, as ReFrame's configuration has them.
 
-A partition is one node type seen with one filesystem, which its `extras` describe. All keys but
-those of `OPTIONAL` are required, so a misspelt one cannot pass unnoticed. What each key means
-stands in site_configs/README.md.
+A partition is one node type seen with one filesystem, which the partition's `extras` describe.
+site_configs/README.md says what each key means.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 import json
@@ -17,10 +15,12 @@ import re
 import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import attrs
 
 from iowatch.case import Case
 from iowatch.checks import (
@@ -37,14 +37,24 @@ from iowatch.checks import (
     WRITERS_PER_NODE,
     Check,
     Parameter,
-    read_count,
-    read_flag,
-    read_index,
     read_name,
-    read_text,
 )
 from iowatch.files import UserError
 from iowatch.places import activate
+from iowatch.records import (
+    COUNT,
+    FLAG,
+    TEXT,
+    Record,
+    Shape,
+    key,
+    list_of,
+    mapping_of,
+    matching,
+    number,
+    optional,
+    require_known,
+)
 from iowatch.run import Promise
 
 #: The environment variable with the id of the night that a session of ReFrame belongs to.
@@ -59,11 +69,8 @@ SWEEPS = (NIGHTLY, ACCEPTANCE)
 #: Optional, in the extras of an environment: the benchio to use instead of the one that is found.
 BENCHIO = "benchio"
 
-#: Of the keys that the extras of a partition must have, those that a centre's own partitions do not
-#: have by chance: with any of them it is one of ours.
+#: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "writers_per_node", "keep_days", "sweeps")
-#: The keys that the extras of a partition may have besides those that they must have.
-OPTIONAL = ("archived", "settle", "pools", "layouts", "amber_nights", "allocation", "mdts")
 #: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
 SPACK = "spack"
 
@@ -120,31 +127,101 @@ class Setting:
 Sweep = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
 
 
-@dataclass(frozen=True)
-class Filesystem:
+# The shapes of keys of a partition's extras
+
+
+def _type(value: Any) -> tuple[str, ...]:
+    return tuple(_TYPE_LIST.convert([value] if isinstance(value, str) else value))
+
+
+def _past_day(value: Any) -> date:
+    day = date.fromisoformat(value)
+    if day > datetime.now(UTC).date():  # nights to come would be missed by nobody
+        raise ValueError("it is to come")
+    return day
+
+
+def _layout(value: Any) -> str:
+    """Take a name that is no stripes such as 4x1, and not what users get who ask for none."""
+    name = read_name(value)
+    if name == DEFAULT or not name[0].isalpha():
+        raise ValueError(f"{name!r} is no name of a layout")
+    return name
+
+
+def _sweeps(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or set(value) != set(SWEEPS):
+        raise ValueError
+    return value
+
+
+_UNFIT = re.compile(r"[\s'\"`$\\]")  # in a path: no job can name it
+_PATH = matching(
+    r"/[^\s'\"`$\\:]*",  # MPI-IO may take what stands before a colon for a type of filesystem
+    "an absolute path without blanks, quotes, $, colons and backslashes",
+)
+_TYPE_LIST = list_of(TEXT, "")
+_TYPES = Shape("name or list", "a name such as lustre, or a list of names", _type)
+INDEX = number("0 or more", 0, is_whole=True)
+_OST_LIST = "a list of the numbers of OSTs, such as [0, 1, 3]"
+_OSTS = attrs.evolve(
+    optional(list_of(INDEX, "")), phrase=f"{_OST_LIST} or list(range(4)), or None: not striped"
+)
+_POOLS = mapping_of(
+    Shape("name", "", read_name), list_of(INDEX, ""), f"a mapping of pools, each to {_OST_LIST}"
+)
+_LAYOUTS = mapping_of(
+    Shape("name", "", _layout),
+    matching(r"-[^\x00-\x1f]*", ""),
+    "a mapping of layouts, each to options of `lfs setstripe`",
+)
+_PAST_DAY = Shape("day", "a past day such as '2026-10-31'", _past_day)
+_SWEEPS = Shape("mapping", f"a mapping of the sweeps {' and '.join(SWEEPS)}", _sweeps)
+
+
+@attrs.frozen(kw_only=True)
+class Filesystem(Record):
     """A partition's filesystem and what is to be measured on it."""
+
+    has_foreign_keys: ClassVar[bool] = True  # the centre's
 
     system: str
     partition: str
     environs: tuple[str, ...]
-    name: str  # such as fs3
-    path: str  # directory to write under; what if it is missing: reframe_checks/run_directory.py
-    types: tuple[str, ...]  # statfs names that benchio may find there
-    peak: float  # MiB/s that nothing can exceed: link or memory bandwidth
-    osts: tuple[int, ...] | None  # the numbers of those in use; None: not striped
-    cached_reads: bool  # reads that a cache may have served are accepted
-    writers_per_node: int  # where a sweep does not say so itself
-    keep_days: int  # that the raw results of a run are kept
-    sweeps: Mapping[str, Sweep]
-    #: Up to this day nights may be missing from the results database: the site has moved them out.
-    archived: date | None = None
-    settle: int = 0  # seconds to wait after a round's files are removed, before the next begins
-    pools: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # the OSTs of each
-    #: Options of `lfs setstripe` by the name of the layout.
-    layouts: Mapping[str, str] = field(default_factory=dict)
-    amber_nights: int = AMBER_NIGHTS
-    mdts: tuple[int, ...] = ()  # those that names may be put on
-    allocation: str = ""  # Slurm's `--time` of one that all cases share; empty: each has a job
+    name: str = key(TEXT, name="filesystem")  # such as fs3
+    #: The directory to write under; reframe_checks/run_directory.py says what if it is missing.
+    path: str = key(_PATH)
+    types: tuple[str, ...] = key(_TYPES, name="type")  # statfs names that benchio may find there
+    #: The rate that nothing can exceed: link or memory bandwidth.
+    peak: float = key(number("a rate above 0 that nothing can exceed", math.ulp(0)), unit="MiB/s")
+    osts: tuple[int, ...] | None = key(_OSTS)  # the numbers of those in use; None: not striped
+    cached_reads: bool = key(FLAG)  # reads that a cache may have served are accepted
+    writers_per_node: int = key(COUNT)  # where a sweep does not say so
+    keep_days: int = key(COUNT, unit="d")  # that the raw results of a run are kept
+    sweeps: Mapping[str, Sweep] = key(_SWEEPS)
+    #: Until this day nights may be missing from the results database: they were moved out.
+    archived: date | None = key(_PAST_DAY, default=None)
+    #: Wait after a round's files are removed, before the next begins.
+    settle: int = key(COUNT, default=0, unit="s")
+    pools: Mapping[str, tuple[int, ...]] = key(_POOLS, factory=dict)  # the OSTs of each
+    layouts: Mapping[str, str] = key(_LAYOUTS, factory=dict)  # options of `lfs setstripe`
+    amber_nights: int = key(COUNT, default=AMBER_NIGHTS)
+    mdts: tuple[int, ...] = key(list_of(INDEX, "a list of numbers of MDTs"), default=())
+    #: Slurm's `--time` of an allocation that all cases share; empty: each case has a job.
+    allocation: str = key(
+        matching(r"(\d+-)?\d+(:\d\d){0,2}", "a time of Slurm's such as '6:00:00'"), default=""
+    )
+
+    def contradiction(self) -> str:
+        if self.pools and self.osts is None:
+            return "pools is for a filesystem that is striped, and osts is None"
+        for name, osts in self.pools.items():
+            if unknown := sorted({*osts} - {*(self.osts or ())}):
+                return f"pools has OST {unknown[0]} in {name!r}, and osts has not"
+        for name in ("layouts", "mdts"):
+            if getattr(self, name) and LUSTRE not in self.types:
+                return f"{name} is for {LUSTRE}, and type is {' or '.join(self.types)}"
+        return ""
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
         """What a check is to measure here; nothing if the sweep does not name it."""
@@ -336,15 +413,12 @@ def require_for_jobs(name: str, folder: Path) -> Path:
 
     ReFrame cuts the path of a job script into words, as a shell does.
     """
-    if found := _UNFIT.search(str(folder.absolute())):
+    if unfit := _UNFIT.search(str(folder.absolute())):
         raise UserError(
-            f"{name}: {str(folder)!r} has {found[0]!r} in it, and no job can run there: name a "
+            f"{name}: {str(folder)!r} has {unfit[0]!r} in it, and no job can run there: name a "
             "path without blanks, quotes, $ and backslashes"
         )
     return folder
-
-
-_UNFIT = re.compile(r"[\s'\"`$\\]")
 
 
 def _prefix(config: Any) -> Path:
@@ -429,71 +503,38 @@ def read_filesystem(
     sources: Iterable[str],
 ) -> Filesystem:
     """The filesystem of one partition; UserError, naming the file among `sources` to mend."""
-    mend = _file_of(system, sources)
-    names = tuple(environs)
+    names, file = tuple(environs), _file_of(system, sources)
+    where = f"{file}, partition {system}:{partition}"
     if not names:
-        raise UserError(f"{system}:{partition}: the partition has no environs: name some in {mend}")
-
-    def read(key: str, convert: Callable[[Any], Any]) -> Any:
-        if key not in extras:
-            raise UserError(
-                f"{system}:{partition}: the partition's extras have no {key!r}: add it in {mend}"
-            )
-        try:
-            return convert(extras[key])
-        except ValueError as err:
-            raise UserError(
-                f"{system}:{partition}: {key!r} in the partition's extras {err}: mend it in {mend}"
-            ) from None
-
-    _require_no_misspelt(f"{system}:{partition}: the partition's extras", extras, OPTIONAL, mend)
-    name = read("filesystem", read_text)
-    types = read("type", lambda v: read_list(read_text)([v] if isinstance(v, str) else v))
-    osts = read("osts", _osts)
-    pools = read("pools", lambda v: _pools(v, osts)) if "pools" in extras else {}
-    layouts = read("layouts", lambda v: _layouts(v, types)) if "layouts" in extras else {}
-    mdts = read("mdts", lambda v: _mdts(v, types)) if "mdts" in extras else ()
-    writers_per_node = read("writers_per_node", read_count)
-    place = Filesystem(
-        system=system,
-        partition=partition,
-        environs=names,
-        name=name,
-        path=read("path", _directory),
-        types=types,
-        peak=read("peak", _positive),
-        osts=osts,
-        cached_reads=read("cached_reads", read_flag),
-        writers_per_node=writers_per_node,
-        keep_days=read("keep_days", read_count),
-        sweeps=read(
-            "sweeps",
-            lambda v: read_sweeps(v, osts is not None, writers_per_node, pools, layouts, mdts),
-        ),
-        archived=read("archived", _past_day) if "archived" in extras else None,
-        settle=read("settle", read_count) if "settle" in extras else 0,
-        pools=pools,
-        layouts=layouts,
-        mdts=mdts,
-        allocation=read("allocation", _slurm_time) if "allocation" in extras else "",
-        amber_nights=read("amber_nights", read_count) if "amber_nights" in extras else AMBER_NIGHTS,
-    )
+        raise UserError(f"{where}: has no environs")
+    where += ", extras"
+    place = Filesystem.read(where, extras, system=system, partition=partition, environs=names)
+    try:
+        place = attrs.evolve(place, sweeps=_sweeps_of(place))
+    except ValueError as err:
+        raise UserError(f"{where}: sweeps {err}") from None
     each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].needs_stripes]
     if each and len(place.targets) < 2:
-        kind = "OSTs in 'osts'" if LUSTRE in types else "'pools' of one OST each"
+        kind = "OSTs in osts" if LUSTRE in place.types else "pools of one OST each"
         raise UserError(
-            f"{system}:{partition}: 'sweeps' in the partition's extras compare each OST with the "
-            f"others, and there are no two {kind}: add them in {mend}, or take the check out there"
+            f"{where}: sweeps compare each OST with the others, and there are no two {kind}: add "
+            "them, or take the check out"
         )
     longest = max(
         (str(case) for sweep in SWEEPS for case in place.cases(sweep)), key=len, default=""
     )
     if len(longest) > LONGEST_CASE:
         raise UserError(
-            f"{system}:{partition}: 'sweeps' in the partition's extras has a case whose name is "
-            f"longer than {LONGEST_CASE} characters, {longest}: ask for fewer hints in {mend}"
+            f"{where}: sweeps has a case whose name is longer than {LONGEST_CASE} characters, "
+            f"{longest}: ask for fewer hints"
         )
     return place
+
+
+def _sweeps_of(place: Filesystem) -> dict[str, Sweep]:
+    is_striped = place.osts is not None
+    named = (place.pools, place.layouts, place.mdts)
+    return read_sweeps(place.sweeps, is_striped, place.writers_per_node, *named)
 
 
 def require_no_misspelt(
@@ -502,19 +543,8 @@ def require_no_misspelt(
     """UserError if a key in the extras of an environment is almost one of those that it may have,
     naming the file among `sources` to mend."""
     ours = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS)
-    mend = _file_of(system, sources)
-    _require_no_misspelt(f"{system}: the extras of environment {environ!r}", extras, ours, mend)
-
-
-def _require_no_misspelt(
-    whose: str, extras: Mapping[str, Any], ours: Collection[str], mend: str
-) -> None:
-    for key in extras:  # others are the centre's own
-        if key not in ours and (meant := difflib.get_close_matches(key, ours, 1)):
-            raise UserError(
-                f"{whose} have {key!r}: if {meant[0]!r} is meant, mend it in {mend}, else give it "
-                "a name that is less like it"
-            )
+    where = f"{_file_of(system, sources)}, environment {environ} of {system}, extras"
+    require_known(where, extras, ours, may_be_foreign=True)
 
 
 def _file_of(system: str, sources: Iterable[str]) -> str:
@@ -522,91 +552,6 @@ def _file_of(system: str, sources: Iterable[str]) -> str:
     files = [file for file in sources if file != "<builtin>"]
     # One file per system, named like it, is the rule; a site may have its own.
     return ", ".join([file for file in files if Path(file).stem == system] or files)
-
-
-def _directory(value: Any) -> str:
-    if not isinstance(value, str) or not value.startswith("/"):
-        raise ValueError(f"is not an absolute path: {value!r}")
-    if found := _UNFIT.search(value):
-        raise ValueError(f"has {found[0]!r} in it, which no job can use: {value!r}")
-    if ":" in value:
-        raise ValueError(
-            f"has ':' in it, and MPI-IO may take what stands before it for the type of a "
-            f"filesystem: {value!r}"
-        )
-    return value
-
-
-def _osts(value: Any) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    if isinstance(value, int):  # how many there are says nothing of which
-        raise ValueError(
-            f"is {value!r}: list the numbers of those in use, such as [0, 1, 3], or list(range(4))"
-        )
-    return read_list(_ost)(value)
-
-
-def _ost(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"is no number of an OST, 0 or more: {value!r}")
-    return value
-
-
-def _pools(value: Any, osts: tuple[int, ...] | None) -> dict[str, tuple[int, ...]]:
-    if osts is None:
-        raise ValueError("is for a filesystem that is striped, and 'osts' is None")
-    pools = {read_name(name): read_list(_ost)(own) for name, own in _mapping(value).items()}
-    for name, own in pools.items():
-        if unknown := sorted(set(own) - set(osts)):
-            raise ValueError(f"has OST {unknown[0]} in {name!r}, and 'osts' has not")
-    return pools
-
-
-def _layouts(value: Any, types: tuple[str, ...]) -> dict[str, str]:
-    if LUSTRE not in types:
-        raise ValueError(f"has options of `lfs setstripe`, and 'type' is not {LUSTRE}")
-    layouts = {read_name(name): read_text(options) for name, options in _mapping(value).items()}
-    if DEFAULT in layouts:
-        raise ValueError(f"has {DEFAULT!r}, which is what users get who ask for none")
-    for name, options in layouts.items():
-        if not name[0].isalpha():  # 4x1 is a stripe count and a stripe size
-            raise ValueError(f"has a name that does not begin with a letter: {name!r}")
-        if not options.isprintable() or not options.startswith("-"):
-            raise ValueError(f"has no options of `lfs setstripe` as {name!r}: {options!r}")
-    return layouts
-
-
-def _mdts(value: Any, types: tuple[str, ...]) -> tuple[int, ...]:
-    if LUSTRE not in types:
-        raise ValueError(f"has numbers of MDTs, and 'type' is not {LUSTRE}")
-    return read_list(read_index)(value)
-
-
-def _positive(value: Any) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 < value < float("inf")
-    ):
-        raise ValueError(f"is not the MiB/s, above 0, that nothing can exceed: {value!r}")
-    return float(value)
-
-
-def _past_day(value: Any) -> date:
-    try:
-        day = date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"is no day such as '2026-10-31': {value!r}") from None
-    if day > datetime.now(UTC).date():  # nights to come would be missed by nobody
-        raise ValueError(f"is a day to come: {value!r}")
-    return day
-
-
-def _slurm_time(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"(\d+-)?\d+(:\d\d){0,2}", value, re.ASCII):
-        raise ValueError(f"is no time of Slurm's such as '6:00:00': {value!r}")
-    return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

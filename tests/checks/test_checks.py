@@ -23,15 +23,14 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     site.environs["real"] = {"extras": {"spck": "benchio@0.1.0"}}
     done = site.reframe("-r")
     assert done.returncode == 1
-    sentence = "error: small: the extras of environment 'real' have 'spck': if 'spack' is meant, "
-    assert f"{sentence}mend it in {site.folder}/small.py" in done.stdout
+    where = f"{site.folder}/small.py, environment real of small, extras"
+    assert f"error: {where}: there is no key spck: is spack meant?" in done.stdout
     site.environs.clear()
 
     del site.extras["peak"]
     done = site.reframe("-r")
     assert done.returncode == 1
-    sentence = "small:memory: the partition's extras have no 'peak': add it in "
-    assert f"{sentence}{site.folder}/small.py" in done.stdout
+    assert f"{site.folder}/small.py, partition small:memory, extras: has no peak" in done.stdout
     assert "Traceback" not in done.stdout
 
     site.environment["RFM_PREFIX"] = "here"  # ReFrame reads its configuration in another folder

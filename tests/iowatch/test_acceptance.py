@@ -592,7 +592,7 @@ def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
          "file"),
     ]:  # fmt: skip
         rules = memory if keys is reads[0] else RULES
-        places = [replace(PLACE, **site)]
+        places = [evolve(PLACE, **site)]
         finding = found(keys, run, facts={"servers_memory": 0.1}, rules=rules, places=places)
         assert finding.reason == reason
         assert reason or finding.verdict == "pass"
@@ -671,7 +671,7 @@ def test_what_is_invalid_or_missing_is_said_and_not_certified():
 def planned(contract, nights=()):
     sweep = {"SharedFileWrite": [Setting.of(CHECKS["SharedFileWrite"], values) for values in SWEEP]}
     each = {"SlowOst": [Setting.of(CHECKS["SlowOst"], OSTS)]}
-    place = replace(PLACE, sweeps={"acceptance": sweep | each, "nightly": {}})
+    place = evolve(PLACE, sweeps={"acceptance": sweep | each, "nightly": {}})
     site = Site("archer", (place,), True, Path("/"), Path("/"), Path("/results.db"), {})
     return plan(contract, site, nights)
 

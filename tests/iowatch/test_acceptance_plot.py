@@ -5,14 +5,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from agreed import agreed, criterion, sealed, session
-from cases import case, changed
+from attrs import evolve
+from cases import PLACE, case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
 from iowatch.acceptance.certify import Judged
 from iowatch.acceptance.criteria.base import Finding
 from iowatch.acceptance.dossier import render
 from iowatch.acceptance.exhibits import Evidence, Exhibit
-from iowatch.site import Filesystem
 
 BETTER = criterion("peak", "A1", at_least=0.5)
 WORSE = criterion("repeatability", "A2 <$x^2$>", at_most=0.2)
@@ -130,7 +130,7 @@ def test_curves_show_each_session_and_each_number_of_nodes_against_commitment_an
         for nodes, rate in rates.items()
         for name, day in (("1", 1.0), ("2", 0.9), ("3", 1.1))
     ]
-    place = Filesystem("archer", "fs3", ("cray",), "fs3", "/", (), 1e6, None, False, 24, 60, {})
+    place = evolve(PLACE, partition="fs3", name="fs3")
     evidence = Evidence(
         sessions=[session("1"), session("2"), session("3")], exhibits=exhibits, places=[place],
         cases={one.case: one.nodes for one in exhibits},

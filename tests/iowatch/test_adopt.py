@@ -293,7 +293,7 @@ def test_peak_is_asked_for_and_never_invented(facts, tmp_path, monkeypatch):
     found = facts()
     text = site_new.render(found)
     assert "LINK" not in text
-    with pytest.raises(UserError, match=r"^archer:epsrc: 'peak' .*x\.py$"):
+    with pytest.raises(UserError, match=r"^x.py, partition archer:epsrc, extras: peak is None"):
         read(load(text, tmp_path)[0])
     no_peak = site_new.without_peak(found["filesystems"])
     steps = site_new.next_steps("archer", Path("a"), Path("b"), no_peak)

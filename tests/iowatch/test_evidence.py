@@ -3,7 +3,6 @@ raw results that satisfy the law."""
 
 import json
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -30,7 +29,7 @@ SETTING = Setting.of(
     CHECKS["SharedFileWrite"],
     {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "writers_per_node": 4},
 )
-SITE_PLACE = replace(PLACE, sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}})
+SITE_PLACE = evolve(PLACE, sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}})
 NOW = RULES.begins + timedelta(days=20)
 
 

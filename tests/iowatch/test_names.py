@@ -2,9 +2,9 @@
 
 import json
 import random
-from dataclasses import replace
 
 import pytest
+from attrs import evolve
 from cases import PLACE, case
 from nights import NIGHT, night_id, ran, tonight
 from result_file import make_result, turn_into_names
@@ -22,7 +22,7 @@ from iowatch.verdict import Kind
 
 ITEMS, WRITERS = 50, 4
 NAMES = case("Metadata", "archer:fs3/cray", items=ITEMS, files="shared")
-FS3 = replace(PLACE, system="archer", partition="fs3", name="fs3", path="/fs3")
+FS3 = evolve(PLACE, system="archer", partition="fs3", name="fs3", path="/fs3")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 from attrs import evolve
+from cases import PLACE
 from nights import BLESSED
 from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
@@ -23,7 +24,7 @@ from iowatch.night.nightly import NothingDue, Wanted, read_duration
 from iowatch.night.session import Session, ignore_signals, interruptible
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
-from iowatch.site import SWEEPS, Filesystem, Site
+from iowatch.site import SWEEPS, Site
 
 NOW = datetime.now(UTC)
 FUTURE = NOW + timedelta(days=1)
@@ -64,9 +65,7 @@ def run(monkeypatch, tmp_path, database):
     They store their reports unless `stores` is false, after what happens `meanwhile`. In run.given
     are the options and the night that each was given.
     """
-    place = Filesystem(
-        "local", "tmpfs", ("gnu",), "tmpfs", "/x", ("tmpfs",), 1e6, None, True, 4, 30, {}
-    )
+    place = evolve(PLACE, name="tmpfs", path="/x", cached_reads=True, keep_days=30)
     promises = dict.fromkeys(SWEEPS, Promise(1, "5e"))
     begun = map(night_id, (before(minutes=9, seconds=-n) for n in itertools.count()))
     numbers = itertools.count()

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
 import jsonschema
 import pytest
+from attrs import evolve
 from cases import PLACE, case, changed
 from conftest import ROOT
 from hypothesis import given
@@ -50,11 +51,11 @@ from iowatch.verdict import Kind
 
 CASE = case()
 MPIIO = changed(CASE, backend="mpiio")
-LUSTRE = replace(
+LUSTRE = evolve(
     PLACE, types=("lustre",), osts=(0, 1, 2, 3, 4), pools={"flash": (1, 2), "one": (3,)},
     layouts={"progressive": "-E 64M -c 1 -E -1 -c 4"},
 )  # fmt: skip
-CEPH = replace(LUSTRE, types=("ceph", "fuse"))
+CEPH = evolve(LUSTRE, types=("ceph", "fuse"))
 POOLED = {"stripe_count": 2, "stripe_size": 1, "pool": "flash"}
 
 
@@ -138,7 +139,7 @@ LAWFUL = {
     ),
     "read back": Lawful(
         changed(CASE, "ReadBack", stripe_count=1, stripe_size=1),
-        replace(PLACE, osts=(0, 1)),
+        evolve(PLACE, osts=(0, 1)),
         read_back,
         fits=r".*/(collective/observed = (None|'collective')|layout/observed/(osts/0|pool) = .*)",
     ),
@@ -148,7 +149,7 @@ LAWFUL = {
         lay_out(asked(2, 2**20, "flash"), laid_out(2, pool="flash")),
     ),
     "each OST": Lawful(
-        changed(MPIIO, "SlowOst", stripe_size=1), replace(LUSTRE, osts=(1, 4)),
+        changed(MPIIO, "SlowOst", stripe_size=1), evolve(LUSTRE, osts=(1, 4)),
         lambda result: turn_into_targets(result, ["1", "4"]),
         fits=r".*/(collective/observed = (None|'collective')|layout/observed/pool = .*)",
     ),
@@ -344,7 +345,7 @@ BROKEN = [
 
 def test_a_broken_law_is_one_sentence(spoil):
     def attempt(change):
-        require(spoil(change), CASE, 10, replace(PLACE, types=("tmpfs", "lustre")))
+        require(spoil(change), CASE, 10, evolve(PLACE, types=("tmpfs", "lustre")))
 
     attempt(lambda result: None)
     wanted = [(change, f"^{re.escape(said)}$") for change, said in BROKEN]
@@ -390,7 +391,7 @@ def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     suspect = spoil(lambda result: turn_into_read(result, suspect=True))
     with pytest.raises(InvalidResult, match="what mpiio and hdf5 read may have come from a cache"):
         require(suspect, read, 10, PLACE)
-    require(suspect, read, 10, replace(PLACE, cached_reads=True))
+    require(suspect, read, 10, evolve(PLACE, cached_reads=True))
 
 
 def test_sync_that_does_not_reach_storage_is_invalid(spoil):
@@ -473,8 +474,8 @@ def test_all_osts_that_are_not_all_are_a_note(spoil):
 
 def test_each_ost_is_one_stripe_where_it_was_asked_for(spoil):
     slow = LAWFUL["each OST"].case
-    lustre = replace(LUSTRE, osts=(0, 2, 7))
-    ceph = replace(CEPH, osts=(0, 2, 7), pools={"a": (7,), "b": (0,), "both": (0, 7)})
+    lustre = evolve(LUSTRE, osts=(0, 2, 7))
+    ceph = evolve(CEPH, osts=(0, 2, 7), pools={"a": (7,), "b": (0,), "both": (0, 7)})
 
     def run(names, change=lambda result: None, is_lustre=True):
         def targets(result):

@@ -116,9 +116,9 @@ def test_what_is_missing_or_wrong_is_named_with_partition_and_file(golden):
     golden("site-extras.txt", text)
     assert read(scheduler_queue="standard"), "the centre's own"
     # A site may have one file with a name of its own.
-    with pytest.raises(UserError, match=r"add it in settings.py, site.py$"):
+    with pytest.raises(UserError, match=r"^settings.py, site.py, partition archer:fs3"):
         read_filesystem("archer", "fs3", ["gnu"], {}, ["settings.py", "site.py"])
-    with pytest.raises(UserError, match="archer:fs3: the partition has no environs"):
+    with pytest.raises(UserError, match="partition archer:fs3: has no environs"):
         read_filesystem("archer", "fs3", [], EXTRAS, ["archer.py"])
     assert not issubclass(UserError, ReframeError), "that one skips a check and exits with 0"
 

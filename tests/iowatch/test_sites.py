@@ -234,8 +234,7 @@ def test_every_site_has_second_opinions_and_applications():
 
 
 def test_the_readme_explains_every_key_check_and_parameter():
-    keys = ("filesystem", "path", "type", "peak", "osts", "cached_reads", "keep_days")
-    names = {*keys, "writers_per_node", "sweeps", *site.OPTIONAL}
+    names = {row.key for row in site.Filesystem.table()}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     swept = {p.name for check in checks for p in site.swept(check, True)[0]} | {*STRIPING}

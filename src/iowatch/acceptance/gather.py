@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from iowatch import __version__, build, raw_results
 from iowatch.acceptance.contract import Contract
@@ -132,7 +133,7 @@ def sweep(site: Site) -> dict[Case, int]:
 
 def _facts(site: Site) -> dict[str, Any]:
     """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
-    names = [f.name for f in fields(Filesystem) if f.name not in _NOT_EVIDENCE]
+    names = [f.name for f in attrs.fields(Filesystem) if f.name not in _NOT_EVIDENCE]
     return {
         "iowatch": build.version(__version__),
         "gathered": datetime.now(UTC).isoformat(),
