@@ -137,7 +137,7 @@ contains
 
     !> Reports the rounds that are complete, on rank 0, in a thread of its own: a phase has outlived
     !> the time of the run. The process sits in a call and ends next, so nothing else uses the run.
-    subroutine report_what_is_complete(why) bind(C)
+    subroutine report_what_is_complete(why) bind(C, name='benchio_report_what_is_complete')
         integer(c_int32_t), value :: why
 
         character(:), allocatable :: message
