@@ -8,12 +8,9 @@ Each environment is a story of its own, so that all of them need a few sessions 
 """
 
 import json
-import os
 import re
-import sys
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from email import message_from_bytes, policy
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -23,7 +20,6 @@ from attrs import evolve
 from checks import replay
 from checks.conftest import new_site
 from checks.replay import HOUR, bless_a_month, store
-from servers import ONE_ADDRESS
 
 from iowatch import bless, history
 from iowatch.run import night_id
@@ -50,13 +46,6 @@ SharedFileWrite:
   small:memory/bound_.*: {ratio: [1.0e+9, -0.5, null, '1']}
 """
 
-SENDMAIL = """\
-#!/bin/sh
-# Stands in for sendmail: keeps the last mail.
-{one_address}
-cat > {mail}
-"""
-
 
 @dataclass(frozen=True)
 class Story:
@@ -66,11 +55,9 @@ class Story:
     by_hand: CompletedProcess[str]
     night: CompletedProcess[str]
     tests: dict[str, Any]  # tonight's, by environment
-    mail: bytes
     early: CompletedProcess[str]
     again: CompletedProcess[str]
     runs: list[Any]  # of tonight and later, as history reads them
-    listed: str  # by iowatch history
 
 
 def by_environ(site):
@@ -106,13 +93,9 @@ def tell(site):
     for days in range(-12, 0):
         store(site.database, days, speed=0.1, environs=LONG)
     site.expect_failures((CASE.format("excused"), TODAY, "ticket 4711"))
-    mail, sendmail = site.folder / "mail", site.folder / "sendmail"
-    sendmail.write_text(SENDMAIL.format(mail=mail, one_address=ONE_ADDRESS))
-    sendmail.chmod(0o755)
-    site.environment["PATH"] = f"{site.folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 
     site.faults = {environ: fault for environ, (fault, *_) in STORIES.items()}
-    night = site.iowatch("--quiet", "--mail", "io@example.org")
+    night = site.iowatch("--quiet")
     tests = by_environ(site)
     early = site.iowatch("--again")
     last = replay.sessions(site.database)[-1]
@@ -121,8 +104,7 @@ def tell(site):
     site.faults = dict.fromkeys(STORIES, "none")
     site.reframe("-r")
     runs = history.read([site.database])
-    listed = site._run("iowatch", "history", "--case", "/(first_slow|usual)/SharedFileWrite")
-    return Story(site, by_hand, night, tests, mail.read_bytes(), early, again, runs, listed.stdout)
+    return Story(site, by_hand, night, tests, early, again, runs)
 
 
 def test_verdict_of_each_story(story):
@@ -132,6 +114,9 @@ def test_verdict_of_each_story(story):
         assert (test["result"], test["verdict"]) == (result, verdict), (environ, test["sentence"])
         assert test["sentence"].startswith(f"{CASE.format(environ)}: "), environ
         assert says in test["sentence"], environ
+    assert story.night.returncode == 1
+    assert " regression (known)\n" in story.night.stdout
+    assert f"red: {2 * len(STORIES)} cases measured, 2 with a red verdict" in story.night.stdout
     suspect = story.tests["first_slow"]["sentence"]
     assert ", its ratio to MPI-IO is 90% below its usual value" in suspect
     assert "a re-run is due from " in suspect
@@ -153,24 +138,6 @@ def test_drift_and_bounds_are_on_record(story):
     excused = story.tests["excused"]["metrics"]
     assert excused["ratio"][-1] == "xfail"
     assert excused["total_max"][0] > 0, "its metrics are kept"
-
-
-def test_table_note_and_mail_of_the_night(story):
-    assert story.night.returncode == 1
-    table = story.night.stdout
-    assert " regression (known)\n" in table
-    assert re.search(
-        r"^note: 1 case is suspect, and re-runs are due from \S+ \S+ UTC: "
-        r"iowatch nightly --system small --again$",
-        table,
-        re.M,
-    )
-    summary = f"red: {2 * len(STORIES)} cases measured, 2 with a red verdict, 0 problems"
-    assert summary in table
-    mail = message_from_bytes(story.mail, policy=policy.default)
-    assert mail["Subject"].startswith("iowatch small 20")
-    assert f": red, 2 of {2 * len(STORIES)} cases" in mail["Subject"]
-    assert mail.get_content().strip() == table.strip()
 
 
 def test_suspicious_cases_are_run_again_when_they_are_due(story):
@@ -211,22 +178,6 @@ def test_night_and_its_reruns_are_one_and_what_ran_by_hand_is_in_none(story):
 def began(site, session):
     (found,) = history.sessions(site.database, [session])
     return datetime.fromtimestamp(found["session_info"]["time_start_unix"], tz=UTC)
-
-
-def test_history_shows_nights_runs_by_hand_and_the_last_raw_results(story):
-    header, *lines = story.listed.splitlines()
-    assert header.split()[:6] == ["nights", "first", "last", "runs", "by", "hand"]
-    pairs = zip(lines[:-1:2], lines[1::2], strict=True)  # each row, and where; then the sum
-    rows = {line.split()[-1]: (line.split(), where) for line, where in pairs}
-    row, where = rows[CASE.format("first_slow")]
-    # A month, tonight, the plain one; runs: those, the re-run, and one by hand.
-    assert (row[0], row[3], row[4]) == ("32", "34", "1"), story.listed
-    assert date.fromisoformat(row[2]) - date.fromisoformat(row[1]) >= timedelta(days=59)
-    last = [run for run in story.runs if str(run.case) == CASE.format("first_slow")][-1]
-    assert where.strip() == last.folder
-    assert Path(last.folder).is_dir()
-    row, _ = rows[CASE.format("usual")]
-    assert (row[0], row[3], row[4]) == ("32", "33", "1")
 
 
 def test_acceptance_run_is_no_past_of_nights(story):

@@ -200,15 +200,6 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_overwritten(tmp_path, 
     assert file.read_text() == "site_configuration = {'systems': []}\n"
 
 
-def test_cluster_without_a_directory_to_write_to(cluster, tmp_path, monkeypatch):
-    (tmp_path / "mnt/fs2").rmdir()
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    said = refusal(monkeypatch, tmp_path, "cluster")
-    assert f"{tmp_path}/mnt/fs2: no directory found that you may write to" in said
-    assert "--path" in said
-    assert list((tmp_path / "site_configs").iterdir()) == []
-
-
 def test_reference_values_that_there_are_stay(tmp_path, monkeypatch):
     monkeypatch.setenv("IOWATCH_SITE_DIR", str(tmp_path))
     monkeypatch.delenv("RFM_REFERENCE_PREFIX", raising=False)

@@ -132,17 +132,6 @@ def test_what_a_night_has_kept_is_read_on_the_next(suite: Suite) -> None:
     assert left(suite, directory) == [f"kept.{os.getuid()}"]
 
 
-@pytest.mark.slow  # test_killed_job is harder, and cancelled in the queue is in test_slurm_amber.py
-def test_cancelled_job(suite: Suite) -> None:
-    """What it said is kept, though nobody looks at a cancelled job."""
-    directory = suite.add("fs2", ONE)
-    with suite.in_mid_run(directory, *ENDLESS) as session:
-        suite.slurm.sh("scancel", "--name=iowatch_fs2")
-        kept = Path(suite.invalid(session)["kept"])
-    assert {"rfm_job.sh", "rfm_job.out", "rfm_job.err"} <= {file.name for file in kept.iterdir()}
-    assert left(suite, directory) == []
-
-
 @pytest.mark.slow
 def test_time_limit(suite: Suite) -> None:
     """Slurm looks at jobs' times twice a minute."""
