@@ -213,7 +213,7 @@ contains
         end associate
     end subroutine describe
 
-    !> Adds a row; one that takes words has them in its value.
+    !> Adds a row; one that takes words has them in its value. Texts and lists are empty at first.
     subroutine add(self, row)
         class(option_table), intent(inout) :: self
         type(option), intent(in) :: row
@@ -223,6 +223,8 @@ contains
         if (index(row%value, '|') > 0 .and. .not. associated(row%extents)) then
             self%rows(self%used)%words = row%value
         end if
+        if (associated(row%text)) row%text%text = ''
+        if (associated(row%list)) allocate (row%list%items(0))
     end subroutine add
 
     !> Returns what --help prints.
@@ -312,7 +314,7 @@ contains
         integer :: equals, i, row
 
         error = ''
-        allocate (choice%settings%hints(0), table%targets%items(0))
+        allocate (choice%settings%hints(0))
         call table%describe(choice)
         do row = 1, table%used
             value = trim(table%rows(row)%default)
@@ -353,26 +355,17 @@ contains
         ! After an error, too: what an earlier run left in the result file is to go.
         choice%directory = table%directory%text
         choice%files = table%files%text
-        choice%filesystems = text_of(table%filesystems)
-        choice%json = text_of(table%json)
-        choice%run_id = text_of(table%run_id)
-        choice%layout%pool = text_of(table%pool)
-        choice%layout%setstripe = text_of(table%setstripe)
+        choice%filesystems = table%filesystems%text
+        choice%json = table%json%text
+        choice%run_id = table%run_id%text
+        choice%layout%pool = table%pool%text
+        choice%layout%setstripe = table%setstripe%text
         choice%settings%access%order = table%order%text
         choice%backends = [character(8) :: table%backends%items]
         choice%targets = table%targets%items
         if (error == '') call set_operations(table%operations%items, choice, error)
         if (error == '') call check_options(choice, pack(table%rows%name, given), error)
     end subroutine parse_options
-
-    !> The text of an option; empty if it was not given.
-    pure function text_of(option_text) result(text)
-        type(argument), intent(in) :: option_text
-        character(:), allocatable :: text
-
-        text = ''
-        if (allocated(option_text%text)) text = option_text%text
-    end function text_of
 
     !> Reads a value to where the option has it; error is empty or a sentence.
     subroutine read_value(row, value, error)
@@ -383,8 +376,8 @@ contains
         integer(int64) :: number
         logical :: is_right, is_word
 
-        is_word = is_word_of(row, value)
-        is_right = is_word
+        is_right = is_allowed(row, value)
+        is_word = is_right .and. row%words /= ''
         number = 0
         if (row%most > 0 .and. .not. is_word) call read_number(row, value, number, is_right)
         if (associated(row%whole)) then
@@ -395,37 +388,32 @@ contains
         else if (associated(row%extents)) then
             call read_extents(value, index(row%value, '|') > 0, row%extents, is_right)
         else if (associated(row%switch)) then
-            is_right = is_word .or. value == ''
             row%switch = value == '' .or. index(row%words, value) == 1
         else if (associated(row%text)) then
-            is_right = is_right .or. (row%words == '' .and. is_allowed(row, value))
             row%text%text = value
             if (number > 0) row%text%text = decimal(number)     ! as it is in names
         else if (associated(row%list)) then
             is_right = .true.
             call read_list(row, value, row%list%items, error)
         else
-            is_right = .true.
             call add_hint(value, row%hints%hints, error)
         end if
         if (.not. is_right) error = trim(row%name)//' takes '//wanted(row)//', not "'//value//'"'
     end subroutine read_value
 
-    pure logical function is_word_of(row, value)
-        type(option), intent(in) :: row
-        character(*), intent(in) :: value
-
-        is_word_of = row%words /= '' .and. index(value, '|') == 0 &
-            .and. index('|'//trim(row%words)//'|', '|'//value//'|') > 0
-    end function is_word_of
-
-    !> Whether a text, or a name in a list, is short enough and has none but allowed characters.
+    !> Whether an option takes a text, or a name in a list: one of its words, or if it has none, a
+    !> text that is short enough and without other signs.
     pure logical function is_allowed(row, value)
         type(option), intent(in) :: row
         character(*), intent(in) :: value
 
-        is_allowed = len(value) <= row%longest .and. (row%signs == '' &
-            .or. verify(value, alphanumeric//trim(row%signs)) == 0)
+        if (row%words /= '') then
+            is_allowed = index(value, '|') == 0 .and. index('|'//trim(row%words)//'|', &
+                '|'//value//'|') > 0
+        else
+            is_allowed = len(value) <= row%longest .and. (row%signs == '' &
+                .or. verify(value, alphanumeric//trim(row%signs)) == 0)
+        end if
     end function is_allowed
 
     !> Says which values an option takes.
@@ -520,8 +508,7 @@ contains
             rest = rest(comma + 1:)
             if (item == '') then
                 error = trim(row%name)//' has an empty name in "'//value//'"'
-            else if (.not. (is_word_of(row, item) .or. (row%words == '' &
-                .and. is_allowed(row, item)))) then
+            else if (.not. is_allowed(row, item)) then
                 error = trim(row%name)//' takes a list of '//wanted(row)//', not "'//item//'"'
             else if (any(items == item)) then
                 error = trim(row%name)//' names "'//item//'" twice'
