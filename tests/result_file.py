@@ -102,7 +102,7 @@ def make_repetition(number, size, factor):
         "file_bytes": size,
         "witness": {
             "method": "pread", "direct": True, "bytes": size, "page_cache_fraction": 0.0,
-            "other_node_fraction": 0.0,
+            "other_node_byte_fraction": 0.0,
         },
     }  # fmt: skip
 
@@ -118,7 +118,7 @@ def turn_into_read(result, suspect):
     for one in result["cases"]:
         one["operation"] = "read"
         one["cache"] = {
-            "other_node_fraction": 0.0, "page_cache_fraction": 0.0, "suspect": suspect,
+            "other_node_byte_fraction": 0.0, "page_cache_fraction": 0.0, "suspect": suspect,
         }  # fmt: skip
         for rep in one["repetitions"]:
             del rep["rates"]["stable"]

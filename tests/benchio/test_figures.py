@@ -203,7 +203,7 @@ def test_what_is_in_memory_is_suspect(outcomes, files):
             continue
         cache = case["cache"]
         assert cache["suspect"] == (cache["page_cache_fraction"] > 0.01 or not on_disk), case
-        assert cache["other_node_fraction"] == 0
+        assert cache["other_node_byte_fraction"] == 0
 
 
 @pytest.fixture

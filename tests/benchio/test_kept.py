@@ -75,7 +75,7 @@ def test_any_ranks_read_what_others_have_kept(read_result, new_directory):
         assert {key: ran[key] for key in same} == {key: wrote["run"][key] for key in same}
         assert [one["operation"] for one in result["cases"]] == ["read"] * len(BACKENDS)
         for one in result["cases"]:
-            assert one["cache"]["other_node_fraction"] == 0, "this host has written it"
+            assert one["cache"]["other_node_byte_fraction"] == 0, "this host has written it"
             assert [rep["witness"]["bytes"] for rep in one["repetitions"]] == [ran["bytes"]] * 2
         assert contents(outcome.directory) == before, "nothing is changed"
 

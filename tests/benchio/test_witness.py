@@ -39,7 +39,7 @@ def test_what_the_witness_tells_of_itself(new_directory):
                 # What of the file the library itself had to look at is small.
                 assert witness["page_cache_fraction"] <= (0.05 if in_chunks else 0), case
                 assert witness["unsynced_fraction"] == 0, case
-                assert witness["other_node_fraction"] == 0
+                assert witness["other_node_byte_fraction"] == 0
 
 
 LAYOUTS = ("shared", "process", "gather")
@@ -81,4 +81,4 @@ def test_a_read_from_memory_is_suspect(in_memory):
         for case in reads:
             assert case["cache"]["suspect"], case["backend"]
             assert case["cache"]["page_cache_fraction"] > 0.99, case["backend"]
-            assert case["cache"]["other_node_fraction"] == 0
+            assert case["cache"]["other_node_byte_fraction"] == 0

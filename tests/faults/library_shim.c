@@ -15,7 +15,8 @@
  *   twice      what is of one variable is written where the elements of another belong
  *   apart      of a file's first dataset HDF5 knows no place, as if it had chunks, and of what was read
  *              last it says that it was independent: neither is wrong, and both have to be seen
- *   nodes      every rank is on a node of its own
+ *   nodes      every rank is on a node of its own, or on that of LIBRARY_NODES which its place in
+ *              "0,0,1,1" says; hosts have the names of those numbers
  *
  * Both names of an MPI call are here: C libraries call MPI_X, the Fortran bindings PMPI_X. */
 #include "interpose.h"
@@ -52,13 +53,32 @@ static int64_t spoil(const char *call, int64_t code, int64_t error)
     return asked(call) && rank == (which == NULL ? 1 : atoi(which)) ? error : code;
 }
 
-int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part)
+/* The node that this rank is said to be on. */
+static int made_up_node(void)
 {
+    const char *list = getenv("LIBRARY_NODES");
     int rank;
 
-    PMPI_Comm_rank(comm, &rank);
-    return asked("nodes") ? PMPI_Comm_split(comm, rank, key, part)
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (list == NULL)
+        return rank;
+    for (int i = 0; i < rank && list != NULL; i++)
+        list = strchr(list, ',') == NULL ? NULL : strchr(list, ',') + 1;
+    return list == NULL ? 0 : atoi(list);
+}
+
+int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part)
+{
+    return asked("nodes") ? PMPI_Comm_split(comm, made_up_node(), key, part)
                           : NEXT(PMPI_Comm_split_type)(comm, type, key, info, part);
+}
+
+int PMPI_Get_processor_name(char *name, int *length)
+{
+    if (!asked("nodes") || getenv("LIBRARY_NODES") == NULL)
+        return NEXT(PMPI_Get_processor_name)(name, length);
+    *length = sprintf(name, "node%d", made_up_node());
+    return MPI_SUCCESS;
 }
 
 int64_t H5Dcreate2(

@@ -87,7 +87,7 @@ def test_each_node_lists_all_names(library_shim, new_directory):
     assert outcome.done.code == 0, outcome.done.err
     (rep,) = outcome.result["cases"][0]["repetitions"]
     assert rep["phases"]["list"]["operations"] == RANKS * (2 * ITEMS * RANKS)
-    assert rep["witness"]["other_node_fraction"] == 1
+    assert rep["witness"]["other_node_byte_fraction"] == 1
 
 
 def test_what_a_client_remembers_is_no_fault(names_shim, new_directory):

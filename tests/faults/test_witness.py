@@ -265,7 +265,8 @@ def test_pages_that_no_sync_writes(cached):
 
 
 def test_pages_of_which_one_rank_does_not_know(cached):
-    settings = {"RANK": 1, "CALL": 9}
+    """It is the one that looks for its node."""
+    settings = {"RANK": 0, "CALL": 9}
     (case,) = cached([Attempt(Way("posix"), "--operation read", "unknown", settings)])
     assert (case["cache"]["page_cache_fraction"], case["cache"]["suspect"]) == (None, True)
 

@@ -73,7 +73,7 @@ def test_kept_files_are_read_on_other_nodes(on: Callable[[str], Bench]) -> None:
         assert done.code == 0, done.err
         result = bench.result()
         assert result["run"]["existing"]["hosts"] == list(NODES[:2])
-        assert {case["cache"]["other_node_fraction"] for case in result["cases"]} == {other}
+        assert {case["cache"]["other_node_byte_fraction"] for case in result["cases"]} == {other}
 
 
 def size(ran: dict[str, Any]) -> tuple[int, int, int]:
@@ -109,7 +109,7 @@ def test_one_rank_of_every_node_syncs_a_shared_file(
             assert backend == "netcdf" or len(syncing) == len(set(syncing)) == 2, backend
     for case in bench.result()["cases"]:
         for repetition in case["repetitions"]:
-            assert repetition["witness"]["other_node_fraction"] == 1, case["backend"]
+            assert repetition["witness"]["other_node_byte_fraction"] == 1, case["backend"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_reads_are_of_another_nodes_data(
     assert kind == "tmpfs" or filesystem == "disk"
     for case in result["cases"]:
         cache = case["cache"]
-        assert cache["other_node_fraction"] == 1, case["backend"]
+        assert cache["other_node_byte_fraction"] == 1, case["backend"]
         assert cache["suspect"] == (cache["page_cache_fraction"] > 0.01), case["backend"]
         if kind in ("ext4", "xfs", "btrfs", "tmpfs"):
             assert cache["suspect"] == (kind == "tmpfs"), case["backend"]
@@ -148,7 +148,7 @@ def test_reads_through_clients_of_their_own(
     result = bench.result()
     assert result["run"]["filesystem"]["type"] == "fuse"
     for case in result["cases"]:
-        assert case["cache"]["other_node_fraction"] == nodes - 1
+        assert case["cache"]["other_node_byte_fraction"] == nodes - 1
         unknown = case["cache"]["page_cache_fraction"] is None  # FUSE does not say
         assert unknown or case["cache"]["page_cache_fraction"] == 0
         assert case["cache"]["suspect"] == (nodes == 1 or unknown)

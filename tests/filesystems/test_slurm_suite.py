@@ -128,7 +128,7 @@ def test_what_a_night_has_kept_is_read_on_the_next(suite: Suite) -> None:
     assert second.code == 0, second.out + second.err
     (file,) = suite.folder.glob("run/runs/*/*ReadBack*/result.json")
     result = json.loads(file.read_text())
-    assert {one["cache"]["other_node_fraction"] for one in result["cases"]} == {1}
+    assert {one["cache"]["other_node_byte_fraction"] for one in result["cases"]} == {1}
     assert left(suite, directory) == [f"kept.{os.getuid()}"]
 
 

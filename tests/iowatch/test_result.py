@@ -172,7 +172,7 @@ FREE = {
     r"cases/\d/(hints/(echoed|observed)|collective/echoed|layout/echoed|cache/.*_fraction)": (),
     r"cases/\d/(layout/observed/(said|components/.*)|subfiles/(requested|observed/[sw].*))": (),
     r"cases/.*/(position|started|parts|instances|file_bytes|clocks_agree)": (),
-    r".*/witness/(method|direct|page_cache_fraction|other_node_fraction)": (),
+    r".*/witness/(method|direct|page_cache_fraction|other_node_byte_fraction)": (),
     r".*/phases/\w+/(min|mean|max|slowest_rank|slowest_host)": (),
     r".*/phases/(total|stable|sync|unlink)/file_window": (),
     r".*/phases/(total|stable)/by_rank_0": (),  # of one node
@@ -530,7 +530,7 @@ def write_that_reads(result):
 
 
 def write_from_a_cache(result):
-    cache = {"other_node_fraction": 0, "page_cache_fraction": 0, "suspect": False}
+    cache = {"other_node_byte_fraction": 0, "page_cache_fraction": 0, "suspect": False}
     result["cases"][0]["cache"] = cache
 
 

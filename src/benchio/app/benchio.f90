@@ -3,15 +3,16 @@
 program benchio
     use, intrinsic :: iso_c_binding, only: c_null_char
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
-    use mpi_f08, only: MPI_Allreduce, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
-        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, MPI_Gather, MPI_Get_processor_name, &
-        MPI_Init_thread, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_THREAD_FUNNELED, &
+    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_dup, &
+        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, &
+        MPI_Init_thread, MPI_INT64_T, MPI_SUM, MPI_THREAD_FUNNELED, &
         MPI_THREAD_MULTIPLE
     use benchio_command_line, only: help_text, parse_command_line
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_nodes, only: find_nodes, list_nodes
     use benchio_node_state, only: look_at_node, node_state
     use benchio_options, only: is_metadata, layout_requests, options
     use benchio_posix, only: exit_at_once, exit_process, path_exists, probe_file, remove_file, &
@@ -55,6 +56,7 @@ program benchio
     call start_mpi()
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
+    call find_nodes(comm, run%plan%nodes)
 
     if (message /= '') call refuse(exit_usage, message)
     if (threads < MPI_THREAD_FUNNELED) call refuse(exit_not_built_in, 'this MPI knows ' &
@@ -67,7 +69,7 @@ program benchio
     call guard%guard('', choice%directory, '')
     if (choice%reads_existing) then
         call guard%watch('look for what was kept')
-        call find_kept_files(choice%directory, comm, choice, run%kept, run%error)
+        call find_kept_files(choice%directory, comm, run%plan%nodes, choice, run%kept, run%error)
         call guard%disarm()
         if (run%error%failed()) call refuse(run%error%status, run%error%line())
     end if
@@ -77,10 +79,10 @@ program benchio
     run%choice = choice
     call choose_run_id(choice%run_id, comm, run%choice%run_id, run%error)
     run%started = utc_now()
-    node = look_at_node(run%plan%is_first_on_node)
-    call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
+    node = look_at_node(run%plan%nodes%is_leader)
+    call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
     if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
-    call gather_hosts()
+    call list_nodes(run%plan%nodes, run%nodes)
     if (choice%dry_run) choice%json = ''
     if (choice%json /= '') call prepare_result_file()
     call guard%watch('look at the directory')
@@ -130,7 +132,7 @@ contains
     subroutine measure()
         call guard%watch('make the run''s directory')
         call make_run_directory(run%place, run%choice%run_id, choice%mdt_index, &
-            run%plan%is_first_on_node, comm, run%error)
+            run%plan%nodes%is_leader, comm, run%error)
         call guard%disarm()
         if (run%error%failed()) return
         call choose_partners(choice, run%place%is_node_local, run%plan)
@@ -140,7 +142,7 @@ contains
             if (has_cases(run)) call remove_kept(run, methods, run%completed + 1)
             if (has_cases(run)) call write_record(run%place%run_path, run%place%directories() &
                 //run%place%path//c_null_char, run%choice, run%plan, run%started, run%completed, &
-                run%host_of_rank, error=kept_error)
+                run%nodes, error=kept_error)
             if (has_cases(run) .and. .not. kept_error%failed()) then
                 call guard%disarm()
                 return
@@ -160,7 +162,7 @@ contains
     !> Collective: all rounds of what another run has kept, in its directory.
     subroutine read_existing()
         call place_targets(run%place, run%place%path)
-        call choose_readers(choice, run%kept, run%host_of_rank, run%plan)
+        call choose_readers(choice, run%kept, run%plan)
         call run_rounds(run, methods)
     end subroutine read_existing
 
@@ -213,18 +215,6 @@ contains
         if (choice%settings%access%subfiles > 0 .and. .not. makes_subfiles) call refuse( &
             exit_usage, '--subfiles needs a backend that makes subfiles')
     end subroutine choose_backends
-
-    subroutine gather_hosts()
-        character(MPI_MAX_PROCESSOR_NAME) :: name
-        character(len(run%host_of_rank)) :: host
-        integer :: length
-
-        call MPI_Get_processor_name(name, length)
-        host = name(:length)
-        allocate (run%host_of_rank(merge(run%plan%ranks, 0, rank == 0)))
-        call MPI_Gather(host, len(host), MPI_CHARACTER, run%host_of_rank, len(host), &
-            MPI_CHARACTER, 0, comm)
-    end subroutine gather_hosts
 
     !> Yesterday's result must not be taken for this run's; and a run whose result cannot be
     !> written need not start.

@@ -8,7 +8,7 @@ module benchio_decomposition
     implicit none (type, external)
     private
 
-    public :: automatic_grid, fits_in_int64, new_decomposition
+    public :: automatic_grid, fits_in_int64, new_decomposition, owner_along
 
     integer, parameter, public :: element_bytes = 8
 
@@ -82,6 +82,14 @@ contains
             plane = (z/own)*(self%global(3)/self%layers) + self%lower(3) + mod(z, own)
         end associate
     end function plane
+
+    !> Which of so many ranks along a dimension owns an element of it, both from 0: the last one
+    !> whose first element is not after it.
+    elemental integer(int64) function owner_along(element, ranks, elements) result(owner)
+        integer(int64), intent(in) :: element, ranks, elements
+
+        owner = ((element + 1)*ranks - 1)/elements
+    end function owner_along
 
     !> Elements of the block without halo.
     elemental integer(int64) function elements(self)

@@ -6,7 +6,7 @@ module benchio_gather
         MPI_Isend, MPI_Request, MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
     use benchio_backend, only: open_file
     use benchio_clock, only: now
-    use benchio_decomposition, only: decomposition, new_decomposition
+    use benchio_decomposition, only: decomposition, new_decomposition, owner_along
     use benchio_failure, only: failure
     use benchio_transfer, only: describe_piece, first_in_memory, new_transfer_plan, piece, &
         transfer_plan
@@ -124,14 +124,6 @@ contains
         end do
         call MPI_Waitall(used, requests, MPI_STATUSES_IGNORE)
     end subroutine exchange_with_owners
-
-    !> Which of so many ranks along a dimension owns an element of it, both from 0: the last one
-    !> whose first element is not after it.
-    elemental integer(int64) function owner_along(element, ranks, elements) result(owner)
-        integer(int64), intent(in) :: element, ranks, elements
-
-        owner = ((element + 1)*ranks - 1)/elements
-    end function owner_along
 
     !> Begins to send, or to receive, what an array in memory has in common with another box.
     subroutine start_transfer(sends, values, box, other, partner, comm, request)

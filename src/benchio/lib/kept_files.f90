@@ -1,15 +1,22 @@
 !> What a run has kept for another one to read, on other nodes or another night.
 !>
-!> Beside the files is a record of them: two namelist groups, and a checksum, so that a record that
-!> was cut off or changed is not believed. It is written last, once every file was confirmed: files
-!> without one are what is left of a run that did not end.
+!> Beside the files is a record of them: namelist groups, and a checksum, so that a record that was
+!> cut off or changed is not believed. The record is written last, once every file was confirmed:
+!> files without one are what is left of a run that did not end. One rank reads the record. All
+!> ranks learn the first groups, which are short. The first rank of each node learns the last one,
+!> on the nodes that have written.
 module benchio_kept_files
-    use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, MPI_Gather, MPI_INTEGER, &
-        MPI_INT64_T
+    use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_free, &
+        MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Gather, MPI_Get_processor_name, &
+        MPI_IN_PLACE, MPI_INTEGER, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_Scatter, MPI_SUM, &
+        MPI_UNDEFINED
+    use benchio_decomposition, only: decomposition
     use benchio_failure, only: agree, exit_io, exit_usage, failure
     use benchio_file_layout, only: name_length
-    use benchio_layout, only: layout, read_as, turned
+    use benchio_layout, only: bytes_here, layout, plan_block, read_turned
+    use benchio_nodes, only: host_length, node_list, node_view, numbers_of, rank_run, &
+        runs_of
     use benchio_options, only: options
     use benchio_pattern, only: key_of_text
     use benchio_posix, only: sync_directories, write_file
@@ -17,81 +24,87 @@ module benchio_kept_files
     implicit none (type, external)
     private
 
-    public :: assign_readers, choose_readers, find_kept_files, new_record, parse_record
-    public :: record_text, write_record
+    public :: choose_readers, file_facts, find_kept_files, parse_record, record_text, write_record
 
     character(*), parameter, public :: record_name = 'kept.nml'
 
-    !> Names of the number of this format.
-    integer, parameter :: record_format = 1
+    !> Number of this format.
+    integer, parameter :: record_format = 2
 
-    integer, parameter :: host_length = 256, word_length = name_length
-    integer, parameter :: line_length = 2*host_length + 8
+    integer, parameter :: word_length = name_length
+    !> Values on a line of a namelist, with the name before them: as many as compilers write.
+    integer, parameter :: line_of = 8
+    character(*), parameter :: nodes_mark = '! Nodes:'//new_line('a')
 
-    type, public :: kept_files
-        character(:), allocatable :: run_id
-        character(:), allocatable :: started            !! the run, date and time, UTC
-        character(:), allocatable :: files              !! as given to --files
-        character(:), allocatable :: pattern            !! options that ask for its ways of access
-        character(8), allocatable :: backends(:)
-        character(word_length), allocatable :: targets(:)   !! as given to --targets
+    !> The first group of a record, as it is written.
+    type, public :: kept_run
+        integer :: format = record_format
+        character(word_length) :: run_id = ''
+        character(word_length) :: started = ''          !! the run, date and time, UTC
+        character(word_length) :: files = ''            !! as given to --files
+        character(word_length) :: pattern = ''          !! options that ask for its ways of access
         integer :: first_round = 0, rounds = 0          !! those that were kept
         integer(int64) :: local_size(3) = 0             !! as given to the run; 0: not given
         integer(int64) :: global_size(3) = 0            !! the same
-        integer(int64), allocatable :: extents(:, :)    !! (x y z, file), of its array
-        integer(int64), allocatable :: grid(:, :)       !! (x y z, file), of its writers
-        integer, allocatable :: file(:)                 !! that each rank wrote, from 0
-        integer, allocatable :: host(:)                 !! each rank's, from 1
-        character(host_length), allocatable :: hosts(:)
+        integer(int64) :: grid(3) = 0                   !! the same
+        integer :: writers = 0, instances = 1
+        integer :: file_count = 0                       !! of a backend in a round
+        integer :: backend_count = 0, target_count = 0  !! entries of the groups that follow
+        integer :: host_count = 0, run_count = 0, node_file_count = 0
+    end type kept_run
+
+    type, public, extends(kept_run) :: kept_files
+        character(8), allocatable :: backends(:)
+        character(word_length), allocatable :: targets(:)   !! as given to --targets
+        ! On the first rank of each node:
+        type(node_list) :: nodes                        !! that have written
+        integer, allocatable :: first_rank(:)           !! of each file, where each node has one
+        integer, allocatable :: sharers(:)              !! the same: ranks of each file
+        ! Of the file that this rank reads:
+        integer :: first = 0                            !! rank that has written its first block
+        type(decomposition) :: array                    !! its extents, and the grid of its writers
     end type kept_files
 
 contains
 
     !> Collective: leaves the record beside the files of a run that has confirmed them, once their
     !> names are as safe as they are.
-    subroutine write_record(directory, directories, choice, plan, started, completed, &
-        host_of_rank, error)
+    subroutine write_record(directory, directories, choice, plan, started, completed, nodes, error)
         character(*), intent(in) :: directory
         character(*), intent(in) :: directories         !! with the files' names, each ended by NUL
         type(options), intent(in) :: choice
         type(layout), intent(in) :: plan
         character(*), intent(in) :: started
         integer, intent(in) :: completed                !! rounds
-        character(*), intent(in) :: host_of_rank(:)     !! on rank 0
+        type(node_list), intent(in) :: nodes            !! on rank 0
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: text
-        integer(int64), allocatable :: of_rank(:, :)
+        type(kept_files) :: kept
 
-        allocate (of_rank(6, merge(plan%ranks, 0, plan%rank == 0)))
-        associate (block => plan%own%block)
-            call MPI_Gather([block%global, block%grid], 6, MPI_INT64_T, of_rank, 6, MPI_INT64_T, &
-                0, plan%comm)
-        end associate
+        kept = new_record(choice, plan, started, completed, nodes)
         if (plan%rank == 0) then
             call sync_directories(directories, text)
             if (text /= '') then
                 call error%set(exit_io, 'fsync', directory, text)
             else
-                call write_file(directory//'/'//record_name, record_text(new_record(choice, plan, &
-                    started, completed, host_of_rank, of_rank)), text)
+                call write_file(directory//'/'//record_name, record_text(kept), text)
                 if (text /= '') call error%set(exit_io, 'write', directory//'/'//record_name, text)
             end if
         end if
         call agree(error, plan%comm)
     end subroutine write_record
 
-    !> What there is to be said of a run that has kept its files.
-    function new_record(choice, plan, started, completed, host_of_rank, of_rank) result(kept)
+    !> Collective: on rank 0 the record of a run that has kept its files.
+    function new_record(choice, plan, started, completed, nodes) result(kept)
         type(options), intent(in) :: choice
         type(layout), intent(in) :: plan
         character(*), intent(in) :: started
         integer, intent(in) :: completed                !! rounds
-        character(*), intent(in) :: host_of_rank(:)
-        integer(int64), intent(in) :: of_rank(:, :)     !! (extents and grid of its array, rank)
+        type(node_list), intent(in) :: nodes
         type(kept_files) :: kept
 
-        integer :: rank
+        type(MPI_Comm) :: leaders
 
         kept%run_id = choice%run_id
         kept%started = started
@@ -103,138 +116,109 @@ contains
         kept%rounds = completed - choice%warmup
         kept%local_size = choice%local_size
         if (all(choice%local_size == 0)) kept%global_size = choice%global_size
-        kept%file = plan%file
-        allocate (kept%extents(3, plan%files), kept%grid(3, plan%files))
-        do rank = plan%ranks, 1, -1
-            kept%extents(:, plan%file(rank) + 1) = of_rank(:3, rank)
-            kept%grid(:, plan%file(rank) + 1) = of_rank(4:, rank)
-        end do
-        call list_hosts(host_of_rank, kept)
-        if (choice%files == 'gather') then              ! the first of its ranks has written it
-            kept%host = [(kept%host(findloc(plan%file, plan%file(rank), 1)), rank=1, plan%ranks)]
-        end if
+        kept%grid = choice%grid
+        kept%writers = plan%ranks
+        kept%instances = choice%instances
+        kept%file_count = plan%files
+        if (plan%rank == 0) kept%nodes = nodes
+        allocate (kept%first_rank(0), kept%sharers(0))
+        if (choice%files /= 'node') return
+        associate (share => plan%write_share)
+            call MPI_Comm_split(plan%comm, merge(0, MPI_UNDEFINED, share%position == 0), &
+                plan%rank, leaders)
+            if (share%position > 0) return
+            deallocate (kept%first_rank, kept%sharers)
+            allocate (kept%first_rank(plan%files), kept%sharers(plan%files))
+            call MPI_Gather(plan%rank, 1, MPI_INTEGER, kept%first_rank, 1, MPI_INTEGER, 0, leaders)
+            call MPI_Gather(share%sharers, 1, MPI_INTEGER, kept%sharers, 1, MPI_INTEGER, 0, leaders)
+            call MPI_Comm_free(leaders)
+        end associate
     end function new_record
 
-    !> Each host once, and which of them each rank is on. Ranks of one are mostly neighbours.
-    subroutine list_hosts(host_of_rank, kept)
-        character(*), intent(in) :: host_of_rank(:)
-        type(kept_files), intent(inout) :: kept
-
-        character(host_length) :: hosts(size(host_of_rank))
-        integer :: i, listed, rank
-
-        allocate (kept%host(size(host_of_rank)))
-        listed = 0
-        do rank = 1, size(host_of_rank)
-            do i = listed, 1, -1
-                if (hosts(i) == host_of_rank(rank)) exit
-            end do
-            if (i == 0) then
-                listed = listed + 1
-                hosts(listed) = host_of_rank(rank)
-                i = listed
-            end if
-            kept%host(rank) = i
-        end do
-        kept%hosts = hosts(:listed)
-    end subroutine list_hosts
-
     !> The record as it stands in its file.
-    function record_text(kept) result(text)
-        type(kept_files), intent(in) :: kept
+    function record_text(record) result(text)
+        type(kept_files), intent(in) :: record
         character(:), allocatable :: text
 
-        character(1), parameter :: lf = new_line('a')
-        integer :: i
+        integer :: longest
 
+        longest = max(1, maxval([0, len_trim(record%nodes%hosts)]))
         text = '! Files that a run of benchio has kept, and confirmed before: this directory is ' &
-            //'what'//lf//'! `benchio --operation read-existing --dir` reads.'//lf &
-            //'&kept'//lf &
-            //'format = '//decimal(record_format)//lf &
-            //'run_id = '//quoted(kept%run_id)//lf &
-            //'started = '//quoted(kept%started)//lf &
-            //'files = '//quoted(kept%files)//lf &
-            //'pattern = '//quoted(kept%pattern)//lf &
-            //'first_round = '//decimal(kept%first_round)//lf &
-            //'rounds = '//decimal(kept%rounds)//lf &
-            //'local_size = '//numbers(kept%local_size)//lf &
-            //'global_size = '//numbers(kept%global_size)//lf &
-            //'backend_count = '//decimal(size(kept%backends))//lf &
-            //'target_count = '//decimal(size(kept%targets))//lf &
-            //'file_count = '//decimal(size(kept%extents, 2))//lf &
-            //'host_count = '//decimal(size(kept%hosts))//lf &
-            //'writers = '//decimal(size(kept%file))//lf &
-            //'/'//lf//'&lists'//lf//'backends = '//lf
-        do i = 1, size(kept%backends)
-            text = text//quoted(trim(kept%backends(i)))//lf
-        end do
-        if (size(kept%targets) > 0) text = text//'targets = '//lf
-        do i = 1, size(kept%targets)
-            text = text//quoted(trim(kept%targets(i)))//lf
-        end do
-        text = text//'hosts = '//lf
-        do i = 1, size(kept%hosts)
-            text = text//quoted(trim(kept%hosts(i)))//lf
-        end do
-        text = text//'extents = '//lf//rows(reshape(kept%extents, [size(kept%extents)])) &
-            //'grid = '//lf//rows(reshape(kept%grid, [size(kept%grid)])) &
-            //'file = '//lf//rows(int(kept%file, int64)) &
-            //'host = '//lf//rows(int(kept%host, int64)) &
-            //'/'//lf
-        text = text//checksum_line(text)//lf
+            //'what'//new_line('a')//'! `benchio --operation read-existing --dir` reads.' &
+            //new_line('a')//head_text(record)//nodes_mark//nodes_text(record, longest)
+        text = text//checksum_line(text)//new_line('a')
     end function record_text
 
-    !> A text between apostrophes; one in it is doubled.
-    pure function quoted(text)
-        character(*), intent(in) :: text
-        character(:), allocatable :: quoted
-
-        integer :: i
-
-        quoted = ''''
-        do i = 1, len(text)
-            quoted = quoted//text(i:i)
-            if (text(i:i) == '''') quoted = quoted//''''
-        end do
-        quoted = quoted//''''
-    end function quoted
-
-    pure function numbers(values) result(text)
-        integer(int64), intent(in) :: values(:)
+    !> The groups that all ranks read.
+    function head_text(record) result(text)
+        type(kept_files), intent(in) :: record
         character(:), allocatable :: text
 
-        integer :: i
+        character(8), allocatable :: backends(:)
+        character(line_of*(2*word_length + 3)), allocatable :: lines(:)
+        character(word_length), allocatable :: targets(:)
+        type(kept_run) :: run
+        namelist /kept/ run
+        namelist /names/ backends, targets
 
-        text = ''
-        do i = 1, size(values)
-            text = text//merge(' ', ',', i == 1)//decimal(values(i))
-        end do
-    end function numbers
+        run = record%kept_run
+        allocate (backends, source=record%backends)
+        allocate (targets, source=record%targets)
+        run%backend_count = size(backends)
+        run%target_count = size(targets)
+        run%host_count = size(record%nodes%hosts)
+        run%run_count = size(record%nodes%runs)
+        run%node_file_count = size(record%sharers)
+        allocate (lines(64))
+        lines = ''
+        write (lines, nml=kept, delim='apostrophe')
+        text = joined(lines)
+        deallocate (lines)
+        allocate (lines(size(backends) + size(targets) + 8))
+        lines = ''
+        write (lines, nml=names, delim='apostrophe')
+        text = text//joined(lines)
+    end function head_text
 
-    !> Numbers in lines of a few.
-    pure function rows(values) result(text)
-        integer(int64), intent(in) :: values(:)
+    !> The group that the first rank of each node reads.
+    function nodes_text(record, longest) result(text)
+        type(kept_files), intent(in) :: record
+        integer, intent(in) :: longest                  !! characters of a host's name
         character(:), allocatable :: text
 
-        integer, parameter :: in_row = 12
-        character(22*in_row) :: row
-        integer :: at, first, i, length
+        character(longest), allocatable :: hosts(:)
+        character(line_of*(2*longest + 12)), allocatable :: lines(:)
+        integer, allocatable :: first_rank(:), node(:), runs(:), sharers(:)
+        namelist /nodes/ hosts, runs, node, first_rank, sharers
 
-        ! A text that grows by each number would be copied for each.
-        allocate (character(22*size(values)) :: text)
-        at = 0
-        do first = 1, size(values), in_row
-            row = ''
-            length = 0
-            do i = first, min(first + in_row - 1, size(values))
-                row(length + 1:) = decimal(values(i))//','
-                length = len_trim(row)
-            end do
-            text(at + 1:at + length + 1) = row(:length)//new_line('a')
-            at = at + length + 1
+        allocate (hosts, source=record%nodes%hosts)
+        allocate (runs, source=numbers_of(record%nodes%runs))
+        allocate (node, source=record%nodes%node)
+        allocate (first_rank, source=record%first_rank)
+        allocate (sharers, source=record%sharers)
+        allocate (lines(size(hosts) + size(runs) + size(node) + 2*size(sharers) + 8))
+        lines = ''
+        write (lines, nml=nodes, delim='apostrophe')
+        text = joined(lines)
+    end function nodes_text
+
+    !> Lines as one text, without those that are empty.
+    pure function joined(lines) result(text)
+        character(*), intent(in) :: lines(:)
+        character(:), allocatable :: text
+
+        integer :: i, length
+
+        ! A text that grows by each line would be copied for each.
+        allocate (character(sum(len_trim(lines) + 1)) :: text)
+        length = 0
+        do i = 1, size(lines)
+            if (lines(i) == '') cycle
+            text(length + 1:) = trim(lines(i))//new_line('a')
+            length = length + len_trim(lines(i)) + 1
         end do
-        text = text(:at)
-    end function rows
+        text = text(:length)
+    end function joined
 
     function checksum_line(text) result(line)
         character(*), intent(in) :: text
@@ -246,49 +230,124 @@ contains
     !> Collective: the record in a directory that a run has kept, and what follows from it for the
     !> reading run. A failure says what is wrong with it, with exit status 2 if it is the command
     !> line.
-    subroutine find_kept_files(directory, comm, choice, kept, error)
+    subroutine find_kept_files(directory, comm, nodes, choice, kept, error)
         character(*), intent(in) :: directory
         type(MPI_Comm), intent(in) :: comm
+        type(node_view), intent(in) :: nodes            !! of this run
         type(options), intent(inout) :: choice
         type(kept_files), intent(out) :: kept
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message, path, text
-        integer :: i, length, rank
+        integer :: at, i, length, longest, rank
 
         path = directory//'/'//record_name
         call MPI_Comm_rank(comm, rank)
         length = 0
+        at = 0
         text = ''
         if (rank == 0) then
             call read_text(path, text, message)
-            if (message /= '') call error%set(exit_io, 'open', path, message//': in a ' &
-                //'directory that --operation write-keep has left there is such a record')
-            if (message == '') length = len(text)
+            if (message /= '') then
+                call error%set(exit_io, 'open', path, message//': in a directory that ' &
+                    //'--operation write-keep has left there is such a record')
+            else
+                call find_groups(text, at, length, message)
+                if (message /= '') call error%set(exit_io, 'read', path, message)
+            end if
         end if
         call agree(error, comm)
         if (error%failed()) return
+        call MPI_Bcast(at, 1, MPI_INTEGER, 0, comm)
         call MPI_Bcast(length, 1, MPI_INTEGER, 0, comm)
         if (rank > 0) text = repeat(' ', length)
-        call MPI_Bcast(text, length, MPI_CHARACTER, 0, comm)
-        call parse_record(text, kept, message)
-        if (message /= '') call error%set(exit_io, 'read', path, message)
-        if (.not. error%failed()) then
-            do i = 1, size(choice%backends)
-                if (any(kept%backends == choice%backends(i))) cycle
-                call error%set(exit_usage, 'read', path, 'no files of '//trim(choice%backends(i)) &
-                    //' were kept; there are files of '//listed(kept%backends))
-            end do
-            choice%files = kept%files
-            choice%targets = kept%targets
-            choice%local_size = kept%local_size
-            choice%global_size = kept%global_size
-            choice%existing_extents = kept%extents
-            choice%warmup = 0
-            choice%repeats = kept%rounds
+        call MPI_Bcast(text, at, MPI_CHARACTER, 0, comm)
+        if (nodes%is_leader) call MPI_Bcast(text(at + 1:), length - at, MPI_CHARACTER, 0, &
+            nodes%leaders)
+        longest = longest_line(text)
+        call parse_head(text(:at), longest, kept, message)
+        if (message == '' .and. nodes%is_leader) then
+            call parse_nodes(text(at + 1:length), longest, kept, message)
         end if
+        if (message /= '') call error%set(exit_io, 'read', path, message)
+        call agree(error, comm)
+        if (error%failed()) return
+
+        do i = 1, size(choice%backends)
+            if (any(kept%backends == choice%backends(i))) cycle
+            call error%set(exit_usage, 'read', path, 'no files of '//trim(choice%backends(i)) &
+                //' were kept; there are files of '//listed(kept%backends))
+        end do
+        choice%files = trim(kept%files)
+        choice%targets = kept%targets
+        choice%local_size = kept%local_size
+        choice%global_size = kept%global_size
+        choice%warmup = 0
+        choice%repeats = kept%rounds
+        call find_file(comm, nodes, choice, kept, message)
+        if (message /= '') call error%set(exit_io, 'read', path, message)
         call agree(error, comm)
     end subroutine find_kept_files
+
+    !> Collective: what the record says of the file that this rank reads: neighbours share one.
+    subroutine find_file(comm, nodes, choice, kept, message)
+        type(MPI_Comm), intent(in) :: comm
+        type(node_view), intent(in) :: nodes            !! of this run
+        type(options), intent(inout) :: choice
+        type(kept_files), intent(inout) :: kept
+        character(:), allocatable, intent(out) :: message
+
+        type(options) :: writers
+        integer, allocatable :: facts(:, :), files(:)
+        integer :: file, i, rank, ranks, facts_of_mine(4)
+
+        call MPI_Comm_rank(comm, rank)
+        call MPI_Comm_size(comm, ranks)
+        file = int(int(rank, int64)*kept%file_count/ranks)
+        if (kept%files == 'node') then                  ! only the first rank of the node knows
+            call MPI_Comm_size(nodes%on_node, ranks)
+            if (.not. nodes%is_leader) ranks = 0
+            allocate (files(ranks), facts(4, ranks))
+            call MPI_Gather(file, 1, MPI_INTEGER, files, 1, MPI_INTEGER, 0, nodes%on_node)
+            do i = 1, size(files)
+                facts(:, i) = file_facts(kept, files(i))
+            end do
+            call MPI_Scatter(facts, 4, MPI_INTEGER, facts_of_mine, 4, MPI_INTEGER, 0, nodes%on_node)
+        else
+            facts_of_mine = file_facts(kept, file)
+        end if
+        writers = choice
+        writers%grid = kept%grid
+        kept%first = facts_of_mine(1)
+        call plan_block(writers, facts_of_mine(3), facts_of_mine(4), kept%file_count, &
+            facts_of_mine(2), 0, kept%array, message)
+        choice%existing_files = kept%file_count
+        choice%existing_extents = kept%array%global
+    end subroutine find_file
+
+    !> The rank that has written the first block of a file, how many ranks have written the file,
+    !> its number among the files of its instance, from 0, and how many those are.
+    pure function file_facts(kept, file) result(facts)
+        type(kept_files), intent(in) :: kept
+        integer, intent(in) :: file                     !! from 0
+        integer :: facts(4)
+
+        integer :: team
+        integer, allocatable :: instance(:)
+
+        team = kept%writers/kept%instances
+        if (kept%files == 'node') then
+            instance = kept%first_rank/team
+            facts(:2) = [kept%first_rank(file + 1), kept%sharers(file + 1)]
+            facts(3) = count(instance(:file) == instance(file + 1))
+            facts(4) = count(instance == instance(file + 1))
+        else
+            facts(2) = kept%writers/kept%file_count
+            facts(1) = file*facts(2)
+            facts(4) = kept%file_count/kept%instances
+            facts(3) = mod(file, facts(4))
+        end if
+    end function file_facts
 
     pure function listed(names) result(text)
         character(*), intent(in) :: names(:)
@@ -324,197 +383,195 @@ contains
         close (unit)
     end subroutine read_text
 
-    !> The inverse of record_text. The message is empty or says what is wrong.
-    subroutine parse_record(text, found, message)
+    !> Finds where the last group of a record begins, and the end of all groups. The message is
+    !> empty or says what is wrong.
+    subroutine find_groups(text, before, length, message)
         character(*), intent(in) :: text
-        type(kept_files), intent(out) :: found
+        integer, intent(out) :: before, length          !! characters before both
         character(:), allocatable, intent(out) :: message
 
-        character(line_length), allocatable :: lines(:)
-        character(word_length) :: run_id, started, files, pattern
+        message = ''
+        length = index(text, '! checksum ', back=.true.) - 1
+        before = index(text, nodes_mark) - 1
+        if (length < 0) then
+            message = 'it was cut off: it does not end with its checksum'
+        else if (text(length + 1:) /= checksum_line(text(:length))//new_line('a')) then
+            message = 'it was changed or cut off: its checksum is not that of its text'
+        else if (before < 0) then
+            message = 'it is not as this benchio writes it'
+        end if
+    end subroutine find_groups
+
+    !> The inverse of record_text. The message is empty or says what is wrong.
+    subroutine parse_record(text, record, message)
+        character(*), intent(in) :: text
+        type(kept_files), intent(out) :: record
+        character(:), allocatable, intent(out) :: message
+
+        integer :: before, length, longest
+
+        call find_groups(text, before, length, message)
+        longest = longest_line(text)
+        if (message == '') call parse_head(text(:before), longest, record, message)
+        if (message == '') call parse_nodes(text(before + 1:length), longest, record, message)
+    end subroutine parse_record
+
+    !> Reads the groups that all ranks know, and makes room for the last one.
+    subroutine parse_head(text, longest, record, message)
+        character(*), intent(in) :: text
+        integer, intent(in) :: longest                  !! characters of a line
+        type(kept_files), intent(out) :: record
+        character(:), allocatable, intent(out) :: message
+
         character(8), allocatable :: backends(:)
+        character(longest), allocatable :: lines(:)
         character(word_length), allocatable :: targets(:)
-        character(host_length), allocatable :: hosts(:)
-        integer(int64), allocatable :: extents(:, :), grid(:, :)
-        integer, allocatable :: file(:), host(:)
-        integer(int64) :: local_size(3), global_size(3)
-        integer :: backend_count, code, file_count, first_round, format, host_count, rounds
-        integer :: last, target_count, writers
-        namelist /kept/ format, run_id, started, files, pattern, first_round, rounds, &
-            local_size, global_size, backend_count, target_count, file_count, host_count, writers
-        namelist /lists/ backends, targets, hosts, extents, grid, file, host
+        integer :: code
+        type(kept_run) :: run
+        namelist /kept/ run
+        namelist /names/ backends, targets
 
         message = ''
-        last = index(text, '! checksum ', back=.true.)
-        if (last == 0) then
-            message = 'it was cut off: it does not end with its checksum'
-            return
-        else if (text(last:) /= checksum_line(text(:last - 1))//new_line('a')) then
-            message = 'it was changed or cut off: its checksum is not that of its text'
-            return
-        end if
-        call split(text(:last - 1), lines)
-        format = -1
-        backend_count = 0
-        target_count = 0
-        file_count = 0
-        host_count = 0
-        writers = 0
+        call split(text, lines)
         read (lines, nml=kept, iostat=code)
-        if (code == 0 .and. format /= record_format) then
-            message = 'it has format '//decimal(format)//', and this benchio reads ' &
+        if (run%format /= record_format) then
+            message = 'it has format '//decimal(run%format)//', and this benchio reads ' &
                 //decimal(record_format)
             return
         end if
         if (code == 0) then
-            allocate (backends(backend_count), targets(target_count), hosts(host_count), &
-                extents(3, file_count), grid(3, file_count), file(writers), host(writers))
-            read (lines, nml=lists, iostat=code)
+            allocate (backends(run%backend_count), targets(run%target_count))
+            read (lines, nml=names, iostat=code)
         end if
         if (code /= 0) then
             message = 'it is not as benchio writes it'
             return
         end if
-        if (pattern /= '') then
-            message = 'its files are of '//trim(pattern)//', which only the run that ' &
-                //'writes them can read'
+        if (run%pattern /= '') then
+            message = 'its files are of '//trim(run%pattern)//', which only the run that writes ' &
+                //'them can read'
             return
         end if
-        found%run_id = trim(run_id)
-        found%started = trim(started)
-        found%files = trim(files)
-        found%pattern = trim(pattern)
-        found%first_round = first_round
-        found%rounds = rounds
-        found%local_size = local_size
-        found%global_size = global_size
-        found%backends = backends
-        found%targets = targets
-        found%hosts = hosts
-        found%extents = extents
-        found%grid = grid
-        found%file = file
-        found%host = host
-    end subroutine parse_record
+        record%kept_run = run
+        record%backends = backends
+        record%targets = targets
+    end subroutine parse_head
 
+    !> Reads the last group, as large as the first one says.
+    subroutine parse_nodes(text, longest, record, message)
+        character(*), intent(in) :: text
+        integer, intent(in) :: longest                  !! characters of a line
+        type(kept_files), intent(inout) :: record
+        character(:), allocatable, intent(out) :: message
+
+        character(host_length), allocatable :: hosts(:)
+        character(longest), allocatable :: lines(:)
+        integer, allocatable :: first_rank(:), node(:), runs(:), sharers(:)
+        integer :: code
+        namelist /nodes/ hosts, runs, node, first_rank, sharers
+
+        message = ''
+        allocate (hosts(record%host_count), runs(3*record%run_count), node(record%run_count), &
+            first_rank(record%node_file_count), sharers(record%node_file_count))
+        call split(text, lines)
+        read (lines, nml=nodes, iostat=code)
+        if (code /= 0) message = 'it is not as benchio writes it'
+        record%nodes%hosts = hosts
+        record%nodes%runs = runs_of(runs)
+        record%nodes%node = node
+        record%first_rank = first_rank
+        record%sharers = sharers
+    end subroutine parse_nodes
+
+    !> A text as its lines.
     pure subroutine split(text, lines)
         character(*), intent(in) :: text
-        character(line_length), allocatable, intent(out) :: lines(:)
+        character(*), allocatable, intent(out) :: lines(:)
 
-        integer :: at, count, i
+        integer :: at, i, length
 
-        count = 0
-        do i = 1, len(text)
-            if (text(i:i) == new_line('a')) count = count + 1
-        end do
-        allocate (lines(count))
+        allocate (lines(count([(text(i:i) == new_line('a'), i=1, len(text))])))
         at = 0
-        count = 0
-        do i = 1, len(text)
-            if (text(i:i) /= new_line('a')) cycle
-            count = count + 1
-            lines(count) = text(at + 1:i - 1)
-            at = i
+        do i = 1, size(lines)
+            length = index(text(at + 1:), new_line('a'))
+            lines(i) = text(at + 1:at + length - 1)
+            at = at + length
         end do
     end subroutine split
 
-    !> Collective: each rank is to read what another host has written, if that can be.
-    subroutine choose_readers(choice, kept, host_of_rank, plan)
+    pure integer function longest_line(text) result(longest)
+        character(*), intent(in) :: text
+
+        integer :: at, length
+
+        longest = 1
+        at = 0
+        do
+            length = index(text(at + 1:), new_line('a'))
+            if (length == 0) return
+            longest = max(longest, length)
+            at = at + length
+        end do
+    end function longest_line
+
+    !> Collective: each rank is to read what another host has written, if that can be: of all turns
+    !> of the nodes the first with the fewest bytes that the reader's host has written.
+    subroutine choose_readers(choice, kept, plan)
         type(options), intent(in) :: choice
         type(kept_files), intent(in) :: kept
-        character(*), intent(in) :: host_of_rank(:)     !! on rank 0
         type(layout), intent(inout) :: plan
 
-        integer(int64), allocatable :: blocks(:, :)     ! (lower and extent, rank)
-        integer, allocatable :: host(:), partner(:)
-        integer :: rank, same_host
+        integer, parameter :: turns_at_once = 32
+        integer(int64) :: bytes(turns_at_once), least
+        integer :: best, first, i, turns
 
-        allocate (blocks(6, merge(plan%ranks, 0, plan%rank == 0)), partner(plan%ranks))
-        associate (block => plan%own%block)
-            call MPI_Gather([block%lower, block%extent], 6, MPI_INT64_T, blocks, 6, MPI_INT64_T, &
-                0, plan%comm)
+        associate (here => plan%write_share%here)
+            here%first = kept%first
+            here%has_one_writer = kept%files == 'gather' .or. kept%files == 'node'
+            here%array = kept%array
+            call find_own_ranks(kept, plan%nodes, here%ranks)
         end associate
-        if (plan%rank == 0) then
-            host = [(findloc(kept%hosts == host_of_rank(rank), .true., 1), rank=1, plan%ranks)]
-            call assign_readers(kept, plan%file, plan%node, host, blocks, partner, same_host)
-        end if
-        call MPI_Bcast(partner, plan%ranks, MPI_INTEGER, 0, plan%comm)
-        call MPI_Bcast(same_host, 1, MPI_INTEGER, 0, plan%comm)
-        call read_as(choice, partner, plan)
-        plan%other_node_fraction = 1 - real(same_host, real64)/plan%ranks
+        turns = (plan%ranks + plan%nodes%largest - 1)/plan%nodes%largest
+        least = huge(least)
+        best = 0
+        do first = 0, turns - 1, turns_at_once
+            bytes = huge(bytes)/plan%ranks
+            do i = 1, min(turns_at_once, turns - first)
+                bytes(i) = bytes_here(choice, plan%nodes%in_order, &
+                    (first + i - 1)*plan%nodes%largest, plan)
+            end do
+            call MPI_Allreduce(MPI_IN_PLACE, bytes, turns_at_once, MPI_INT64_T, MPI_SUM, plan%comm)
+            if (minval(bytes) < least) best = first + minloc(bytes, 1) - 1
+            least = min(least, minval(bytes))
+            if (least == 0) exit
+        end do
+        call read_turned(choice, plan%nodes%in_order, best*plan%nodes%largest, plan)
     end subroutine choose_readers
 
-    !> Whose share each rank reads, so that as few as can be read what their own host has written:
-    !> of all turns of the nodes the first that has least of it.
-    pure subroutine assign_readers(kept, file, node, host, blocks, partner, same_host)
+    !> Collective: the ranks of the run that has written which ran on this node's host.
+    subroutine find_own_ranks(kept, nodes, ranks)
         type(kept_files), intent(in) :: kept
-        integer, intent(in) :: file(:)                  !! that each rank reads, from 0
-        integer, intent(in) :: node(:)                  !! of each rank, from 0
-        integer, intent(in) :: host(:)                  !! of each rank, among kept%hosts; or 0
-        integer(int64), intent(in) :: blocks(:, :)      !! (lower and extent, rank)
-        integer, intent(out) :: partner(:)              !! of each rank: a rank, from 0
-        integer, intent(out) :: same_host               !! ranks that read what their host wrote
+        type(node_view), intent(in) :: nodes
+        type(rank_run), allocatable, intent(out) :: ranks(:)
 
-        integer :: candidate(size(node)), writers(size(kept%file))
-        integer :: first(0:size(kept%extents, 2))       ! of the writers of each file, in writers
-        integer :: found, i, n, shift
+        character(MPI_MAX_PROCESSOR_NAME) :: name
+        integer, allocatable :: message(:)
+        integer :: i, length
 
-        first = 0
-        do i = 1, size(kept%file)
-            first(kept%file(i) + 1) = first(kept%file(i) + 1) + 1
-        end do
-        do i = 1, ubound(first, 1)
-            first(i) = first(i) + first(i - 1)
-        end do
-        do i = size(kept%file), 1, -1                   ! by file, and in one by rank
-            writers(first(kept%file(i) + 1)) = i
-            first(kept%file(i) + 1) = first(kept%file(i) + 1) - 1
-        end do
-        first(:ubound(first, 1) - 1) = first(1:)
-
-        same_host = huge(same_host)
-        shift = 0
-        do n = 0, maxval(node)
-            candidate = turned(node, shift)
-            found = 0
-            do i = 1, size(node)
-                if (host(i) == 0) cycle
-                if (is_of_host(candidate(i) + 1, host(i))) found = found + 1
-            end do
-            if (found < same_host) then
-                same_host = found
-                partner = candidate
-            end if
-            if (same_host == 0) return
-            shift = shift + count(node == n)
-        end do
-
-    contains
-
-        !> Whether a host has written some of the block of a rank.
-        pure logical function is_of_host(rank, its_host)
-            integer, intent(in) :: rank, its_host
-
-            integer(int64) :: from(3), to(3), x, y, z
-
-            is_of_host = .true.
-            associate (f => file(rank), lower => blocks(:3, rank), extent => blocks(4:, rank))
-                associate (grid => kept%grid(:, f + 1), whole => kept%extents(:, f + 1))
-                    from = ((lower + 1)*grid - 1)/whole
-                    to = ((lower + extent)*grid - 1)/whole
-                    do z = from(3), to(3)
-                        do y = from(2), to(2)
-                            do x = from(1), to(1)
-                                if (kept%host(writers(first(f) + 1 + x + grid(1)*(y &
-                                    + grid(2)*z))) == its_host) return
-                            end do
-                        end do
-                    end do
-                end associate
-            end associate
-            is_of_host = .false.
-        end function is_of_host
-
-    end subroutine assign_readers
+        allocate (message(0))
+        if (nodes%is_leader) then
+            call MPI_Get_processor_name(name, length)
+            message = numbers_of(pack(kept%nodes%runs, [(kept%nodes%hosts(kept%nodes%node(i)) &
+                == name(:length), i=1, size(kept%nodes%runs))]))
+        end if
+        length = size(message)
+        call MPI_Bcast(length, 1, MPI_INTEGER, 0, nodes%on_node)
+        if (.not. nodes%is_leader) then
+            deallocate (message)
+            allocate (message(length))
+        end if
+        call MPI_Bcast(message, length, MPI_INTEGER, 0, nodes%on_node)
+        ranks = runs_of(message)
+    end subroutine find_own_ranks
 
 end module benchio_kept_files

@@ -1,23 +1,34 @@
-!> Which ranks share a file, and which part of its array each one has.
+!> Which ranks share a file, which part of its array each rank has, and which part each rank reads.
 !>
 !> Every file holds one whole array. Under weak scaling its extents are the local size times the
 !> grid of the ranks that share it; under strong scaling the global array is cut along z into as
 !> many slabs as there are files. In reading and witnessing a rank takes the place of its partner,
-!> on another node if there is one, so that no node reads what it still has in memory.
+!> half of all ranks further in the order of nodes, so that no node reads what it still has in
+!> memory. No rank knows the share of any other but its partner's.
 module benchio_layout
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allgather, MPI_Bcast, MPI_Comm, MPI_COMM_SELF, MPI_Comm_dup, &
-        MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, &
-        MPI_COMM_TYPE_SHARED, MPI_INFO_NULL, MPI_INTEGER
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_Comm, MPI_COMM_SELF, MPI_Comm_dup, &
+        MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Exscan, MPI_Get_count, &
+        MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_Isend, MPI_LOGICAL, MPI_LOR, MPI_MIN, &
+        MPI_Probe, MPI_Recv, MPI_Request, MPI_Sendrecv, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, &
+        MPI_Wait
     use benchio_decomposition, only: decomposition, element_bytes, fits_in_int64, new_decomposition
     use benchio_failure, only: agree, exit_usage, failure
+    use benchio_nodes, only: node_view, numbers_of, runs_of
     use benchio_options, only: options, plan_array
     use benchio_text, only: decimal, extents
+    use benchio_written_part, only: written_part
     implicit none (type, external)
     private
 
-    public :: choose_partners, file_of_ranks, new_layout
-    public :: partner_of_ranks, partner_on_node, plan_share, read_as, turned
+    public :: bytes_here, choose_partners, count_groups, half_turn, new_layout, plan_block
+    public :: read_turned, second_readers
+
+    !> A slice of a file whose reader is on the node that has written some of it.
+    type, public :: left_slice
+        integer :: position = 0                     !! of that reader among those of the file
+        type(written_part) :: part                  !! what the node of that reader has written
+    end type left_slice
 
     !> A rank's share of a file.
     type, public :: file_share
@@ -26,24 +37,32 @@ module benchio_layout
         type(decomposition) :: block                !! the rank's part of the array
         type(MPI_Comm) :: ranks                     !! those that share the file
         type(MPI_Comm) :: io                        !! those that open it: the same, or the first
+        type(MPI_Comm) :: neighbours                !! those that share it on this node
         integer :: position = 0                     !! of this rank among those that share it
         integer :: sharers = 1
         logical :: is_gathered = .false.            !! the first rank moves the data of all
         logical :: opens = .true.                   !! this rank is one of those that open it
         logical :: is_node_leader = .false.         !! the first rank that shares it on this node
+        type(written_part) :: here                  !! what this node has written of the file
+        !> Another rank confirms what this node has written of this rank's slice.
+        logical :: hands_over = .false.
+        type(left_slice), allocatable :: left(:)    !! slices of which this rank does that
+    contains
+        procedure :: slice
     end type file_share
 
     type, public :: layout
         type(MPI_Comm) :: comm                      !! all ranks
         integer :: rank = 0, ranks = 1
-        logical :: is_first_on_node = .true.        !! the lowest rank of its node
-        integer, allocatable :: node(:)             !! of each rank, from 0
-        integer, allocatable :: file(:)             !! that each rank writes, from 0
+        type(node_view) :: nodes                    !! found before the rest
         integer :: files = 1                        !! of a backend in a round
-        type(file_share) :: own                     !! what this rank writes
-        type(file_share) :: partners                !! what it reads: its partner's share
-        real(real64) :: other_node_fraction = 0     !! of all ranks: partner is on another node
+        type(file_share) :: write_share             !! what this rank writes
+        type(file_share) :: read_share              !! what it reads: its partner's share
+        real(real64) :: other_node_byte_fraction = 0    !! of what is read: another node wrote it
     end type layout
+
+    integer, parameter :: tag = 1
+    integer, parameter :: share_numbers = 14
 
 contains
 
@@ -51,273 +70,151 @@ contains
     subroutine new_layout(choice, comm, plan, error)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm
-        type(layout), intent(out) :: plan
+        type(layout), intent(inout) :: plan             !! with its nodes
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
+        integer :: extremes(2), groups, number
+        type(MPI_Comm) :: team
 
         plan%comm = comm
         call MPI_Comm_rank(comm, plan%rank)
         call MPI_Comm_size(comm, plan%ranks)
-        plan%node = node_of_ranks(comm)
-        associate (node => plan%node, rank => plan%rank)
-            plan%is_first_on_node = .not. any(node(:rank) == node(rank + 1))
-            if (allocated(choice%existing_extents)) then
-                call reader_of_files(size(choice%existing_extents, 2), size(node), plan%file, &
-                    message)
-            else
-                call file_of_ranks(choice%files, choice%instances, node, plan%file, message)
+        call count_groups(choice, plan%ranks, groups, message)
+        if (message /= '') call error%set(exit_usage, '', '', message)
+        call agree(error, comm)
+        if (error%failed()) return
+
+        associate (share => plan%write_share)
+            share%instance = plan%rank/(plan%ranks/choice%instances)
+            if (choice%existing_files > 0) then
+                number = int(int(plan%rank, int64)*groups/plan%ranks)
+            else if (groups > 0) then
+                number = int(int(plan%rank, int64)*groups*choice%instances/plan%ranks)
             end if
-            if (message == '') call plan_share(choice, plan%file, rank, plan%own, message)
+            if (groups > 0) then
+                call join(choice, comm, number, plan%rank, share)
+            else
+                call MPI_Comm_split(plan%nodes%on_node, share%instance, plan%rank, share%ranks)
+            end if
+            call know_sharers(choice, share)
+
+            ! Files are numbered in the order of their first ranks.
+            number = merge(1, 0, share%position == 0)
+            call MPI_Allreduce(number, plan%files, 1, MPI_INTEGER, MPI_SUM, comm)
+            call MPI_Exscan(number, share%file, 1, MPI_INTEGER, MPI_SUM, comm)
+            if (plan%rank == 0) share%file = 0          ! MPI leaves it undefined there
+            call MPI_Bcast(share%file, 1, MPI_INTEGER, 0, share%ranks)
+            share%here%first = plan%rank
+            call MPI_Bcast(share%here%first, 1, MPI_INTEGER, 0, share%ranks)
+
+            call MPI_Comm_split(comm, share%instance, plan%rank, team)
+            extremes = [share%file, -share%file]
+            call MPI_Allreduce(MPI_IN_PLACE, extremes, 2, MPI_INTEGER, MPI_MIN, team)
+            call MPI_Comm_free(team)
+            call plan_block(choice, share%file - extremes(1), 1 - sum(extremes), plan%files, &
+                share%sharers, share%position, share%block, message)
+            share%here%ranks = plan%nodes%ranks
+            share%here%has_one_writer = choice%files == 'gather' .or. choice%files == 'node'
+            share%here%array = share%block
         end associate
         if (message /= '') call error%set(exit_usage, '', '', message)
         call agree(error, comm)
         if (error%failed()) return
-        plan%files = maxval(plan%file) + 1
-        call connect(choice, plan%rank, comm, plan%own)
-        plan%own%is_node_leader = is_first(plan%file, plan%node, plan%rank)
+        call find_node_leaders(plan%nodes, plan%write_share)
     end subroutine new_layout
 
-    !> Collective: who reads what. A file on storage of a node's own can only be read there.
-    subroutine choose_partners(choice, is_node_local, plan)
+    !> Counts the files of an instance, or those that are there already; 0 if each node has one. The
+    !> error is empty or one sentence.
+    pure subroutine count_groups(choice, ranks, groups, error)
         type(options), intent(in) :: choice
-        logical, intent(in) :: is_node_local
-        type(layout), intent(inout) :: plan
-
-        integer, allocatable :: partner(:)              ! of each rank
-        integer :: i
-
-        if (is_node_local) then
-            partner = partner_on_node(plan%node)
-        else
-            partner = partner_of_ranks(plan%node)
-        end if
-        call read_as(choice, partner, plan)
-        plan%other_node_fraction = real(count([(plan%node(partner(i) + 1) /= plan%node(i), &
-            i=1, plan%ranks)]), real64)/plan%ranks
-    end subroutine choose_partners
-
-    !> Collective: each rank is to read the share of its partner.
-    subroutine read_as(choice, partner, plan)
-        type(options), intent(in) :: choice
-        integer, intent(in) :: partner(:)               !! of each rank: a rank, from 0
-        type(layout), intent(inout) :: plan
-
-        character(:), allocatable :: ignored
-        integer, allocatable :: file(:)                 ! of each rank: its partner's
-        integer :: i
-
-        ! The partner has found its own share to be possible.
-        call plan_share(choice, plan%file, partner(plan%rank + 1), plan%partners, ignored)
-        call connect(choice, partner(plan%rank + 1), plan%comm, plan%partners)
-        file = [(plan%file(partner(i) + 1), i=1, plan%ranks)]
-        plan%partners%is_node_leader = is_first(file, plan%node, plan%rank)
-    end subroutine read_as
-
-    !> Collective: which node each rank is on, as an index from 0 in order of the lowest rank.
-    function node_of_ranks(comm) result(node)
-        type(MPI_Comm), intent(in) :: comm
-        integer, allocatable :: node(:)
-
-        type(MPI_Comm) :: on_node
-        integer, allocatable :: leader(:)
-        integer :: i, lowest, nodes, rank, ranks
-
-        call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_size(comm, ranks)
-        call MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, on_node)
-        lowest = rank
-        call MPI_Bcast(lowest, 1, MPI_INTEGER, 0, on_node)
-        call MPI_Comm_free(on_node)
-        allocate (leader(ranks), node(ranks))
-        call MPI_Allgather(lowest, 1, MPI_INTEGER, leader, 1, MPI_INTEGER, comm)
-        nodes = 0
-        do i = 1, ranks     ! a node's leader is the lowest of its ranks, and comes first
-            if (leader(i) == i - 1) then
-                node(i) = nodes
-                nodes = nodes + 1
-            else
-                node(i) = node(leader(i) + 1)
-            end if
-        end do
-    end function node_of_ranks
-
-    !> The file of each rank, from 0; error is empty or one sentence.
-    subroutine file_of_ranks(files, instances, node, file, error)
-        character(*), intent(in) :: files           !! as given to --files
-        integer, intent(in) :: instances
-        integer, intent(in) :: node(:)              !! of each rank, from 0
-        integer, allocatable, intent(out) :: file(:)
+        integer, intent(in) :: ranks
+        integer, intent(out) :: groups
         character(:), allocatable, intent(out) :: error
 
-        integer, allocatable :: of_node(:)          ! the file that a node's ranks share, or -1
-        integer :: groups, i, next, ranks, team
+        integer :: team
 
         error = ''
-        ranks = size(node)
-        allocate (file(ranks), source=0)
-        if (mod(ranks, instances) /= 0) then
-            error = '--instances '//decimal(instances)//' does not divide '//decimal(ranks) &
-                //' writers'
+        groups = choice%existing_files
+        if (groups > ranks) error = decimal(groups)//' files were kept, and ' &
+            //decimal(ranks)//' ranks are too few to read them: each rank reads one'
+        if (groups > 0) return
+        if (mod(ranks, choice%instances) /= 0) then
+            error = '--instances '//decimal(choice%instances)//' does not divide ' &
+                //decimal(ranks)//' writers'
             return
         end if
-        team = ranks/instances
-        select case (files)
+        team = ranks/choice%instances
+        select case (choice%files)
         case ('process')
-            file = [(i, i=0, ranks - 1)]
+            groups = team
         case ('node')
-            allocate (of_node(0:maxval(node)))
-            next = 0
-            do i = 1, ranks
-                ! A node that two instances share has a file of each.
-                if (mod(i - 1, team) == 0) of_node = -1
-                if (of_node(node(i)) < 0) then
-                    of_node(node(i)) = next
-                    next = next + 1
-                end if
-                file(i) = of_node(node(i))
-            end do
+            groups = 0
         case ('shared', 'gather')
-            file = [((i - 1)/team, i=1, ranks)]
+            groups = 1
         case default
-            read (files, *) groups
-            if (groups > team .or. mod(team, max(1, groups)) /= 0) then
-                error = '--files '//files//' does not divide '//decimal(team)//' writers'
-                return
-            end if
-            file = [((i - 1)/(team/groups), i=1, ranks)]
+            read (choice%files, *) groups
+            if (groups > team .or. mod(team, max(1, groups)) /= 0) error = '--files ' &
+                //choice%files//' does not divide '//decimal(team)//' writers'
         end select
-    end subroutine file_of_ranks
+    end subroutine count_groups
 
-    !> The file that each rank reads of those that are there, from 0: neighbours share one. The
-    !> error is empty or one sentence.
-    pure subroutine reader_of_files(files, ranks, file, error)
-        integer, intent(in) :: files, ranks
-        integer, allocatable, intent(out) :: file(:)
-        character(:), allocatable, intent(out) :: error
-
-        integer :: i
-
-        error = ''
-        file = [(int(int(i, int64)*files/ranks), i=0, ranks - 1)]
-        if (files > ranks) error = decimal(files)//' files were kept, and '//decimal(ranks) &
-            //' ranks are too few to read them: each rank reads one'
-    end subroutine reader_of_files
-
-    !> The rank whose share each rank reads: as many as can be are on another node.
-    !>
-    !> The ranks in order of their nodes, rotated by the ranks of the largest node; by one where
-    !> there is a single node.
-    pure function partner_of_ranks(node) result(partner)
-        integer, intent(in) :: node(:)              !! of each rank, from 0
-        integer :: partner(size(node))              !! a rank, from 0
-
-        integer :: shift
-        integer :: i
-
-        shift = maxval([(count(node == i), i=0, maxval(node))])
-        if (shift == size(node)) shift = 1
-        partner = turned(node, shift)
-    end function partner_of_ranks
-
-    !> The rank that is so many places further in the order of nodes, of each rank.
-    pure function turned(node, shift) result(partner)
-        integer, intent(in) :: node(:)              !! of each rank, from 0
-        integer, intent(in) :: shift
-        integer :: partner(size(node))              !! a rank, from 0
-
-        integer :: at(0:maxval(node) + 1), i, order(0:size(node) - 1), ranks
-
-        ranks = size(node)
-        at = 0
-        do i = 1, ranks
-            at(node(i) + 1) = at(node(i) + 1) + 1
-        end do
-        do i = 1, ubound(at, 1)     ! from the ranks of each node to those of all before it
-            at(i) = at(i) + at(i - 1)
-        end do
-        do i = 1, ranks
-            order(at(node(i))) = i - 1
-            at(node(i)) = at(node(i)) + 1
-        end do
-        do i = 0, ranks - 1
-            partner(order(i) + 1) = order(mod(i + shift, ranks))
-        end do
-    end function turned
-
-    !> The next rank on the same node, and the first for the last.
-    pure function partner_on_node(node) result(partner)
-        integer, intent(in) :: node(:)              !! of each rank, from 0
-        integer :: partner(size(node))              !! a rank, from 0
-
-        integer :: i, last(0:maxval(node)), next(0:maxval(node))
-
-        next = -1
-        do i = size(node), 1, -1
-            partner(i) = next(node(i))
-            if (next(node(i)) < 0) last(node(i)) = i
-            next(node(i)) = i - 1
-        end do
-        do i = 0, maxval(node)      ! the last rank of a node has found no next one
-            partner(last(i)) = next(i)
-        end do
-    end function partner_on_node
-
-    !> The file and block of the rank with this number, 0 <= rank; error is empty or one sentence.
-    subroutine plan_share(choice, file, rank, share, error)
+    !> Plans the block of one of the ranks that share a file; the error is empty or one sentence.
+    subroutine plan_block(choice, slab, slabs, files, sharers, position, block, error)
         type(options), intent(in) :: choice
-        integer, intent(in) :: file(:)              !! of each rank
-        integer, intent(in) :: rank
-        type(file_share), intent(out) :: share
+        integer, intent(in) :: slab, slabs              !! file of its instance, from 0, of so many
+        integer, intent(in) :: files                    !! of all instances
+        integer, intent(in) :: sharers, position        !! ranks of the file, and which, from 0
+        type(decomposition), intent(out) :: block
         character(:), allocatable, intent(out) :: error
 
         type(options) :: mine
-        integer(int64) :: slab, slabs
-        integer :: first, team
 
-        team = size(file)/choice%instances
-        share%instance = rank/team
-        share%file = file(rank + 1)
-        share%sharers = count(file == share%file)
         mine = choice
-        if (allocated(choice%existing_extents)) then
+        if (choice%existing_files > 0) then
             mine%local_size = 0
-            mine%global_size = choice%existing_extents(:, share%file + 1)
+            mine%global_size = choice%existing_extents
         else if (all(choice%global_size > 0)) then
-            first = share%instance*team
-            associate (files => file(first + 1:first + team))
-                slab = share%file - minval(files)
-                slabs = maxval(files) - minval(files) + 1
-            end associate
             if (slabs > choice%global_size(3)) then
                 error = 'more files ('//decimal(slabs)//') than planes of '// &
                     extents(choice%global_size)//' elements along z'
                 return
             end if
-            mine%global_size(3) = (slab + 1)*choice%global_size(3)/slabs &
+            mine%global_size(3) = (slab + 1_int64)*choice%global_size(3)/slabs &
                 - slab*choice%global_size(3)/slabs
         end if
-        call plan_array(mine, int(share%sharers, int64), error)
+        call plan_array(mine, int(sharers, int64), error)
         if (error /= '') return
         if (.not. fits_in_int64([mine%global_size, int(element_bytes, int64), &
-            maxval(file) + 1_int64])) then
+            int(files, int64)])) then
             error = 'all files together are more bytes than 2^63 - 1'
             return
         end if
-        share%block = new_decomposition(mine%global_size, mine%grid, &
-            count(file(:rank) == share%file, kind=int64), choice%halo, &
+        block = new_decomposition(mine%global_size, mine%grid, int(position, int64), choice%halo, &
             choice%settings%access%layers())
-    end subroutine plan_share
+    end subroutine plan_block
 
-    !> Collective: the communicators of a share; this rank takes the place of the given one.
-    subroutine connect(choice, rank, comm, share)
+    !> Collective: the ranks of each file meet, in the order of their places.
+    subroutine join(choice, comm, file, place, share)
         type(options), intent(in) :: choice
-        integer, intent(in) :: rank
-        type(MPI_Comm), intent(in) :: comm          !! all ranks
+        type(MPI_Comm), intent(in) :: comm              !! all ranks
+        integer, intent(in) :: file, place
         type(file_share), intent(inout) :: share
 
-        call MPI_Comm_split(comm, share%file, rank, share%ranks)
+        if (choice%files == 'process' .and. choice%existing_files == 0) then
+            call MPI_Comm_dup(MPI_COMM_SELF, share%ranks)
+        else
+            call MPI_Comm_split(comm, file, place, share%ranks)
+        end if
+    end subroutine join
+
+    !> Collective over the ranks of a file: who they are, and which of them open it.
+    subroutine know_sharers(choice, share)
+        type(options), intent(in) :: choice
+        type(file_share), intent(inout) :: share
+
         call MPI_Comm_rank(share%ranks, share%position)
+        call MPI_Comm_size(share%ranks, share%sharers)
         share%is_gathered = choice%files == 'gather'
         share%opens = .not. share%is_gathered .or. share%position == 0
         if (share%is_gathered) then
@@ -325,14 +222,216 @@ contains
         else
             call MPI_Comm_dup(share%ranks, share%io)
         end if
-    end subroutine connect
+        allocate (share%left(0))
+    end subroutine know_sharers
 
-    !> Whether no lower rank works on the same file on the same node.
-    pure logical function is_first(file, node, rank)
-        integer, intent(in) :: file(:), node(:)     !! of each rank
-        integer, intent(in) :: rank
+    !> Collective: the ranks of a node that share a file meet, in the order of nodes.
+    subroutine find_node_leaders(nodes, share)
+        type(node_view), intent(in) :: nodes
+        type(file_share), intent(inout) :: share
 
-        is_first = .not. any(file(:rank) == file(rank + 1) .and. node(:rank) == node(rank + 1))
-    end function is_first
+        integer :: number
+
+        call MPI_Comm_split(nodes%on_node, share%file, nodes%position, share%neighbours)
+        call MPI_Comm_rank(share%neighbours, number)
+        share%is_node_leader = number == 0
+    end subroutine find_node_leaders
+
+    !> Collective: who reads what. A file on storage of a node's own can only be read there.
+    subroutine choose_partners(choice, is_node_local, plan)
+        type(options), intent(in) :: choice
+        logical, intent(in) :: is_node_local
+        type(layout), intent(inout) :: plan
+
+        if (is_node_local) then
+            call read_turned(choice, plan%nodes%on_node, 1, plan)
+        else
+            call read_turned(choice, plan%nodes%in_order, half_turn(plan%ranks), plan)
+        end if
+    end subroutine choose_partners
+
+    !> How many places further a partner is, so that as many ranks as can be have one on another
+    !> node: half of all. No rank of a node with at most half of them has one on its node; of a
+    !> larger node no turn leaves fewer.
+    pure integer function half_turn(ranks)
+        integer, intent(in) :: ranks
+
+        half_turn = ranks/2
+    end function half_turn
+
+    !> Collective over all ranks: each reads the share of the rank so many places further.
+    subroutine read_turned(choice, comm, shift, plan)
+        type(options), intent(in) :: choice
+        type(MPI_Comm), intent(in) :: comm              !! all ranks of nodes, or of this node
+        integer, intent(in) :: shift
+        type(layout), intent(inout) :: plan
+
+        integer(int64) :: bytes(2)
+
+        associate (share => plan%read_share)
+            share = turned_share(choice, comm, shift, plan%write_share)
+            call join(choice, plan%comm, share%file, share%position, share)
+            call know_sharers(choice, share)
+            call find_node_leaders(plan%nodes, share)
+            call hand_over(plan%nodes, share)
+            bytes = [share%here%bytes_in_block(share%block), share%block%bytes()]
+        end associate
+        call MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPI_INT64_T, MPI_SUM, plan%comm)
+        plan%other_node_byte_fraction = real(bytes(2) - bytes(1), real64)/real(bytes(2), real64)
+    end subroutine read_turned
+
+    !> Collective over comm: bytes that a rank would read, and its node has written, if it took the
+    !> share of the rank so many places further.
+    integer(int64) function bytes_here(choice, comm, shift, plan) result(bytes)
+        type(options), intent(in) :: choice
+        type(MPI_Comm), intent(in) :: comm
+        integer, intent(in) :: shift
+        type(layout), intent(in) :: plan
+
+        type(file_share) :: share
+
+        share = turned_share(choice, comm, shift, plan%write_share)
+        bytes = share%here%bytes_in_block(share%block)
+    end function bytes_here
+
+    !> Collective over comm: the share of the rank so many places further, without communicators.
+    type(file_share) function turned_share(choice, comm, shift, mine) result(share)
+        type(options), intent(in) :: choice
+        type(MPI_Comm), intent(in) :: comm
+        integer, intent(in) :: shift
+        type(file_share), intent(in) :: mine
+
+        integer(int64) :: numbers(share_numbers), theirs(share_numbers)
+        integer :: rank, ranks
+
+        call MPI_Comm_rank(comm, rank)
+        call MPI_Comm_size(comm, ranks)
+        numbers = [int([mine%file, mine%instance, mine%position, mine%sharers, mine%here%first], &
+            int64), mine%block%global, mine%block%grid, mine%here%array%grid]
+        call MPI_Sendrecv(numbers, share_numbers, MPI_INT64_T, modulo(rank - shift, ranks), tag, &
+            theirs, share_numbers, MPI_INT64_T, modulo(rank + shift, ranks), tag, comm, &
+            MPI_STATUS_IGNORE)
+        share%file = int(theirs(1))
+        share%instance = int(theirs(2))
+        share%position = int(theirs(3))
+        share%sharers = int(theirs(4))
+        share%block = new_decomposition(theirs(6:8), theirs(9:11), theirs(3), choice%halo, &
+            choice%settings%access%layers())
+        share%here = mine%here
+        share%here%first = int(theirs(5))
+        share%here%array = share%block
+        share%here%array%grid = theirs(12:14)
+    end function turned_share
+
+    !> Collective over the ranks of a file: where the node of a slice's reader has written some of
+    !> the slice, a rank on another node is told to confirm that, if the file has a reader there.
+    subroutine hand_over(nodes, share)
+        type(node_view), intent(in) :: nodes
+        type(file_share), intent(inout) :: share
+
+        integer, allocatable :: from(:), message(:), numbers(:)
+        integer(int64) :: first, last
+        integer :: bounds(2), i, length, on_node, place, to
+        logical :: is_needed
+        type(MPI_Comm) :: by_node
+        type(MPI_Request) :: request
+        type(MPI_Status) :: status
+
+        call share%slice(share%position, first, last)
+        call MPI_Allreduce(share%here%elements_in_run(first, last) > 0, is_needed, 1, MPI_LOGICAL, &
+            MPI_LOR, share%ranks)
+        if (.not. is_needed) return
+        call MPI_Comm_split(share%ranks, 0, nodes%position, by_node)
+        call MPI_Comm_rank(by_node, place)
+        call MPI_Comm_rank(share%neighbours, i)
+        call MPI_Comm_size(share%neighbours, on_node)
+        ! The node with more than half of the ranks, if there is one, has places from the first
+        ! bound to before the second.
+        bounds = huge(bounds)
+        if (2*on_node > share%sharers) bounds = [place - i, place - i + on_node]
+        call MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INTEGER, MPI_MIN, by_node)
+        call second_readers(place, share%sharers, bounds, to, from)
+        share%hands_over = to >= 0
+        if (share%hands_over) then
+            message = [share%position, numbers_of(share%here%ranks)]
+            call MPI_Isend(message, size(message), MPI_INTEGER, to, tag, by_node, request)
+        end if
+        deallocate (share%left)
+        allocate (share%left(size(from)))
+        do i = 1, size(from)
+            call MPI_Probe(from(i), tag, by_node, status)
+            call MPI_Get_count(status, MPI_INTEGER, length)
+            allocate (numbers(length))
+            call MPI_Recv(numbers, length, MPI_INTEGER, from(i), tag, by_node, MPI_STATUS_IGNORE)
+            share%left(i)%position = numbers(1)
+            share%left(i)%part = share%here
+            share%left(i)%part%ranks = runs_of(numbers(2:))
+            deallocate (numbers)
+        end do
+        if (share%hands_over) call MPI_Wait(request, MPI_STATUS_IGNORE)
+        call MPI_Comm_free(by_node)
+    end subroutine hand_over
+
+    !> Finds the rank on another node that confirms for a rank what its node has written, and those
+    !> for which this rank does so. Ranks are places, from 0, in the order of nodes.
+    pure subroutine second_readers(place, ranks, bounds, to, from)
+        integer, intent(in) :: place, ranks
+        integer, intent(in) :: bounds(2)            !! of the node with more than half; huge: none
+        integer, intent(out) :: to                  !! -1: all ranks are on one node
+        integer, allocatable, intent(out) :: from(:)
+
+        integer :: i, k, larger, smaller
+
+        if (bounds(1) == huge(bounds)) then
+            to = mod(place + ranks/2, ranks)
+            from = [modulo(place - ranks/2, ranks)]
+            return
+        end if
+        ! The ranks of the large node and all others are dealt out to each other.
+        larger = bounds(2) - bounds(1)
+        smaller = ranks - larger
+        to = -1
+        if (smaller == 0) then
+            allocate (from(0))
+        else if (place >= bounds(1) .and. place < bounds(2)) then
+            i = place - bounds(1)
+            to = elsewhere(mod(i, smaller))
+            from = [elsewhere(i)]
+            if (i >= smaller) from = [integer ::]
+        else
+            i = place
+            if (place >= bounds(2)) i = place - larger
+            to = bounds(1) + i
+            from = [(bounds(1) + k, k=i, larger - 1, smaller)]
+        end if
+
+    contains
+
+        !> The place of the rank with this number among those that are not on the large node.
+        pure integer function elsewhere(number)
+            integer, intent(in) :: number
+
+            elsewhere = number
+            if (number >= bounds(1)) elsewhere = number + larger
+        end function elsewhere
+
+    end subroutine second_readers
+
+    !> The elements of the file that a rank confirms: contiguous, whatever the blocks are.
+    pure subroutine slice(self, position, first, last)
+        class(file_share), intent(in) :: self
+        integer, intent(in) :: position             !! of the rank among those that share the file
+        integer(int64), intent(out) :: first, last  !! indices from 0, and before `last`
+
+        integer(int64) :: length, rest
+
+        associate (elements => product(self%block%global))
+            length = elements/self%sharers
+            rest = mod(elements, int(self%sharers, int64))
+            first = position*length + min(int(position, int64), rest)
+            last = first + length
+            if (position < rest) last = last + 1
+        end associate
+    end subroutine slice
 
 end module benchio_layout

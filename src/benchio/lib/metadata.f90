@@ -136,7 +136,7 @@ contains
             record%witness%names = 2_int64*run%choice%items*run%plan%ranks
             record%witness%bytes = run%bytes
             record%file_bytes = run%bytes
-            record%witness%other_node_fraction = run%plan%other_node_fraction
+            record%witness%other_node_byte_fraction = run%plan%other_node_byte_fraction
             if (run%plan%rank == 0) run%records(1, round) = record
         end if
         call task%watchdog%disarm()
@@ -162,8 +162,8 @@ contains
     integer function partner_of(run) result(rank)
         type(run_result), intent(in) :: run
 
-        rank = run%plan%partners%position
-        if (run%choice%files == 'process') rank = run%plan%partners%file
+        rank = run%plan%read_share%position
+        if (run%choice%files == 'process') rank = run%plan%read_share%file
     end function partner_of
 
     function new_task(run, own) result(task)
@@ -172,7 +172,7 @@ contains
         type(file_task) :: task
 
         task%path = own%directory
-        task%share = run%plan%own
+        task%share = run%plan%write_share
         task%comm = run%plan%comm
         task%together = run%plan%comm
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
@@ -351,7 +351,7 @@ contains
         logical :: syncs
 
         if (run%error%failed()) return
-        syncs = run%plan%is_first_on_node .or. run%choice%files == 'process'
+        syncs = run%plan%nodes%is_leader .or. run%choice%files == 'process'
         call begin_operation(task, times)
         call begin_phase(task, times, phase_sync)
         if (syncs) then
@@ -381,7 +381,7 @@ contains
     pure logical function lists(run)
         type(run_result), intent(in) :: run
 
-        lists = run%choice%files == 'process' .or. run%plan%is_first_on_node
+        lists = run%choice%files == 'process' .or. run%plan%nodes%is_leader
     end function lists
 
     !> Reads a directory: of each kind all names must be there once, or none.
@@ -427,7 +427,7 @@ contains
             integer, intent(in) :: rank
 
             is_here = .not. run%place%is_node_local
-            if (.not. is_here) is_here = run%plan%node(rank + 1) == run%plan%node(run%plan%rank + 1)
+            if (.not. is_here) is_here = any(run%plan%nodes%ranks%has(rank))
         end function is_here
 
         subroutine judge(times, kind, rank, is_there)

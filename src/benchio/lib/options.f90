@@ -16,8 +16,8 @@ module benchio_options
         character(8), allocatable :: operations(:)  !! that are timed: write, read; metadata
         logical :: keeps = .false.                  !! its files: write-keep
         logical :: reads_existing = .false.         !! files that another run has kept
-        !> (x y z, file): elements of each file that is there already; not allocated: none is.
-        integer(int64), allocatable :: existing_extents(:, :)
+        integer :: existing_files = 0               !! that are there already; 0: this run's own
+        integer(int64) :: existing_extents(3) = 0   !! elements of the one that this rank reads
         integer :: items = 0                        !! of each rank, for metadata
         integer(int64) :: local_size(3) = 0         !! elements of each writer; 0: strong scaling
         integer(int64) :: global_size(3) = 0        !! elements of the array; 0 until planned

@@ -45,7 +45,8 @@ contains
         logical :: occurs(phases)               ! in any case
 
         occurs = [(any(run%records(:, run%completed)%times%of_phase(i)%occurs), i=1, phases)]
-        associate (targets => run%place%targets, block => run%plan%own%block, choice => run%choice)
+        associate (targets => run%place%targets, block => run%plan%write_share%block, &
+            choice => run%choice)
             target_width = maxval([(len(targets(i)%name) + 1, i=1, size(targets))])
             if (size(choice%targets) == 0) target_width = 0
             indent = repeat(' ', target_width + 15)
@@ -137,7 +138,7 @@ contains
         end associate
         text = text//'sync after create: '//trim(adjustl(line))//' s (median)'//lf//lf &
             //'every name of every round was there once, with its size and content, and then ' &
-            //'gone: seen by another rank, '//decimal(nint(100*run%plan%other_node_fraction)) &
+            //'gone: seen by another rank, '//decimal(nint(100*run%plan%other_node_byte_fraction)) &
             //' % of them on another node'//lf
     end function names_table
 
@@ -199,7 +200,7 @@ contains
         targets = ''
         if (size(run%choice%targets) > 0) targets = decimal(size(run%choice%targets)) &
             //' storage target(s) by themselves, '
-        associate (choice => run%choice, block => run%plan%own%block)
+        associate (choice => run%choice, block => run%plan%write_share%block)
             text = 'nothing is written (--dry-run)'//lf//'writers          '//writers_text(run)//lf
             if (.not. is_metadata(choice)) text = text &
                 //'first file       '//extents(block%global)//' elements on a grid of ' &

@@ -4,15 +4,15 @@
 !> were forced to stable storage, and the witness confirmed every byte.
 module benchio_result
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Comm, MPI_Comm_free, &
-        MPI_Comm_split_type, MPI_COMM_TYPE_SHARED, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, &
-        MPI_INFO_NULL, MPI_MAXLOC, MPI_Reduce, MPI_SUM
+    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_Gather, &
+        MPI_IN_PLACE, MPI_MAXLOC, MPI_Reduce, MPI_SUM
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
     use benchio_kept_files, only: kept_files
     use benchio_layout, only: layout
+    use benchio_nodes, only: node_list
     use benchio_node_state, only: facts, look_at_node, node_facts, node_state, not_known, own_ticks
     use benchio_options, only: options
     use benchio_phases, only: rank_groups, timing
@@ -63,13 +63,13 @@ module benchio_result
         type(kept_files) :: kept                            !! if it reads what is there already
         integer(int64) :: bytes = 0                         !! of all files, each round
         character(:), allocatable :: started                !! date and time, UTC
-        character(256), allocatable :: host_of_rank(:)
+        type(node_list) :: nodes                            !! with their hosts
         type(observation), allocatable :: seen(:, :)        !! (backend, target)
         type(repetition), allocatable :: records(:, :)      !! (case, round)
         integer :: completed = 0                            !! rounds
         real(real64) :: field_mib = 0, peak_rss_mib = 0     !! of the rank that has most
         integer :: peak_rank = 0
-        real(real64), allocatable :: node_of_rank(:, :)     !! (fact, rank) of its node
+        real(real64), allocatable :: facts_of_node(:, :)    !! (fact, node)
         type(failure) :: error
         logical :: may_have_open_file = .false.             !! that a round could not finish
     end type run_result
@@ -82,8 +82,8 @@ contains
 
         real(real64) :: highest(2, 2)               ! MiB and its rank, of field and process
 
-        highest(1, :) = [real(run%plan%own%block%field_bytes(), real64), real(peak_rss(), real64)] &
-            /mib
+        highest(1, :) = [real(run%plan%write_share%block%field_bytes(), real64), &
+            real(peak_rss(), real64)]/mib
         highest(2, :) = run%plan%rank
         call MPI_Allreduce(MPI_IN_PLACE, highest, 2, MPI_2DOUBLE_PRECISION, MPI_MAXLOC, &
             run%plan%comm)
@@ -96,8 +96,8 @@ contains
     subroutine begin_nodes(run)
         type(run_result), intent(inout) :: run
 
-        if (allocated(run%node_of_rank)) return
-        allocate (run%node_of_rank(facts, merge(run%plan%ranks, 0, run%plan%rank == 0)), &
+        if (allocated(run%facts_of_node)) return
+        allocate (run%facts_of_node(facts, merge(run%plan%nodes%nodes, 0, run%plan%rank == 0)), &
             source=not_known)
     end subroutine begin_nodes
 
@@ -107,20 +107,17 @@ contains
         type(run_result), intent(inout) :: run
         type(node_state), intent(in) :: before      !! of this rank's node
 
-        type(MPI_Comm) :: node
         type(node_state) :: after
         real(real64) :: mine(facts), ranks
 
-        after = look_at_node(run%plan%is_first_on_node)
-        call MPI_Comm_split_type(run%plan%comm, MPI_COMM_TYPE_SHARED, run%plan%rank, &
-            MPI_INFO_NULL, node)
-        call MPI_Reduce(own_ticks(before, after), ranks, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, node)
-        call MPI_Comm_free(node)
-        mine = not_known
-        if (run%plan%is_first_on_node) mine = node_facts(before, after, ranks)
+        after = look_at_node(run%plan%nodes%is_leader)
+        call MPI_Reduce(own_ticks(before, after), ranks, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, &
+            run%plan%nodes%on_node)
         call begin_nodes(run)
-        call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%node_of_rank, facts, &
-            MPI_DOUBLE_PRECISION, 0, run%plan%comm)
+        if (.not. run%plan%nodes%is_leader) return
+        mine = node_facts(before, after, ranks)
+        call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%facts_of_node, facts, &
+            MPI_DOUBLE_PRECISION, 0, run%plan%nodes%leaders)
     end subroutine gather_nodes
 
     !> The number of a case, operations before backends before targets; 0 if the operation is not
@@ -155,7 +152,7 @@ contains
 
         associate (in_memory => run%seen(backend, target)%page_cache_fraction)
             is_cache_suspect = in_memory < 0 .or. in_memory > negligible_fraction &
-                .or. (run%plan%other_node_fraction < 1.0_real64 &
+                .or. (run%plan%other_node_byte_fraction < 1.0_real64 &
                 .and. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs'))
         end associate
     end function is_cache_suspect

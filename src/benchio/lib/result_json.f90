@@ -4,7 +4,9 @@ module benchio_result_json
     use benchio_failure, only: failure
     use benchio_file_layout, only: component, file_layout, layout_request
     use benchio_json_writer, only: json_writer
+    use benchio_nodes, only: node_list
     use benchio_node_state, only: fact_names, facts
+    use benchio_pattern, only: key_of_text
     use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
     use benchio_options, only: is_metadata
     use benchio_posix, only: environment_entry
@@ -113,11 +115,11 @@ contains
 
         character(13) :: operations(size(run%choice%operations))
 
-        associate (choice => run%choice, place => run%place, block => run%plan%own%block, &
+        associate (choice => run%choice, place => run%place, block => run%plan%write_share%block, &
             settings => run%choice%settings)
             call json%put('run.id', choice%run_id)
-            call json%put('run.writers', size(run%host_of_rank))
-            call json%put('run.hosts', run%host_of_rank(distinct(run%host_of_rank)))
+            call json%put('run.writers', run%plan%ranks)
+            call json%put('run.hosts', run%nodes%hosts(distinct(run%nodes%hosts)))
             call put_nodes(json, run)
             call json%put('run.directory', place%path)
             call json%put('run.filesystem.type', place%filesystem)
@@ -133,8 +135,9 @@ contains
             if (choice%reads_existing) then
                 call json%put('run.existing.id', run%kept%run_id)
                 call json%put('run.existing.started', run%kept%started)
-                call json%put('run.existing.writers', size(run%kept%file))
-                call json%put('run.existing.hosts', run%kept%hosts(distinct(run%kept%hosts)))
+                call json%put('run.existing.writers', run%kept%writers)
+                call json%put('run.existing.hosts', run%kept%nodes%hosts( &
+                    distinct(run%kept%nodes%hosts)))
             else
                 call json%put_null('run.existing')
             end if
@@ -184,40 +187,41 @@ contains
         type(run_result), intent(in) :: run
 
         character(:), allocatable :: at
-        integer :: fact, nodes, rank
+        integer :: fact, listed, node
 
         call json%put_array('run.nodes')
-        nodes = 0
-        do rank = 1, size(run%node_of_rank, 2)
-            if (all(run%node_of_rank(:, rank) < 0)) cycle
-            nodes = nodes + 1
-            at = 'run.nodes['//decimal(nodes)//'].'
-            call json%put(at//'host', run%host_of_rank(rank))
+        listed = 0
+        do node = 1, size(run%facts_of_node, 2)
+            if (all(run%facts_of_node(:, node) < 0)) cycle
+            listed = listed + 1
+            at = 'run.nodes['//decimal(listed)//'].'
+            call json%put(at//'host', run%nodes%hosts(node))
             do fact = 1, facts
-                call json%put(at//trim(fact_names(fact)), run%node_of_rank(fact, rank))
+                call json%put(at//trim(fact_names(fact)), run%facts_of_node(fact, node))
             end do
         end do
     end subroutine put_nodes
 
-    !> The first rank of each host, from 1. Ranks of one host are mostly neighbours: a rank is
-    !> compared with the host listed last first, and never with all ranks.
-    pure function distinct(hosts) result(ranks)
-        character(*), intent(in) :: hosts(:)        !! of each rank
-        integer, allocatable :: ranks(:)
+    !> The first node of each host, from 1: a host may be seen as several nodes. Hashes are compared
+    !> first, for there may be very many hosts.
+    pure function distinct(hosts) result(nodes)
+        character(*), intent(in) :: hosts(:)        !! of each node
+        integer, allocatable :: nodes(:)
 
-        integer :: i, listed, rank
+        integer(int64), allocatable :: hashes(:)
+        integer :: i, listed
 
-        allocate (ranks(size(hosts)))
+        allocate (nodes(size(hosts)), hashes(size(hosts)))
         listed = 0
-        do rank = 1, size(hosts)
-            do i = listed, 1, -1
-                if (hosts(ranks(i)) == hosts(rank)) exit
-            end do
-            if (i > 0) cycle
+        do i = 1, size(hosts)
+            hashes(listed + 1) = key_of_text(trim(hosts(i)))
+            if (any(hashes(:listed) == hashes(listed + 1))) then
+                if (any(hosts(nodes(:listed)) == hosts(i))) cycle
+            end if
             listed = listed + 1
-            ranks(listed) = rank
+            nodes(listed) = i
         end do
-        ranks = ranks(:listed)
+        nodes = nodes(:listed)
     end function distinct
 
     !> Puts one operation of one backend on one target.
@@ -265,7 +269,8 @@ contains
             call put_layout(json, at//'.layout.observed', seen%layout)
             call put_subfiles(json, at//'.subfiles', settings%access%subfiles, seen)
             if (operation == 'read') then
-                call json%put(at//'.cache.other_node_fraction', run%plan%other_node_fraction)
+                call json%put(at//'.cache.other_node_byte_fraction', &
+                    run%plan%other_node_byte_fraction)
                 call json%put(at//'.cache.page_cache_fraction', seen%page_cache_fraction)
                 call json%put(at//'.cache.suspect', is_cache_suspect(run, backend, target))
             else
@@ -386,7 +391,7 @@ contains
             associate (phase => record%times%of_phase(i))
                 if (.not. phase%occurs) cycle
                 name = at//'.phases.'//trim(phase_names(i))
-                call put_times(json, name, phase, run%host_of_rank)
+                call put_times(json, name, phase, run%nodes)
                 call json%put(name//'.window', phase%window)
                 call json%put(name//'.file_window', phase%file_window)
                 if (phase%by_rank_0 >= 0) then
@@ -405,7 +410,7 @@ contains
         call json%put_object(at//'.parts')
         do i = 1, parts
             if (record%times%of_part(i)%occurs) call put_times(json, at//'.parts.' &
-                //trim(part_names(i)), record%times%of_part(i), run%host_of_rank)
+                //trim(part_names(i)), record%times%of_part(i), run%nodes)
         end do
         call json%put(at//'.clocks_agree', record%times%clocks_agree)
         call json%put_object(at//'.rates')
@@ -423,16 +428,17 @@ contains
     end subroutine put_repetition
 
     !> Puts seconds over ranks.
-    subroutine put_times(json, at, seconds, hosts)
+    subroutine put_times(json, at, seconds, nodes)
         type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: at, hosts(:)
+        character(*), intent(in) :: at
         type(phase_time), intent(in) :: seconds
+        type(node_list), intent(in) :: nodes
 
         call json%put(at//'.min', seconds%min)
         call json%put(at//'.mean', seconds%mean)
         call json%put(at//'.max', seconds%max)
         call json%put(at//'.slowest_rank', seconds%slowest_rank)
-        call json%put(at//'.slowest_host', hosts(seconds%slowest_rank + 1))
+        call json%put(at//'.slowest_host', nodes%host_of(seconds%slowest_rank))
     end subroutine put_times
 
     subroutine put_witness(json, at, witness)
@@ -447,7 +453,7 @@ contains
         if (witness%names >= 0) call json%put(at//'.names', witness%names)
         call json%put(at//'.page_cache_fraction', witness%page_cache_fraction)
         call json%put(at//'.unsynced_fraction', witness%unsynced_fraction)
-        call json%put(at//'.other_node_fraction', witness%other_node_fraction)
+        call json%put(at//'.other_node_byte_fraction', witness%other_node_byte_fraction)
     end subroutine put_witness
 
 end module benchio_result_json

@@ -145,7 +145,7 @@ contains
         associate (run => bounded)
             run%error%status = exit_time_limit
             run%error%rank = 0
-            run%error%host = trim(run%host_of_rank(1))
+            run%error%host = run%nodes%host_of(0)
             run%error%call = end_name(why)
             run%error%path = run%place%run_path
             run%error%message = rounds_done(run, 'a phase that did not end')
@@ -247,9 +247,9 @@ contains
         integer(int64) :: bytes
         integer :: code
 
-        bytes = run%plan%own%block%field_bytes()
+        bytes = run%plan%write_share%block%field_bytes()
         if (any(run%choice%operations == 'read')) then
-            bytes = max(bytes, run%plan%partners%block%field_bytes())
+            bytes = max(bytes, run%plan%read_share%block%field_bytes())
         end if
         allocate (storage(bytes/8), stat=code)
         if (code /= 0) call run%error%set(exit_internal, 'allocate', '', &
@@ -275,10 +275,11 @@ contains
         written%is_warmup = round <= run%choice%warmup
         was_read = written
         earlier = kept_paths(run, methods, 1)
-        reads = new_task(run, methods(i)%method, t, round, run%plan%partners, .false., earlier)
+        reads = new_task(run, methods(i)%method, t, round, run%plan%read_share, .false., earlier)
         writes = reads                              ! nothing: what is there already stays
         if (.not. run%choice%reads_existing) then
-            writes = new_task(run, methods(i)%method, t, round, run%plan%own, .true., earlier)
+            writes = new_task(run, methods(i)%method, t, round, run%plan%write_share, .true., &
+                earlier)
         end if
         seen = run%seen(i, t)
         call use_files(run, methods(i)%method, i, t, round, storage, writes, reads, written, &
@@ -344,7 +345,8 @@ contains
         end if
         if (run%choice%reads_existing) then
             if (run%error%failed()) run%error%message = run%error%message//'; the file was ' &
-                //'written, and confirmed, by run '//run%kept%run_id//' of '//run%kept%started
+                //'written, and confirmed, by run '//trim(run%kept%run_id)//' of '//trim( &
+                run%kept%started)
             return
         end if
         if (run%error%failed()) then
@@ -387,8 +389,8 @@ contains
         made = ''
         directories = ''
         if (.not. run%choice%reads_existing) then
-            if (run%plan%own%position == 0) made = run%place%path_of(t, method%name, &
-                method%extension, run%plan%own%file, run%plan%files, kept_round(run, round))
+            if (run%plan%write_share%position == 0) made = run%place%path_of(t, method%name, &
+                method%extension, run%plan%write_share%file, run%plan%files, kept_round(run, round))
             directories = run%place%directories()
         end if
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
@@ -437,13 +439,13 @@ contains
         integer :: i, round, t
 
         paths = ''
-        if (run%plan%own%position > 0 .or. .not. run%choice%keeps) return
+        if (run%plan%write_share%position > 0 .or. .not. run%choice%keeps) return
         do round = max(first_round, run%choice%warmup + 1), run%completed + 1
             do t = 1, size(run%place%targets)
                 do i = 1, size(methods)
                     associate (method => methods(i)%method)
                         paths = paths//run%place%path_of(t, method%name, method%extension, &
-                            run%plan%own%file, run%plan%files, round)//c_null_char
+                            run%plan%write_share%file, run%plan%files, round)//c_null_char
                     end associate
                 end do
             end do
@@ -462,7 +464,7 @@ contains
 
         file = (t - 1)*run%plan%files + share%file
         if (run%choice%reads_existing) then
-            key = pattern_key(run%kept%run_id, method%name, file, kept_round(run, round))
+            key = pattern_key(trim(run%kept%run_id), method%name, file, kept_round(run, round))
         else
             key = pattern_key(run%choice%run_id, method%name, file, round)
         end if
@@ -512,7 +514,8 @@ contains
         type(stopwatch) :: times
         real(real64) :: in_memory
 
-        in_memory = fraction_in_memory(pages_in_memory(reads), run%bytes, run%plan%comm)
+        in_memory = fraction_in_memory(pages_in_memory(reads, reads%share%block), run%bytes, &
+            run%plan%comm)
         associate (largest => seen%page_cache_fraction)
             largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
         end associate

@@ -8,8 +8,8 @@
 !> bytes was still in memory.
 module benchio_witness
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_IN_PLACE, &
-        MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
+        MPI_Gather, MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
     use benchio_backend, only: backend, open_file, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
@@ -18,6 +18,7 @@ module benchio_witness
     use benchio_pattern, only: differences, poison
     use benchio_file_task, only: agree_watched, diagnose_write, file_task
     use benchio_text, only: decimal
+    use benchio_written_part, only: written_part
     implicit none (type, external)
     private
 
@@ -27,6 +28,9 @@ module benchio_witness
     !> Bytes a rank reads at a time.
     integer(int64), parameter :: window_bytes = 8*2_int64**20
 
+    !> No filesystem's block, and no page, has more bytes.
+    integer(int64), parameter :: largest_block = 2_int64**16
+
     !> What the witness has to say of one round; the same on all ranks.
     type, public :: testimony
         logical :: is_through_library = .false.
@@ -35,7 +39,7 @@ module benchio_witness
         integer(int64) :: names = -1                !! confirmed; less than 0: it is about bytes
         real(real64) :: page_cache_fraction = -1    !! of them; less than 0: not known
         real(real64) :: unsynced_fraction = -1      !! of the files, after the sync; < 0: not known
-        real(real64) :: other_node_fraction = 0     !! of the ranks: read for another node's rank
+        real(real64) :: other_node_byte_fraction = 0     !! of the bytes: confirmed on another node
     end type testimony
 
 contains
@@ -51,7 +55,8 @@ contains
         type(failure), intent(inout) :: error
 
         type(placement) :: place
-        integer(int64) :: confirmed, in_memory
+        integer(int64) :: in_memory
+        integer(int64) :: bytes(3)                  ! confirmed, of these written here, in the file
         logical :: is_direct
 
         call find_place(method, plan, task, place, error)
@@ -61,20 +66,25 @@ contains
 
         call task%watchdog%watch('witness')
         is_direct = .false.
-        confirmed = 0
+        bytes = 0
         if (place%is_contiguous) then
-            call read_slice(plan, task, place, key, is_direct, in_memory, confirmed, error)
+            call read_slice(plan, task, place, key, is_direct, in_memory, bytes, error)
         else
-            in_memory = pages_in_memory(task)
-            call read_through_library(method, plan, task, key, confirmed, error)
+            call read_through_library(method, plan, task, key, in_memory, bytes, error)
         end if
         call agree_watched(task%watchdog, plan%comm, error)
         if (error%failed()) return
 
         said%is_through_library = .not. place%is_contiguous
         call MPI_Allreduce(is_direct, said%is_direct, 1, MPI_LOGICAL, MPI_LAND, plan%comm)
-        said%other_node_fraction = plan%other_node_fraction
-        call MPI_Allreduce(confirmed, said%bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
+        if (task%share%position == 0) bytes(3) = task%share%block%global_bytes()
+        call MPI_Allreduce(MPI_IN_PLACE, bytes, 3, MPI_INT64_T, MPI_SUM, plan%comm)
+        if (bytes(1) /= bytes(3)) call error%set(exit_internal, 'witness', task%path, &
+            decimal(bytes(1))//' of '//decimal(bytes(3))//' bytes were compared')
+        call agree(error, plan%comm)
+        if (error%failed()) return
+        said%bytes = bytes(1)
+        said%other_node_byte_fraction = real(bytes(1) - bytes(2), real64)/real(bytes(1), real64)
         said%page_cache_fraction = fraction_in_memory(in_memory, said%bytes, plan%comm)
     end subroutine confirm_bytes
 
@@ -172,27 +182,28 @@ contains
         call MPI_Bcast(place%is_big_endian, 1, MPI_LOGICAL, 0, task%share%ranks)
     end subroutine find_place
 
-    !> Collective: this rank's contiguous slice of the array, as raw bytes.
-    subroutine read_slice(plan, task, place, key, is_direct, in_memory, confirmed, error)
+    !> Collective: reads this rank's contiguous slice of the array, as raw bytes, and those of other
+    !> nodes' slices that were handed over to this rank.
+    subroutine read_slice(plan, task, place, key, is_direct, in_memory, bytes, error)
         type(layout), intent(in) :: plan
         type(file_task), intent(in) :: task
         type(placement), intent(in) :: place
         integer(int64), intent(in) :: key
         logical, intent(out) :: is_direct
-        integer(int64), intent(out) :: in_memory    !! bytes in the page cache; -1: not known
-        integer(int64), intent(out) :: confirmed    !! bytes
+        integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
+        integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
         type(failure), intent(inout) :: error
 
         real(real64), allocatable :: values(:)
         character(:), allocatable :: message
         type(file_parts) :: file
         type(differences) :: wrong
+        integer :: i
         integer(int64) :: at, elements, first, here, last, offset
 
         is_direct = .false.
         in_memory = 0
-        confirmed = 0
-        call slice_of(task%share, first, last)
+        call task%share%slice(task%share%position, first, last)
         file = task%parts
         at = first
         do while (at < last)
@@ -209,23 +220,83 @@ contains
         call MPI_Barrier(plan%comm)
         if (error%failed()) return
 
-        allocate (values(min(last - first, window_bytes/element_bytes)))
+        allocate (values(min(last - first + 1, window_bytes/element_bytes)))
         wrong = difference_of(task)
-        at = first
-        do while (at < last)
-            call find_run(place, task%share, at, min(last - at, size(values, kind=int64)), offset, &
-                elements)
-            call file%read(offset, values(:elements), message)
-            if (message /= '') exit
-            if (place%is_big_endian) call swap_bytes(values(:elements))
-            call wrong%add_run(values(:elements), at, key)
-            at = at + elements
-        end do
+        associate (share => task%share)
+            if (share%hands_over) then
+                call read_elements(share%position, share%here, .false.)
+            else
+                call read_elements(share%position)
+            end if
+            do i = 1, size(share%left)
+                if (message == '') call read_elements(share%left(i)%position, share%left(i)%part, &
+                    .true.)
+            end do
+        end associate
         is_direct = file%is_direct()    ! a filesystem may refuse only when it is read
         if (is_direct) in_memory = 0
         if (message /= '') call error%set(exit_io, 'pread', file%path, message)
         call file%close()
-        call judge(task, wrong, last - first, confirmed, error)
+        call judge(task, wrong, bytes(1)/element_bytes, error)
+
+    contains
+
+        !> Compares a slice, or what a node has written of the slice, or the rest. Windows end where
+        !> a block of the file does, lest reading past the page cache takes a call more for each.
+        subroutine read_elements(position, part, is_part_wanted)
+            integer, intent(in) :: position             !! of the slice
+            type(written_part), intent(in), optional :: part
+            logical, intent(in), optional :: is_part_wanted
+
+            integer(int64) :: at, elements, last, offset
+            logical :: is_wanted
+
+            call task%share%slice(position, at, last)
+            do while (at < last .and. message == '')
+                is_wanted = .true.
+                if (present(part)) then
+                    call part%look_at(at, last - at, is_wanted, elements)
+                    is_wanted = is_wanted .eqv. is_part_wanted
+                end if
+                if (is_wanted) then
+                    call find_run(place, task%share, at, last - at, offset, elements)
+                    elements = min(elements, &
+                        (window_bytes - mod(offset, largest_block))/element_bytes)
+                    call file%read(offset, values(:elements), message)
+                    if (message /= '') exit
+                    if (place%is_big_endian) call swap_bytes(values(:elements))
+                    call compare(at, elements, part, is_part_wanted)
+                end if
+                at = at + elements
+            end do
+        end subroutine read_elements
+
+        !> Compares those of the values just read that this rank is to confirm.
+        subroutine compare(at, elements, part, is_part_wanted)
+            integer(int64), intent(in) :: at, elements
+            type(written_part), intent(in), optional :: part
+            logical, intent(in), optional :: is_part_wanted
+
+            integer(int64) :: done, length
+            logical :: is_here, is_wanted
+
+            done = 0
+            do while (done < elements)
+                call task%share%here%look_at(at + done, elements - done, is_here, length)
+                is_wanted = .true.
+                if (present(part)) then
+                    call part%look_at(at + done, elements - done, is_wanted, length)
+                    is_wanted = is_wanted .eqv. is_part_wanted
+                end if
+                if (is_wanted) then
+                    call wrong%add_run(values(done + 1:done + length), at + done, key)
+                    bytes(1) = bytes(1) + element_bytes*length
+                    if (is_here) bytes(2) = bytes(2) + element_bytes*length
+                end if
+                done = done + length
+            end do
+        end subroutine compare
+
     end subroutine read_slice
 
     !> Where an element is in the file, in bytes, and how many follow it there.
@@ -252,12 +323,13 @@ contains
     end function difference_of
 
     !> Collective: every rank reads a block of another decomposition than the writer's.
-    subroutine read_through_library(method, plan, task, key, confirmed, error)
+    subroutine read_through_library(method, plan, task, key, in_memory, bytes, error)
         class(backend), intent(in) :: method
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
         integer(int64), intent(in) :: key
-        integer(int64), intent(out) :: confirmed    !! bytes
+        integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
+        integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
         type(failure), intent(inout) :: error
 
         class(open_file), allocatable :: file
@@ -267,11 +339,11 @@ contains
         integer(int64) :: grid(3)
         integer :: code
 
-        confirmed = 0
         associate (share => task%share, written => task%share%block)
             call choose_grid(share, grid)
             block = new_decomposition(written%global, grid, int(share%position, int64), 0_int64, &
                 written%layers)
+            in_memory = pages_in_memory(task, block)
             allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
                 'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
@@ -291,36 +363,20 @@ contains
         if (error%failed()) return
         wrong = difference_of(task)
         call wrong%add_block(field, block, key)
-        call judge(task, wrong, block%elements(), confirmed, error)
+        bytes(1) = block%bytes()
+        bytes(2) = task%share%here%bytes_in_block(block)
+        call judge(task, wrong, block%elements(), error)
     end subroutine read_through_library
 
-    subroutine judge(task, wrong, elements, confirmed, error)
+    subroutine judge(task, wrong, elements, error)
         type(file_task), intent(in) :: task
         type(differences), intent(in) :: wrong
         integer(int64), intent(in) :: elements      !! compared
-        integer(int64), intent(out) :: confirmed    !! bytes
         type(failure), intent(inout) :: error
 
-        confirmed = element_bytes*elements
         if (wrong%elements > 0) call error%set(exit_verification, 'witness', task%path, &
             wrong%line(elements, task%share%block%global))
     end subroutine judge
-
-    !> The elements of the file that this rank reads: from first to before last, from 0.
-    pure subroutine slice_of(share, first, last)
-        type(file_share), intent(in) :: share
-        integer(int64), intent(out) :: first, last
-
-        integer(int64) :: each, rest
-
-        associate (elements => product(share%block%global), k => share%position)
-            each = elements/share%sharers
-            rest = mod(elements, int(share%sharers, int64))
-            first = k*each + min(int(k, int64), rest)
-            last = first + each
-            if (k < rest) last = last + 1
-        end associate
-    end subroutine slice_of
 
     !> A grid of as many ranks that is not the writer's: planes along z if it can be.
     pure subroutine choose_grid(share, grid)
@@ -344,19 +400,52 @@ contains
         grid = share%block%grid         ! there is no other
     end subroutine choose_grid
 
-    !> Bytes of this rank's slice of a file that are in the node's page cache; -1: not known.
-    integer(int64) function pages_in_memory(task)
+    !> Collective over the ranks of this node that share a file: bytes of the blocks which they are
+    !> to read that are in the node's page cache; -1: not known. The first of them looks, for all:
+    !> 0 on the others. Where other blocks lie between the rows of one, pages of the rows' range
+    !> count in proportion.
+    integer(int64) function pages_in_memory(task, block)
         type(file_task), intent(in) :: task
+        type(decomposition), intent(in) :: block        !! that this rank is to read
 
         character(:), allocatable :: message
+        type(decomposition) :: part
         type(file_parts) :: file
-        integer(int64) :: first, last
+        integer(int64) :: box(6), here, planes, range, used, z
+        integer(int64), allocatable :: boxes(:, :)      ! (lower and extent, rank)
+        integer :: i, ranks
 
-        call slice_of(task%share, first, last)
+        call MPI_Comm_size(task%share%neighbours, ranks)
+        allocate (boxes(6, merge(ranks, 0, task%share%is_node_leader)))
+        box(:3) = block%lower
+        box(4:) = block%extent
+        call MPI_Gather(box, 6, MPI_INT64_T, boxes, 6, MPI_INT64_T, 0, &
+            task%share%neighbours)
+        pages_in_memory = 0
         file = task%parts
-        call file%resident_bytes(element_bytes*first, element_bytes*(last - first), &
-            pages_in_memory, message)
-        if (message /= '') pages_in_memory = -1
+        message = ''
+        part = block
+        do i = 1, size(boxes, 2)
+            part%lower = boxes(:3, i)
+            part%extent = boxes(4:, i)
+            associate (n => part%global, extent => part%extent)
+                planes = 1
+                if (all(extent(:2) == n(:2))) planes = extent(3)/part%layers
+                range = n(1)*(extent(2) - 1) + extent(1) + n(1)*n(2)*(planes - 1)
+                used = product(extent(:2))*planes
+                do z = 0, extent(3) - 1, planes
+                    call file%resident_bytes(element_bytes*(part%lower(1) + n(1)*(part%lower(2) &
+                        + n(2)*part%plane(z))), element_bytes*range, here, message)
+                    if (message /= '' .or. here < 0) exit
+                    pages_in_memory = pages_in_memory + nint(real(here, real64) &
+                        *(real(used, real64)/real(range, real64)), int64)
+                end do
+            end associate
+            if (message /= '' .or. here < 0) exit
+        end do
+        if (size(boxes, 2) > 0) then
+            if (message /= '' .or. here < 0) pages_in_memory = -1
+        end if
         call file%close()
     end function pages_in_memory
 

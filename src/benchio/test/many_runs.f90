@@ -10,14 +10,14 @@ program many_runs
     use, intrinsic :: iso_c_binding, only: c_char, c_f_procpointer, c_funptr, c_associated, c_int, &
         c_null_char, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
-    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_CHARACTER, MPI_Comm, MPI_Comm_dup, &
-        MPI_Comm_rank, MPI_COMM_WORLD, MPI_Gather, MPI_Get_processor_name, MPI_Init_thread, &
-        MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_THREAD_FUNNELED
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, &
+        MPI_COMM_WORLD, MPI_Init_thread, MPI_INT64_T, MPI_SUM, MPI_THREAD_FUNNELED
     use benchio_command_line, only: argument, parse_options
     use benchio_failure, only: agree, exit_io, exit_ok, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_nodes, only: find_nodes, list_nodes
     use benchio_node_state, only: look_at_node, node_state
     use benchio_options, only: is_metadata, layout_requests
     use benchio_posix, only: exit_at_once, utc_now, write_file
@@ -164,8 +164,6 @@ contains
         type(run_result) :: run
         type(backend_item), allocatable :: methods(:)
         type(node_state) :: node
-        character(MPI_MAX_PROCESSOR_NAME) :: name
-        character(len(run%host_of_rank)) :: host
         character(:), allocatable :: message
         integer(int64) :: room
         integer :: i
@@ -177,8 +175,9 @@ contains
             do i = 1, size(methods)
                 methods(i) = new_backend(trim(choice%backends(i)))
             end do
-            if (choice%reads_existing) call find_kept_files(choice%directory, comm, choice, &
-                run%kept, run%error)
+            call find_nodes(comm, run%plan%nodes)
+            if (choice%reads_existing) call find_kept_files(choice%directory, comm, &
+                run%plan%nodes, choice, run%kept, run%error)
             if (.not. run%error%failed()) call new_layout(choice, comm, run%plan, run%error)
             if (run%error%failed()) then    ! there is no result file yet
                 status = run%error%status
@@ -188,14 +187,11 @@ contains
             call choose_run_id(choice%run_id, comm, message, run%error)
             choice%run_id = message
             run%started = utc_now()
-            node = look_at_node(run%plan%is_first_on_node)
-            call MPI_Allreduce(run%plan%own%block%bytes(), run%bytes, 1, MPI_INT64_T, MPI_SUM, comm)
+            node = look_at_node(run%plan%nodes%is_leader)
+            call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
+                MPI_SUM, comm)
             if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
-            call MPI_Get_processor_name(name, i)
-            allocate (run%host_of_rank(merge(run%plan%ranks, 0, rank == 0)))
-            host = name(:i)
-            call MPI_Gather(host, len(host), MPI_CHARACTER, run%host_of_rank, len(host), &
-                MPI_CHARACTER, 0, comm)
+            call list_nodes(run%plan%nodes, run%nodes)
             call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
                 choice%mdt_index, comm, run%place, run%error)
             if (.not. (run%error%failed() .or. choice%reads_existing)) then
@@ -228,19 +224,19 @@ contains
 
         if (run%choice%reads_existing) then
             call place_targets(run%place, run%place%path)
-            call choose_readers(run%choice, run%kept, run%host_of_rank, run%plan)
+            call choose_readers(run%choice, run%kept, run%plan)
             call run_rounds(run, methods)
             return
         end if
         call make_run_directory(run%place, run%choice%run_id, run%choice%mdt_index, &
-            run%plan%is_first_on_node, comm, run%error)
+            run%plan%nodes%is_leader, comm, run%error)
         if (run%error%failed()) return
         call choose_partners(run%choice, run%place%is_node_local, run%plan)
         call run_rounds(run, methods)
         if (run%choice%keeps .and. has_cases(run)) then
             call write_record(run%place%run_path, run%place%directories()//run%place%path &
                 //c_null_char, run%choice, run%plan, run%started, run%completed, &
-                run%host_of_rank, error=run%error)
+                run%nodes, error=run%error)
             return
         end if
         call agree(run%error, comm)

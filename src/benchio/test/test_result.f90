@@ -45,7 +45,7 @@ contains
 
         run%place%filesystem = filesystem
         run%seen(1, 1)%page_cache_fraction = in_memory
-        run%plan%other_node_fraction = from_other_nodes
+        run%plan%other_node_byte_fraction = from_other_nodes
         suspect = is_cache_suspect(run, 1, 1)
     end function suspect
 

@@ -1,5 +1,5 @@
-!> The texts of a result, as JSON and for a person, byte by byte, of runs made up so that each branch
-!> is taken.
+!> The texts of a result, as JSON and for a person, byte by byte, of runs made up so that each
+!> branch is taken.
 !>
 !> After a change that is meant, copy what the test has made, *.json and *.txt in the build's test
 !> folder, over test/golden.
@@ -11,6 +11,7 @@ program test_result_json
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_file_layout, only: add_component, component, file_layout
     use benchio_node_state, only: facts, not_known
+    use benchio_nodes, only: rank_run
     use benchio_options, only: layout_requests, plan_array
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_create, phase_define, &
         phase_flush, phase_list, phase_mkdir, phase_open, phase_read, phase_rename, phase_rmdir, &
@@ -89,7 +90,7 @@ contains
         run%place%filesystem = 'lustre'
         run%place%mounted%type = 'lustre'
         run%place%mdt_index = 1
-        run%node_of_rank(:, 1) = [1.5_real64, 0.0_real64, not_known, 0.25_real64, 0.0_real64, &
+        run%facts_of_node(:, 1) = [1.5_real64, 0.0_real64, not_known, 0.25_real64, 0.0_real64, &
             not_known]
         run%choice%settings%alignment = 4096
         run%seen(1, 1)%hints = [hint('cb_nodes', '2'), hint('romio "x"', 'ena\ble')]
@@ -123,8 +124,8 @@ contains
         run%choice%settings%access%subfiles = 2
         run%kept%run_id = 'yesterday'
         run%kept%started = noon
-        run%kept%file = [0, 0, 0]
-        run%kept%hosts = [character(len(run%kept%hosts)) :: 'a', 'b']
+        run%kept%writers = 3
+        run%kept%nodes%hosts = [character(len(run%kept%nodes%hosts)) :: 'a', 'b', 'a']
         run%seen(1, 1)%subfiles = 2
         run%seen(1, 1)%subfile_writers = 1
         run%seen(1, 1)%subfile_stripe = 33554432
@@ -177,9 +178,9 @@ contains
         run%plan%ranks = writers
         run%plan%files = 1
         if (run%choice%files == 'process') run%plan%files = writers
-        run%plan%other_node_fraction = 0.5_real64
-        run%plan%own%block = new_decomposition(run%choice%global_size, run%choice%grid, 0_int64, &
-            run%choice%halo)
+        run%plan%other_node_byte_fraction = 0.5_real64
+        run%plan%write_share%block = new_decomposition(run%choice%global_size, run%choice%grid, &
+            0_int64, run%choice%halo)
         run%bytes = 4096
         run%started = noon
         run%place%path = '/made/up'
@@ -195,8 +196,10 @@ contains
             end if
         end do
         run%place%targets%request = layout_requests(run%choice)
-        run%host_of_rank = [(merge('a', 'b', mod(i, 2) == 1), i=1, writers)]
-        allocate (run%node_of_rank(facts, writers), source=not_known)
+        run%nodes%hosts = [character(len(run%nodes%hosts)) :: 'a', 'b']
+        run%nodes%runs = [rank_run(0, 2, (writers + 1)/2), rank_run(1, 2, writers/2)]
+        run%nodes%node = [1, 2]
+        allocate (run%facts_of_node(facts, 2), source=not_known)
         allocate (run%seen(size(run%choice%backends), size(run%place%targets)))
         do i = 1, size(run%seen, 1)
             do j = 1, size(run%seen, 2)
@@ -260,7 +263,7 @@ contains
         record%witness%is_direct = .true.
         record%witness%bytes = 4096
         record%witness%page_cache_fraction = 0
-        record%witness%other_node_fraction = 0.5_real64
+        record%witness%other_node_byte_fraction = 0.5_real64
     end function made_repetition
 
     !> Seconds that tell which phase they are of.
@@ -365,8 +368,8 @@ contains
             wanted = wanted(len(line) + 1:)
         end do
         if (made == '' .and. wanted == '') return
-        write (error_unit, '(5a)') file, ' has: ', made(:index(made, lf)), 'and the golden file: ', &
-            wanted(:index(wanted, lf))
+        write (error_unit, '(5a)') file, ' has: ', made(:index(made, lf)), &
+            'and the golden file: ', wanted(:index(wanted, lf))
         is_alike = .false.
     end subroutine compare_text
 
