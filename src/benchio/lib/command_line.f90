@@ -527,7 +527,7 @@ contains
         choice%keeps = any(words == 'write-keep')
         choice%reads_existing = any(words == 'read-existing')
         if (size(words) > 1 .and. (choice%reads_existing .or. any(words == 'metadata') &
-            .or. all(words(:2) /= 'read'))) then
+            .or. count(words /= 'read') > 1)) then
             error = '--operation takes write or write-keep, read, or both, or read-existing or ' &
                 //'metadata alone'
         end if
