@@ -29,8 +29,8 @@ module benchio_backend
 
     public :: cannot, lacks
 
-    !> Where the bytes of an array are in its file, for a reader that does without the library: in
-    !> runs that are equally long.
+    !> The places of an array's bytes in its file, for a reader that does without the library: runs
+    !> that are equally long.
     type, public :: placement
         logical :: is_contiguous = .true.   !! runs of bytes; else only the library finds them
         integer(int64), allocatable :: offsets(:)   !! of the first element of each run, bytes
@@ -254,7 +254,8 @@ contains
             if (access%order == 'random') self%plan%seed = 1 + sum(block%lower)
         end associate
         self%plan%layers = block%layers
-        call MPI_Allreduce(MPI_IN_PLACE, self%plan%slots, 1, MPI_INT64_T, MPI_MAX, self%comm)
+        call MPI_Allreduce(MPI_IN_PLACE, self%plan%pieces_per_layer, 1, MPI_INT64_T, MPI_MAX, &
+            self%comm)
         self%pieces = self%plan%number_of()
         call self%select_block(error)
         if (.not. self%packs) return

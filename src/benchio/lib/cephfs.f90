@@ -85,11 +85,11 @@ contains
         text = text(2:)
     end function layout_text
 
-    subroutine observe(self, path, bytes, found, error)
+    subroutine observe(self, path, bytes, seen, error)
         class(cephfs_keeper), intent(in) :: self
         character(*), intent(in) :: path
         integer(int64), intent(in) :: bytes
-        type(file_layout), intent(out) :: found
+        type(file_layout), intent(out) :: seen
         character(:), allocatable, intent(out) :: error
 
         type(component) :: whole
@@ -97,46 +97,46 @@ contains
         associate (unused => self, of_one_component => bytes)
         end associate
         call read_layout(path, 'ceph.file.layout', whole, error)
-        allocate (found%components(0))
-        found%said = ''
-        found%is_known = whole%stripe_count /= unset
-        if (.not. found%is_known) return
-        call add_component(found, whole)
-        found%holder = whole
+        allocate (seen%components(0))
+        seen%said = ''
+        seen%is_known = whole%stripe_count /= unset
+        if (.not. seen%is_known) return
+        call add_component(seen, whole)
+        seen%holder = whole
     end subroutine observe
 
-    subroutine echo(self, directory, found, is_known)
+    subroutine echo(self, directory, seen, is_known)
         class(cephfs_keeper), intent(in) :: self
         character(*), intent(in) :: directory
-        type(component), intent(out) :: found
+        type(component), intent(out) :: seen
         logical, intent(out) :: is_known
 
         character(:), allocatable :: ignored
 
         associate (unused => self)
         end associate
-        call read_layout(directory, 'ceph.dir.layout', found, ignored)
-        is_known = found%stripe_count /= unset
+        call read_layout(directory, 'ceph.dir.layout', seen, ignored)
+        is_known = seen%stripe_count /= unset
     end subroutine echo
 
     !> Its pool is what a target is.
-    function exchanged(self, request, found) result(text)
+    function exchanged(self, request, seen) result(text)
         class(cephfs_keeper), intent(in) :: self
         type(layout_request), intent(in) :: request
-        type(file_layout), intent(in) :: found
+        type(file_layout), intent(in) :: seen
         character(:), allocatable :: text
 
         text = ''
-        if (request%target == '' .or. (found%holder%pool == request%target &
-            .and. found%holder%stripe_count == 1)) return
-        text = self%filesystem//' has put the file in pool '//trim(found%holder%pool)//' with ' &
-            //decimal(found%holder%stripe_count)//' stripes at a time instead of pool ' &
+        if (request%target == '' .or. (seen%holder%pool == request%target &
+            .and. seen%holder%stripe_count == 1)) return
+        text = self%filesystem//' has put the file in pool '//trim(seen%holder%pool)//' with ' &
+            //decimal(seen%holder%stripe_count)//' stripes at a time instead of pool ' &
             //trim(request%target)//' with one'
     end function exchanged
 
-    subroutine read_layout(path, name, found, error)
+    subroutine read_layout(path, name, seen, error)
         character(*), intent(in) :: path, name
-        type(component), intent(out) :: found
+        type(component), intent(out) :: seen
         character(:), allocatable, intent(out) :: error
 
         integer(int8), allocatable :: attribute(:)
@@ -148,20 +148,20 @@ contains
         do i = 1, size(attribute)
             text(i:i) = achar(iand(int(attribute(i)), 255))
         end do
-        call parse_layout(text, found)
+        call parse_layout(text, seen)
     end subroutine read_layout
 
     !> "stripe_unit=1048576 stripe_count=4 object_size=4194304 pool=data"; of anything else the
     !> stripe count stays unset.
-    pure subroutine parse_layout(text, found)
+    pure subroutine parse_layout(text, seen)
         character(*), intent(in) :: text
-        type(component), intent(out) :: found
+        type(component), intent(out) :: seen
 
-        found%pattern = 'raid0'
-        allocate (found%osts(0))
-        found%stripe_count = number_of('stripe_count')
-        found%stripe_size = number_of('stripe_unit')
-        found%pool = value_of('pool')
+        seen%pattern = 'raid0'
+        allocate (seen%osts(0))
+        seen%stripe_count = number_of('stripe_count')
+        seen%stripe_size = number_of('stripe_unit')
+        seen%pool = value_of('pool')
 
     contains
 

@@ -1,12 +1,13 @@
-!> How a file is spread over the storage targets of a filesystem: what is asked for, what is seen.
+!> The layout of a file over the storage targets of a filesystem, asked for and observed.
 !>
 !> A layout is asked for on a directory, whose files inherit it, and observed on a file. How both
-!> are done is the filesystem's: each extends layout_keeper, once. What was asked for must be
-!> observed; what an interface repeats (echoes) is no evidence.
+!> are done is the filesystem's: layout_keeper itself sets none and sees none, and each filesystem
+!> that does more extends it once. A layout that was asked for must be observed: a repetition by
+!> an interface (an echo) is no evidence.
 module benchio_file_layout
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_failure, only: exit_io, failure
-    use benchio_posix, only: make_directory
+    use benchio_failure, only: exit_internal, exit_io, failure
+    use benchio_posix, only: make_directory, mounted_filesystem
     use benchio_text, only: decimal, unset
     implicit none (type, external)
     private
@@ -16,7 +17,7 @@ module benchio_file_layout
     !> Longest names of pools and targets.
     integer, parameter, public :: name_length = 64
 
-    !> What is asked of the files of a directory.
+    !> A wish for the files of a directory.
     type, public :: layout_request
         integer(int64) :: stripe_count = unset          !! -1: over all OSTs
         integer(int64) :: stripe_size = unset           !! bytes
@@ -49,13 +50,15 @@ module benchio_file_layout
         character(:), allocatable :: said               !! by a program, as it said it; or empty
     end type file_layout
 
-    !> How a filesystem lays files out. The procedures are called by one rank, none collectively.
-    type, abstract, public :: layout_keeper
+    !> A filesystem as the one that lays files out. One rank calls its procedures; none is
+    !> collective.
+    type, public :: layout_keeper
         character(:), allocatable :: filesystem         !! its name, as a person says it
+        type(mounted_filesystem) :: mounted
     contains
-        procedure(find_refusal), deferred :: refusal    !! why a request cannot be met; or empty
-        procedure(set_layout), deferred :: set
-        procedure(observe_file), deferred :: observe
+        procedure :: refusal
+        procedure :: set
+        procedure :: observe
         procedure :: echo
         procedure :: exchanged
         procedure :: stripe_places
@@ -63,39 +66,9 @@ module benchio_file_layout
         procedure :: mdt_index
     end type layout_keeper
 
-    abstract interface
-        !> Why nothing of the kind can be asked for here: one sentence, or an empty text.
-        function find_refusal(self, request, mdt_index) result(text)
-            import :: layout_keeper, layout_request
-            class(layout_keeper), intent(in) :: self
-            type(layout_request), intent(in) :: request
-            integer, intent(in) :: mdt_index            !! less than 0: none is asked for
-            character(:), allocatable :: text
-        end function find_refusal
-
-        !> Lays out the files to be made in a directory.
-        subroutine set_layout(self, directory, request, error)
-            import :: failure, layout_keeper, layout_request
-            class(layout_keeper), intent(in) :: self
-            character(*), intent(in) :: directory
-            type(layout_request), intent(in) :: request
-            type(failure), intent(inout) :: error
-        end subroutine set_layout
-
-        !> The layout of a file; error is empty, or says why it could not be asked for.
-        subroutine observe_file(self, path, bytes, found, error)
-            import :: file_layout, int64, layout_keeper
-            class(layout_keeper), intent(in) :: self
-            character(*), intent(in) :: path
-            integer(int64), intent(in) :: bytes         !! the size of the file
-            type(file_layout), intent(out) :: found
-            character(:), allocatable, intent(out) :: error
-        end subroutine observe_file
-    end interface
-
 contains
 
-    !> Whether any layout is asked for.
+    !> Says whether any layout is asked for.
     elemental logical function is_set(self)
         class(layout_request), intent(in) :: self
 
@@ -103,7 +76,7 @@ contains
             .or. self%setstripe /= '' .or. self%target /= ''
     end function is_set
 
-    !> As "stripe count 4, stripe size 1048576", without what is not asked for.
+    !> Words a request as "stripe count 4, stripe size 1048576"; empty if nothing is asked for.
     pure function line(self) result(text)
         class(layout_request), intent(in) :: self
         character(:), allocatable :: text
@@ -114,28 +87,28 @@ contains
         if (self%pool /= '') text = text//', pool '//trim(self%pool)
         if (self%setstripe /= '') text = text//', lfs setstripe '//trim(self%setstripe)
         if (self%target /= '') text = text//', target '//trim(self%target)
-        text = text(3:)     ! nothing asked for: still nothing
+        text = text(3:)     ! an empty text stays empty
     end function line
 
     !> Observes a file, and where a layout was asked for, fails unless the file has it. Without such
     !> a wish a layout that cannot be observed is none of the run's failures.
-    subroutine check_layout(keeper, path, bytes, request, found, error)
+    subroutine check_layout(keeper, path, bytes, request, seen, error)
         class(layout_keeper), intent(in) :: keeper
         character(*), intent(in) :: path
         integer(int64), intent(in) :: bytes             !! the size of the file
         type(layout_request), intent(in) :: request
-        type(file_layout), intent(out) :: found
+        type(file_layout), intent(out) :: seen
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
 
-        call keeper%observe(path, bytes, found, message)
+        call keeper%observe(path, bytes, seen, message)
         if (.not. request%is_set()) return
-        if (message == '' .and. .not. found%is_known) then
+        if (message == '' .and. .not. seen%is_known) then
             message = 'the layout cannot be observed, and this was asked for: '//request%line()
         else if (message == '') then
-            message = keeper%exchanged(request, found)
-            if (message == '') message = mismatch(request, found%holder)
+            message = keeper%exchanged(request, seen)
+            if (message == '') message = mismatch(request, seen%holder)
         end if
         if (message /= '') call error%set(exit_io, 'layout', path, message)
     end subroutine check_layout
@@ -144,54 +117,93 @@ contains
     !>
     !> All OSTs (-1) means more than one: how many of them took part is the filesystem's choice,
     !> which leaves out full and inactive ones.
-    pure function mismatch(request, found) result(text)
+    pure function mismatch(request, seen) result(text)
         type(layout_request), intent(in) :: request
-        type(component), intent(in) :: found
+        type(component), intent(in) :: seen
         character(:), allocatable :: text
 
         text = ''
-        if (request%stripe_count > 0 .and. found%stripe_count /= request%stripe_count) then
-            text = ', stripe count '//decimal(found%stripe_count)
-        else if (request%stripe_count == -1 .and. found%stripe_count <= 1) then
-            text = ', stripe count '//decimal(found%stripe_count)
+        if (request%stripe_count > 0 .and. seen%stripe_count /= request%stripe_count) then
+            text = ', stripe count '//decimal(seen%stripe_count)
+        else if (request%stripe_count == -1 .and. seen%stripe_count <= 1) then
+            text = ', stripe count '//decimal(seen%stripe_count)
         end if
-        if (request%stripe_size > 0 .and. found%stripe_size /= request%stripe_size) then
-            text = text//', stripe size '//decimal(found%stripe_size)
+        if (request%stripe_size > 0 .and. seen%stripe_size /= request%stripe_size) then
+            text = text//', stripe size '//decimal(seen%stripe_size)
         end if
-        if (request%pool /= '' .and. found%pool /= request%pool) then
-            text = text//', pool '//trim(merge(found%pool, '(none)'//repeat(' ', name_length - 6), &
-                found%pool /= ''))
+        if (request%pool /= '' .and. seen%pool /= request%pool) then
+            text = text//', pool '//trim(merge(seen%pool, '(none)'//repeat(' ', name_length - 6), &
+                seen%pool /= ''))
         end if
         if (text /= '') text = 'the file has '//text(3:)//', asked for: '//request%line()
     end function mismatch
 
-    !> What the directory says after it was set, which is no evidence; here nothing.
-    subroutine echo(self, directory, found, is_known)
+    !> Says in a sentence why nothing of the kind can be asked for here; empty if it can.
+    function refusal(self, request, mdt_index) result(text)
+        class(layout_keeper), intent(in) :: self
+        type(layout_request), intent(in) :: request
+        integer, intent(in) :: mdt_index                !! less than 0: none is asked for
+        character(:), allocatable :: text
+
+        text = ''
+        if (request%is_set() .or. mdt_index >= 0) text = 'a layout was asked for, but the ' &
+            //'directory is on '//self%filesystem//', and benchio can set one on Lustre and ' &
+            //'CephFS only'
+    end function refusal
+
+    !> Lays out the files to be made in a directory; here it is never called, for it was refused.
+    subroutine set(self, directory, request, error)
         class(layout_keeper), intent(in) :: self
         character(*), intent(in) :: directory
-        type(component), intent(out) :: found
+        type(layout_request), intent(in) :: request
+        type(failure), intent(inout) :: error
+
+        call error%set(exit_internal, 'set layout', directory, request%line()//' cannot be set ' &
+            //'on '//self%filesystem)
+    end subroutine set
+
+    !> Observes the layout of a file; error is empty, or says why it could not be asked for.
+    subroutine observe(self, path, bytes, seen, error)
+        class(layout_keeper), intent(in) :: self
+        character(*), intent(in) :: path
+        integer(int64), intent(in) :: bytes             !! the size of the file
+        type(file_layout), intent(out) :: seen
+        character(:), allocatable, intent(out) :: error
+
+        associate (unused => self, not_asked => path, alike_for_all => bytes)
+        end associate
+        error = ''
+        seen%said = ''
+        allocate (seen%components(0), seen%holder%osts(0))
+    end subroutine observe
+
+    !> Repeats what the directory says after it was set, which is no evidence; here nothing.
+    subroutine echo(self, directory, seen, is_known)
+        class(layout_keeper), intent(in) :: self
+        character(*), intent(in) :: directory
+        type(component), intent(out) :: seen
         logical, intent(out) :: is_known
 
         associate (unused => self, not_asked => directory)
         end associate
-        found%stripe_count = unset
+        seen%stripe_count = unset
         is_known = .false.
     end subroutine echo
 
     !> Says that a file is on another target than the one it was to be on; empty if it is not.
-    function exchanged(self, request, found) result(text)
+    function exchanged(self, request, seen) result(text)
         class(layout_keeper), intent(in) :: self
         type(layout_request), intent(in) :: request
-        type(file_layout), intent(in) :: found
+        type(file_layout), intent(in) :: seen
         character(:), allocatable :: text
 
-        associate (unused => self, not_asked => request, not_seen => found)
+        associate (unused => self, not_asked => request, not_seen => seen)
         end associate
         text = ''
     end function exchanged
 
-    !> Places in a file where nothing is written yet, one in each of its stripes, and the storage
-    !> target of each; none where nobody knows.
+    !> Finds places in a file where nothing is written yet, one in each of its stripes, and the
+    !> storage target of each; none where nobody knows.
     subroutine stripe_places(self, path, bytes, places, osts)
         class(layout_keeper), intent(in) :: self
         character(*), intent(in) :: path
@@ -203,7 +215,8 @@ contains
         allocate (places(0), osts(0))
     end subroutine stripe_places
 
-    !> A directory for this user alone, which must not exist; error is empty or says what failed.
+    !> Makes a directory for this user alone, which must not exist; error is empty or says what
+    !> failed.
     subroutine make_run_directory(self, path, mdt_index, error)
         class(layout_keeper), intent(in) :: self
         character(*), intent(in) :: path
@@ -215,7 +228,8 @@ contains
         call make_directory(path, error)
     end subroutine make_run_directory
 
-    !> The metadata target that a directory is on; less than 0 where there are none, or not known.
+    !> Returns the metadata target that a directory is on; less than 0 where there are none, or it
+    !> is not known.
     integer function mdt_index(self, directory)
         class(layout_keeper), intent(in) :: self
         character(*), intent(in) :: directory
@@ -226,23 +240,23 @@ contains
     end function mdt_index
 
     !> Appends a component to a layout.
-    pure subroutine add_component(found, one)
-        type(file_layout), intent(inout) :: found
+    pure subroutine add_component(seen, one)
+        type(file_layout), intent(inout) :: seen
         type(component), intent(in) :: one
 
         type(component), allocatable :: more(:)
         integer :: n
 
         n = 0
-        if (allocated(found%components)) n = size(found%components)
+        if (allocated(seen%components)) n = size(seen%components)
         allocate (more(n + 1))
-        if (n > 0) more(:n) = found%components
+        if (n > 0) more(:n) = seen%components
         more(n + 1) = one
-        call move_alloc(more, found%components)
+        call move_alloc(more, seen%components)
     end subroutine add_component
 
-    !> The number of the component that holds most of a file's bytes, 0 if none has objects. Of
-    !> mirrors, one that is not stale.
+    !> Returns the number of the component that holds most of a file's bytes, 0 if none has objects.
+    !> Stale mirrors do not count.
     pure integer function held_by(components, bytes) result(number)
         type(component), intent(in) :: components(:)
         integer(int64), intent(in) :: bytes             !! the size of the file

@@ -131,7 +131,7 @@ contains
         end do
     end subroutine open
 
-    !> Where a byte is: in which part, at which byte of it, and how many from there on.
+    !> Finds a byte: its part, its place in that part, and how many bytes follow there.
     pure subroutine find(self, offset, number, at, follow)
         class(file_parts), intent(in) :: self
         integer(int64), intent(in) :: offset        !! in the whole
@@ -183,7 +183,7 @@ contains
         end do
     end subroutine read
 
-    !> How many of these bytes are in this node's page cache; -1 where the kernel does not say.
+    !> Counts the bytes that are in this node's page cache; -1 where the kernel does not say.
     subroutine resident_bytes(self, offset, wanted, resident, text)
         class(file_parts), intent(inout) :: self
         integer(int64), intent(in) :: offset, wanted
@@ -207,7 +207,7 @@ contains
         end do
     end subroutine resident_bytes
 
-    !> Whether all that was read came past the page cache.
+    !> Says whether all that was read came past the page cache.
     pure logical function is_direct(self)
         class(file_parts), intent(in) :: self
 
@@ -250,8 +250,8 @@ contains
         end do
     end subroutine drop_pages
 
-    !> How much of the open parts this node had not yet written when their pages were dropped just
-    !> now; -1 where that cannot be known.
+    !> Returns the bytes of the open parts that this node had not yet written when their pages were
+    !> dropped just now; -1 where that cannot be known.
     integer(int64) function unsynced_bytes(self) result(unsynced)
         class(file_parts), intent(in) :: self
 

@@ -57,7 +57,7 @@ contains
         text = '0x'//trim(digits)
     end function magic_text
 
-    !> Whether a name is in a comma list.
+    !> Says whether a name is in a comma list.
     pure logical function name_listed(name, list)
         character(*), intent(in) :: name, list
 

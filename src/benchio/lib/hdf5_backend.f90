@@ -61,7 +61,8 @@ module benchio_hdf5_backend
     end type hdf5_file
 
     interface
-        !> Where a contiguous dataset begins in its file, in bytes; the Fortran interface lacks it.
+        !> Returns where a contiguous dataset begins in its file, in bytes. The Fortran interface
+        !> lacks it.
         integer(c_int64_t) function h5dget_offset(dataset) bind(C, name='H5Dget_offset')
             import :: c_hid_t, c_int64_t
             integer(c_hid_t), value :: dataset
@@ -207,14 +208,15 @@ contains
         call h5pclose_f(creation, ignored)
     end subroutine define
 
-    !> Of a dataset: with those of time.
+    !> Returns the number of a dataset's dimensions, time included.
     pure integer function dimensions_of(self)
         class(hdf5_file), intent(in) :: self
 
         dimensions_of = merge(4, 3, self%settings%access%steps > 1)
     end function dimensions_of
 
-    !> Those of a dataset with so many steps, x first; the fourth counts where there are steps.
+    !> Returns the extents of a dataset with so many steps, x first. The fourth counts where there
+    !> are steps.
     pure function extents_of(self, steps) result(extents)
         class(hdf5_file), intent(in) :: self
         integer, intent(in) :: steps
@@ -303,7 +305,7 @@ contains
         type(failure), intent(inout) :: error
 
         integer(hsize_t), parameter :: origin(3) = 0
-        integer(hsize_t) :: start(4), count(4)
+        integer(hsize_t) :: start(4), extent(4)
         integer :: code
 
         if (part%elements() == 0) then
@@ -313,14 +315,14 @@ contains
             call check_hdf5(error, code, 'H5Sselect_none', self%path)
             return
         end if
-        count = 1
-        count(:3) = int(part%extent, hsize_t)
+        extent = 1
+        extent(:3) = int(part%extent, hsize_t)
         start(:3) = int(self%block%lower + part%before, hsize_t)
         start(3) = self%block%lower(3) + part%in_layer
         start(4) = self%step
-        call h5sselect_hyperslab_f(self%in_file, h5s_select_set_f, start, count, code)
+        call h5sselect_hyperslab_f(self%in_file, h5s_select_set_f, start, extent, code)
         call check_hdf5(error, code, 'H5Sselect_hyperslab', self%path)
-        call h5sselect_hyperslab_f(self%in_memory, h5s_select_set_f, origin, count(:3), code)
+        call h5sselect_hyperslab_f(self%in_memory, h5s_select_set_f, origin, extent(:3), code)
         call check_hdf5(error, code, 'H5Sselect_hyperslab', self%path)
     end subroutine select_piece
 
@@ -413,7 +415,7 @@ contains
         call h5pclose_f(access, ignored)
     end subroutine echo
 
-    !> Where the datasets of native doubles are in a closed file; not collective. Each is one run of
+    !> Finds the datasets of native doubles in a closed file; not collective. Each is one run of
     !> bytes, or has chunks.
     !>
     !> Opened through MPI-IO: HDF5's own driver would lock the file, which a filesystem may refuse.

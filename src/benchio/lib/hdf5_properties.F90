@@ -1,4 +1,4 @@
-!> What HDF5 is asked for, file by file and transfer by transfer, and what it says it did.
+!> Properties of HDF5's files and transfers: what benchio asks for, and what the library repeats.
 module benchio_hdf5_properties
     use, intrinsic :: iso_c_binding, only: c_int, c_int32_t
     use hdf5, only: h5f_libver_earliest_f, h5f_libver_latest_f, h5fd_mpio_collective_f, &
@@ -53,7 +53,7 @@ contains
         text = trim(buffer)
     end function hdf5_version
 
-    !> Whether several ranks can write a dataset that is compressed.
+    !> Says whether several ranks can write a dataset that is compressed.
     logical function can_compress()
         integer :: code, major, minor, release
 
@@ -128,7 +128,7 @@ contains
 #endif
     end subroutine set_subfiling
 
-    !> Whether HDF5 says that it reads and writes metadata collectively, for the access properties
+    !> Repeats whether HDF5 reads and writes metadata collectively, for the access properties
     !> of an open file or of one to be opened.
     function echoed_collective_metadata(access) result(text)
         integer(hid_t), intent(in) :: access

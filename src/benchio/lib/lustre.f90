@@ -85,11 +85,11 @@ contains
         words = words//blanks_to_words(request%setstripe)//directory//c_null_char
     end function setstripe_words
 
-    subroutine observe(self, path, bytes, found, error)
+    subroutine observe(self, path, bytes, seen, error)
         class(lustre_keeper), intent(in) :: self
         character(*), intent(in) :: path
         integer(int64), intent(in) :: bytes
-        type(file_layout), intent(out) :: found
+        type(file_layout), intent(out) :: seen
         character(:), allocatable, intent(out) :: error
 
         integer(int8), allocatable :: attribute(:)
@@ -97,15 +97,15 @@ contains
         associate (unused => self)
         end associate
         call get_attribute(path, 'lustre.lov', attribute, error)
-        call decode_layout(attribute, bytes, found)
+        call decode_layout(attribute, bytes, seen)
     end subroutine observe
 
-    !> What a directory has of its own; a composite layout has no one count and size to repeat. In a
-    !> directory 0 is the filesystem's default.
-    subroutine echo(self, directory, found, is_known)
+    !> Repeats a directory's own layout, unless it is composite: then there is no single count and
+    !> size. In a directory 0 is the filesystem's default.
+    subroutine echo(self, directory, seen, is_known)
         class(lustre_keeper), intent(in) :: self
         character(*), intent(in) :: directory
-        type(component), intent(out) :: found
+        type(component), intent(out) :: seen
         logical, intent(out) :: is_known
 
         character(:), allocatable :: ignored
@@ -118,16 +118,16 @@ contains
         call decode_layout(attribute, 0_int64, whole)
         is_known = whole%is_known .and. size(whole%components) == 1
         if (.not. is_known) return
-        found = whole%components(1)
-        if (found%stripe_count == 0) found%stripe_count = unset
-        if (found%stripe_size == 0) found%stripe_size = unset
+        seen = whole%components(1)
+        if (seen%stripe_count == 0) seen%stripe_count = unset
+        if (seen%stripe_size == 0) seen%stripe_size = unset
     end subroutine echo
 
     !> Instead of an OST that takes no new files Lustre chooses another, and says nothing.
-    function exchanged(self, request, found) result(text)
+    function exchanged(self, request, seen) result(text)
         class(lustre_keeper), intent(in) :: self
         type(layout_request), intent(in) :: request
-        type(file_layout), intent(in) :: found
+        type(file_layout), intent(in) :: seen
         character(:), allocatable :: text
 
         integer(int64) :: wanted
@@ -137,13 +137,13 @@ contains
         text = ''
         if (request%target == '') return
         read (request%target, *) wanted
-        if (size(found%holder%osts) == 1) then
-            if (found%holder%osts(1) == wanted) return
-            text = 'Lustre has put the file on OST '//decimal(found%holder%osts(1)) &
+        if (size(seen%holder%osts) == 1) then
+            if (seen%holder%osts(1) == wanted) return
+            text = 'Lustre has put the file on OST '//decimal(seen%holder%osts(1)) &
                 //' instead of OST '//trim(request%target) &
                 //', which takes no new files: it is deactivated, or full'
         else
-            text = 'the file has '//decimal(size(found%holder%osts))//' stripes, and was to be ' &
+            text = 'the file has '//decimal(size(seen%holder%osts))//' stripes, and was to be ' &
                 //'on OST '//trim(request%target)//' alone'
         end if
     end function exchanged
@@ -155,11 +155,11 @@ contains
         integer(int64), allocatable, intent(out) :: places(:), osts(:)
 
         character(:), allocatable :: error
-        type(file_layout) :: found
+        type(file_layout) :: seen
 
         allocate (places(0), osts(0))
-        call self%observe(path, bytes, found, error)
-        if (error == '' .and. found%is_known) call places_in(found%holder, bytes, places, osts)
+        call self%observe(path, bytes, seen, error)
+        if (error == '' .and. seen%is_known) call places_in(seen%holder, bytes, places, osts)
     end subroutine stripe_places
 
     !> Finds a place in each stripe of a component where a write needs room on its OST: behind the
@@ -195,7 +195,7 @@ contains
         character(:), allocatable, intent(out) :: error
 
         character(:), allocatable :: ignored, output
-        integer :: found
+        integer :: seen
 
         if (mdt_index < 0) then
             call make_directory(path, error)
@@ -208,10 +208,10 @@ contains
             return
         end if
         call make_private(path, error)
-        found = self%mdt_index(path)
-        if (error == '' .and. found /= mdt_index) then
-            error = 'the directory is on MDT '//decimal(found)//', asked for: '//decimal(mdt_index)
-            if (found < 0) error = 'the MDT of the directory cannot be observed, asked for: ' &
+        seen = self%mdt_index(path)
+        if (error == '' .and. seen /= mdt_index) then
+            error = 'the directory is on MDT '//decimal(seen)//', asked for: '//decimal(mdt_index)
+            if (seen < 0) error = 'the MDT of the directory cannot be observed, asked for: ' &
                 //decimal(mdt_index)
         end if
         if (error /= '') call remove_directory(path, ignored)
@@ -234,10 +234,10 @@ contains
     !> A composite layout: magic, size and generation of 4 bytes each, flags and number of entries
     !> of 2, up to byte 32; then entries of 48 bytes: id, flags, first byte and end of 8 bytes each,
     !> and offset and size of the component's own layout within the whole.
-    pure subroutine decode_layout(attribute, bytes, found)
+    pure subroutine decode_layout(attribute, bytes, seen)
         integer(int8), intent(in) :: attribute(:)
         integer(int64), intent(in) :: bytes             !! the size of the file
-        type(file_layout), intent(out) :: found
+        type(file_layout), intent(out) :: seen
 
         integer(int64), parameter :: composite = int(z'0bd60bd0', int64)
         integer(int64), parameter :: header = 32, entry = 48
@@ -246,13 +246,13 @@ contains
         type(component) :: one
         logical :: is_valid
 
-        allocate (found%components(0))
-        found%said = ''
+        allocate (seen%components(0))
+        seen%said = ''
         if (size(attribute) < header) return
         is_valid = .false.
         if (unsigned(attribute(1:4)) /= composite) then
             call decode_plain(attribute, one, is_valid)
-            if (is_valid) call add_component(found, one)
+            if (is_valid) call add_component(seen, one)
         else
             do number = 1, unsigned(attribute(15:16))
                 at = header + (number - 1)*entry
@@ -268,17 +268,17 @@ contains
                 one%is_stale = iand(flags, is_stale) /= 0
                 one%first_byte = unsigned(attribute(at + 9:at + 16))
                 one%end_byte = unsigned(attribute(at + 17:at + 24))
-                call add_component(found, one)
+                call add_component(seen, one)
             end do
             if (.not. is_valid) then
-                deallocate (found%components)
-                allocate (found%components(0))
+                deallocate (seen%components)
+                allocate (seen%components(0))
             end if
         end if
-        if (size(found%components) == 0) return
-        number = held_by(found%components, bytes)
-        found%is_known = number > 0
-        if (found%is_known) found%holder = found%components(number)
+        if (size(seen%components) == 0) return
+        number = held_by(seen%components, bytes)
+        seen%is_known = number > 0
+        if (seen%is_known) seen%holder = seen%components(number)
     end subroutine decode_layout
 
     !> Decodes a layout of one component: magic, pattern, object id of 16 bytes, stripe size, stripe

@@ -143,24 +143,24 @@ contains
         type(MPI_Status) :: status
         integer(MPI_OFFSET_KIND) :: offset
         character(:), allocatable :: routine
-        integer :: code, count
+        integer :: code, copies
 
-        call describe_piece(part, room, in_memory, count)
+        call describe_piece(part, room, in_memory, copies)
         associate (n => self%block%extent, before => part%before)
             offset = before(1) + n(1)*(before(2) + n(2)*before(3))
         end associate
         if (writes .and. self%settings%collective) then
             routine = 'MPI_File_write_at_all'
-            call MPI_File_write_at_all(self%file, offset, memory, count, in_memory, status, code)
+            call MPI_File_write_at_all(self%file, offset, memory, copies, in_memory, status, code)
         else if (self%settings%collective) then
             routine = 'MPI_File_read_at_all'
-            call MPI_File_read_at_all(self%file, offset, memory, count, in_memory, status, code)
+            call MPI_File_read_at_all(self%file, offset, memory, copies, in_memory, status, code)
         else if (writes) then
             routine = 'MPI_File_write_at'
-            call MPI_File_write_at(self%file, offset, memory, count, in_memory, status, code)
+            call MPI_File_write_at(self%file, offset, memory, copies, in_memory, status, code)
         else
             routine = 'MPI_File_read_at'
-            call MPI_File_read_at(self%file, offset, memory, count, in_memory, status, code)
+            call MPI_File_read_at(self%file, offset, memory, copies, in_memory, status, code)
         end if
         call check_mpi(error, code, routine, self%path)
         call check_count(self, part, status, routine, error)

@@ -195,7 +195,7 @@ contains
         integer(int64), intent(in) :: room(3)
         type(failure), intent(inout) :: error
 
-        integer :: count(4), layer, start(4), variable
+        integer :: extent(4), layer, start(4), variable
 
         associate (contiguous => room)      ! packed, or without halo
         end associate
@@ -204,14 +204,14 @@ contains
         start(:3) = int(self%block%lower + part%before + 1)
         start(3) = int(self%block%lower(3) + part%in_layer + 1)
         start(4) = layer/size(self%variables) + 1       ! not looked at where there is no time
-        count(:3) = int(part%extent)
-        count(4) = int(min(1_int64, part%elements()))
+        extent(:3) = int(part%extent)
+        extent(4) = int(min(1_int64, part%elements()))
         if (writes) then
             call check(self, nf90_put_var(self%file, variable, memory(:part%elements()), &
-                start=start, count=count), 'nf90_put_var', error)
+                start=start, count=extent), 'nf90_put_var', error)
         else
             call check(self, nf90_get_var(self%file, variable, memory(:part%elements()), &
-                start=start, count=count), 'nf90_get_var', error)
+                start=start, count=extent), 'nf90_get_var', error)
         end if
     end subroutine move_piece
 

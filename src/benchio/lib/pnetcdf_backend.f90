@@ -189,7 +189,7 @@ contains
         type(failure), intent(inout) :: error
 
         type(MPI_Datatype) :: in_memory
-        integer(MPI_OFFSET_KIND) :: count(4), start(4), types
+        integer(MPI_OFFSET_KIND) :: extent(4), start(4), types
         integer :: layer, number, request, variable
 
         call describe_piece(part, room, in_memory, number)
@@ -199,27 +199,27 @@ contains
             start(:3) = self%block%lower + part%before + 1
             start(3) = self%block%lower(3) + part%in_layer + 1
             start(4) = layer/variables + 1
-            count(:3) = part%extent
-            count(4) = min(1_int64, part%elements())
+            extent(:3) = part%extent
+            extent(4) = min(1_int64, part%elements())
             variable = self%variables(1 + mod(layer, variables))
         end associate
         if (self%settings%access%is_nonblocking .and. writes) then
-            call check(self%path, nfmpi_iput_vara(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_iput_vara(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val, request), 'nfmpi_iput_vara', error)
         else if (self%settings%access%is_nonblocking) then
-            call check(self%path, nfmpi_iget_vara(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_iget_vara(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val, request), 'nfmpi_iget_vara', error)
         else if (writes .and. self%settings%collective) then
-            call check(self%path, nfmpi_put_vara_all(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_put_vara_all(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val), 'nfmpi_put_vara_all', error)
         else if (self%settings%collective) then
-            call check(self%path, nfmpi_get_vara_all(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_get_vara_all(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val), 'nfmpi_get_vara_all', error)
         else if (writes) then
-            call check(self%path, nfmpi_put_vara(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_put_vara(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val), 'nfmpi_put_vara', error)
         else
-            call check(self%path, nfmpi_get_vara(self%file, variable, start, count, memory, &
+            call check(self%path, nfmpi_get_vara(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val), 'nfmpi_get_vara', error)
         end if
         if (in_memory /= MPI_DOUBLE_PRECISION) call MPI_Type_free(in_memory)
@@ -284,7 +284,7 @@ contains
         place%is_big_endian = .true.
     end subroutine locate
 
-    !> What the open file repeats of its hints, PnetCDF's own among them.
+    !> Keeps the hints that the open file repeats, PnetCDF's own among them.
     subroutine keep_hints(self, error)
         class(pnetcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error

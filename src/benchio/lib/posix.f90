@@ -20,7 +20,7 @@ module benchio_posix
     integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
     integer(c_int), parameter :: for_the_owner = int(o'700', c_int)    !! a directory's mode
 
-    !> What is known of the filesystem of a directory.
+    !> The filesystem of a directory.
     type, public :: mounted_filesystem
         integer(int64) :: magic = 0                 !! of statfs
         integer(int64) :: free_bytes = 0            !! for this user

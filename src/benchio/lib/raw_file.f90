@@ -230,8 +230,8 @@ contains
         self%descriptor = nothing_open
     end subroutine close
 
-    !> How much of a part of the file is in this node's page cache, for a file opened for reading;
-    !> -1 where the kernel does not say.
+    !> Counts the bytes of a part of the file that are in this node's page cache; -1 where the
+    !> kernel does not say. The file is open for reading.
     integer(int64) function resident_bytes(self, offset, bytes)
         class(raw_file), intent(in) :: self
         integer(int64), intent(in) :: offset, bytes
@@ -247,8 +247,8 @@ contains
         text = text_of(c_drop_pages(self%descriptor))
     end subroutine drop_pages
 
-    !> How much of the file this node had not yet written when it was asked, just now, to forget the
-    !> pages; -1 where that cannot be known.
+    !> Counts the bytes of the file that this node had not yet written when it was asked, just now,
+    !> to forget the pages; -1 where that cannot be known.
     integer(int64) function unsynced_bytes(self)
         class(raw_file), intent(in) :: self
 
@@ -276,7 +276,7 @@ contains
         self%values => null()
     end subroutine free
 
-    !> What a result of C's means.
+    !> Words a result of raw_file.c.
     function raw_text(code, at, length) result(text)
         integer(c_int), intent(in) :: code
         integer(int64), intent(in) :: at, length    !! where in the file, in bytes

@@ -26,7 +26,7 @@ module benchio_transfer
         integer(int64) :: block(3) = 0      !! extents of the block, or of one layer of it
         integer(int64) :: step(3) = 1       !! extents of a full piece
         integer(int64) :: layers = 1        !! of the block, one after the other
-        integer(int64) :: slots = 0         !! for pieces of a layer, as many on all ranks
+        integer(int64) :: pieces_per_layer = 0  !! as many on all ranks: some may be empty
         integer(int64) :: seed = 0          !! of a random order within a layer; 0: as in the file
     contains
         procedure :: number_of              !! pieces
@@ -51,13 +51,13 @@ contains
             room = room/block(i)
             if (room == 0) exit     ! what is along the next dimensions would not be adjacent
         end do
-        plan%slots = plan%along(1)*plan%along(2)*plan%along(3)
+        plan%pieces_per_layer = plan%along(1)*plan%along(2)*plan%along(3)
     end function new_transfer_plan
 
     pure integer(int64) function number_of(self)
         class(transfer_plan), intent(in) :: self
 
-        number_of = self%slots*self%layers
+        number_of = self%pieces_per_layer*self%layers
     end function number_of
 
     pure type(piece) function piece_number(self, number) result(part)
@@ -67,8 +67,8 @@ contains
         integer(int64) :: at, pieces
 
         if (number > self%number_of()) return
-        part%layer = (number - 1)/self%slots
-        at = mod(number - 1, self%slots)
+        part%layer = (number - 1)/self%pieces_per_layer
+        at = mod(number - 1, self%pieces_per_layer)
         pieces = self%along(1)*self%along(2)*self%along(3)
         if (at >= pieces) return
         if (self%seed /= 0) at = shuffled(at, pieces, self%seed)
@@ -81,11 +81,14 @@ contains
         part%before(3) = part%in_layer + part%layer*self%block(3)
     end function piece_number
 
-    !> Where the number of a place comes in a random order of so many, both from 0; no two places
-    !> have one number, and nothing is kept in memory.
+    !> Returns the number of a place in a random order of so many, both from 0. No two places have
+    !> the same number, and nothing is kept in memory.
     !>
-    !> Numbers of so many bits are mixed, each step of which can be undone, until one is small
-    !> enough.
+    !> The number is mixed in as many bits as are needed, by steps that can each be undone, until it
+    !> is small enough: cycle walking (Black and Rogaway, Ciphers with arbitrary finite domains,
+    !> 2002). A step is a shift, an exclusive or and a product; of its factors the first two are
+    !> those of the 32-bit mixer 2c1b3c6d, 297a2d39 of C. Wellons' hash-prospector, and the third is
+    !> that of Numerical Recipes' generator.
     pure integer(int64) function shuffled(place, many, seed) result(number)
         integer(int64), intent(in) :: place, many, seed
 
@@ -111,7 +114,7 @@ contains
         end do
     end function shuffled
 
-    !> How many pieces follow each other along a dimension.
+    !> Counts the pieces that follow each other along a dimension.
     pure integer(int64) function along(self, dimension)
         class(transfer_plan), intent(in) :: self
         integer, intent(in) :: dimension
@@ -127,7 +130,7 @@ contains
         elements = product(self%extent)
     end function elements
 
-    !> Where a piece begins in the field with its halo, in elements from 1.
+    !> Returns where a piece begins in the field with its halo, in elements from 1.
     pure integer(int64) function first_in_memory(block, part) result(first)
         type(decomposition), intent(in) :: block
         type(piece), intent(in) :: part
@@ -139,18 +142,18 @@ contains
         first = 1 + before(1) + n(1)*(before(2) + n(2)*before(3))
     end function first_in_memory
 
-    !> How MPI is told of a piece in memory, counted from its first element: a type, to be freed
+    !> Describes to MPI a piece in memory, counted from its first element: a type, to be freed
     !> unless it is MPI_DOUBLE_PRECISION, and how many of them.
-    subroutine describe_piece(part, room, in_memory, count)
+    subroutine describe_piece(part, room, in_memory, copies)
         type(piece), intent(in) :: part
         integer(int64), intent(in) :: room(3)       !! extents of the array that it is in
         type(MPI_Datatype), intent(out) :: in_memory
-        integer, intent(out) :: count
+        integer, intent(out) :: copies
 
         integer :: sizes(3), subsizes(3), starts(3)
 
         in_memory = MPI_DOUBLE_PRECISION
-        count = int(part%elements())
+        copies = int(part%elements())
         ! One row, rows as long as the array's in one plane, or whole planes: nothing parts them.
         if (part%extent(1) == room(1) .or. all(part%extent(2:) <= 1)) then
             if (part%extent(2) == room(2) .or. part%extent(3) <= 1) return
@@ -161,7 +164,7 @@ contains
         call MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_FORTRAN, &
             MPI_DOUBLE_PRECISION, in_memory)
         call MPI_Type_commit(in_memory)
-        count = 1
+        copies = 1
     end subroutine describe_piece
 
     !> Copies a piece of the field to a buffer, where nothing parts its elements.

@@ -32,7 +32,7 @@ contains
 
         plan = new_transfer_plan([7_int64, 5_int64, 3_int64], 8*7*5*2_int64)
         plan%layers = 4
-        plan%slots = 3      ! another rank has three pieces of a layer, this one two
+        plan%pieces_per_layer = 3      ! another rank has three pieces of a layer, this one two
         call expect(plan%number_of() == 12, 'places in all layers')
         before = 0
         do i = 1, 12
