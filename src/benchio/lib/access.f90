@@ -10,7 +10,8 @@ module benchio_access
     implicit none (type, external)
     private
 
-    !> Complete as it is: blocks in large pieces, one variable, one step.
+    !> A way to move the elements; complete as it is: blocks in large pieces, one variable, one
+    !> step.
     type, public :: access_pattern
         character(7) :: order = 'blocks'    !! strided: rows of all writers take turns along the
                                             !! file; random: a writer's in a random order as well
@@ -36,7 +37,7 @@ module benchio_access
 
 contains
 
-    !> Layers of a file.
+    !> Returns the layers of a file.
     pure integer(int64) function layers(self)
         class(access_pattern), intent(in) :: self
 
@@ -50,7 +51,7 @@ contains
         has_rows = self%order /= 'blocks'
     end function has_rows
 
-    !> The name of a variable in the file, from 1.
+    !> Returns the name of a variable in the file, by its number from 1.
     pure function variable_name(self, number) result(name)
         class(access_pattern), intent(in) :: self
         integer, intent(in) :: number
@@ -60,9 +61,9 @@ contains
         if (self%variables > 1) name = name//decimal(number)
     end function variable_name
 
-    !> The bits of a value that are not 0. Values to be compressed without loss have 20 hashed bits
-    !> behind their exponent: shuffled, they deflate to a third, and each still tells which run,
-    !> file and round it is of.
+    !> Returns the bits of a value that are not 0. Values to be compressed without loss have 20
+    !> hashed bits behind their exponent: shuffled, they deflate to a third, and each still tells
+    !> which run, file and round it is of.
     pure integer(int64) function kept_bits(self)
         class(access_pattern), intent(in) :: self
 
@@ -70,7 +71,7 @@ contains
         if (self%deflate > 0 .and. self%quantize == 0) kept_bits = shiftl(kept_bits, 32)
     end function kept_bits
 
-    !> By how much a value in [1, 2) may differ from what was written: by half a unit of the last
+    !> Returns how much a value in [1, 2) may differ from what was written: half a unit of the last
     !> digit that is kept.
     pure real(real64) function tolerance(self)
         class(access_pattern), intent(in) :: self
@@ -79,7 +80,7 @@ contains
         if (self%quantize > 0) tolerance = 0.5_real64*10.0_real64**(1 - self%quantize)
     end function tolerance
 
-    !> The options that ask for it, as on a command line; empty for what is complete as it is.
+    !> Returns the options that ask for it, as on a command line; empty for the usual way.
     pure function text(self)
         class(access_pattern), intent(in) :: self
         character(:), allocatable :: text

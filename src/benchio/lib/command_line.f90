@@ -440,8 +440,8 @@ contains
         end do
     end function wanted
 
-    !> Reads decimal digits alone: a sign, a point or an exponent is not part of a whole number. A
-    !> size may end with KiB, MiB or GiB.
+    !> Reads decimal digits: a sign, a point or an exponent is not part of a whole number. A size
+    !> may end with KiB, MiB or GiB.
     pure subroutine read_number(row, value, number, is_right)
         type(option), intent(in) :: row
         character(*), intent(in) :: value
@@ -536,7 +536,7 @@ contains
         where (words == 'read-existing') choice%operations = 'read'
     end subroutine set_operations
 
-    !> MPI takes blanks around a hint off, and aborts the run for one that is empty or too long.
+    !> Adds a hint. MPI takes blanks around it off, and aborts the run if it is empty or too long.
     subroutine add_hint(value, hints, error)
         character(*), intent(in) :: value
         type(hint), allocatable, intent(inout) :: hints(:)

@@ -1,8 +1,8 @@
-!> The directory a run is given, and the one it makes in it for its files.
+!> The directory that a run is given, and the directory that it makes in there for its files.
 !>
-!> All files are in a directory of the run's own, so that a layout is set on nothing of the user's
-!> and no file of another run or another program is ever met. Where storage targets are measured one
-!> by one, each has a directory of its own in that one.
+!> All files are in the run's directory: a layout is set on nothing of the user's, and the run meets
+!> no file of another program. If storage targets are measured one by one, each has a directory in
+!> it.
 module benchio_run_directory
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
@@ -20,14 +20,14 @@ module benchio_run_directory
     public :: check_room, choose_run_id, inspect_place, make_run_directory, place_targets
     public :: remove_run_directory
 
-    !> A directory for files of one layout: the run's own, or one of several in it.
+    !> A directory for files of one layout: the run's, or one of several in it.
     type, public :: target_directory
-        character(:), allocatable :: name           !! of the storage target; empty: the run's own
+        character(:), allocatable :: name           !! of the storage target; empty: all of them
         character(:), allocatable :: path
         type(layout_request) :: request
-        type(component) :: echoed                   !! by it, of its layout, on rank 0
+        type(component) :: echoed                   !! the layout that it repeats, on rank 0
         logical :: is_echoed = .false.
-        type(failure) :: error                      !! it failed, and no round goes to it any more
+        type(failure) :: error                      !! why no round goes to it any more
     end type target_directory
 
     type, public :: run_place
@@ -36,11 +36,11 @@ module benchio_run_directory
         character(:), allocatable :: magic          !! the same as statfs says it
         type(mounted_filesystem) :: mounted         !! seen by this rank
         class(layout_keeper), allocatable :: keeper
-        character(:), allocatable :: run_path       !! the run's own directory; empty: none is made
+        character(:), allocatable :: run_path       !! the run's directory; empty: none is made
         type(target_directory), allocatable :: targets(:)   !! at least one
         integer :: mdt_index = -1                   !! Lustre's metadata target, on rank 0; or < 0
         logical :: is_made_here = .false.           !! this rank has made it
-        logical :: is_node_local = .false.          !! each node has one of its own
+        logical :: is_node_local = .false.          !! each node has another
     contains
         procedure :: directories
         procedure :: path_of
@@ -49,15 +49,15 @@ module benchio_run_directory
     !> Room for a library's headers beside the data.
     integer(int64), parameter :: header_bytes = 2_int64**20
 
-    !> Linux takes paths of 4095 characters. The rest is for the longest name of a run, of a target
-    !> and of a file, and for what a library appends.
+    !> Characters of a path. Linux takes 4095; the rest is for the longest names of a run, a target
+    !> and a file, and for what a library appends.
     integer, parameter :: longest_path = 3840
 
 contains
 
-    !> Collective: the directory must exist and be of an allowed type on every rank's own node,
-    !> where a mount may be missing and the directory below it be another filesystem; and what is
-    !> asked for must be possible on it.
+    !> Checks that the directory exists, has an allowed type and can do what is asked for.
+    !> Collective. Every rank looks: on its node a mount may be missing, and the directory below it
+    !> be another filesystem.
     subroutine inspect_place(directory, allowed, requests, mdt_index, comm, place, error)
         character(*), intent(in) :: directory
         character(*), intent(in) :: allowed         !! comma list of filesystem names; empty: any
@@ -102,7 +102,7 @@ contains
         call agree(error, comm)
     end subroutine inspect_place
 
-    !> Collective: the files that are there at one time must fit.
+    !> Checks that the files fit which are there at one time. Collective.
     subroutine check_room(place, bytes, times, comm, error)
         type(run_place), intent(in) :: place
         integer(int64), intent(in) :: bytes         !! of all files of a backend
@@ -122,7 +122,8 @@ contains
         call agree(error, comm)
     end subroutine check_room
 
-    !> Collective: the id that was asked for, or 16 random hexadecimal digits, alike on all ranks.
+    !> Returns the id that was asked for, or 16 random hexadecimal digits, alike on all ranks.
+    !> Collective.
     subroutine choose_run_id(wanted, comm, run_id, error)
         character(*), intent(in) :: wanted          !! empty: a random one
         type(MPI_Comm), intent(in) :: comm
@@ -146,9 +147,10 @@ contains
         run_id = random
     end subroutine choose_run_id
 
-    !> Collective: rank 0 makes DIR/benchio.RUNID, which must not exist, and lays out its files,
-    !> once. Where nodes do not see it, DIR is on storage of their own, and each makes one. After a
-    !> failure there is none. Of several targets one that cannot be laid out fails for itself alone.
+    !> Makes DIR/benchio.RUNID, which must not exist, on rank 0, and lays out its files. Collective.
+    !>
+    !> A node that does not see it has storage of its own at DIR, and makes another. After a failure
+    !> there is none. A target among several that cannot be laid out fails alone.
     subroutine make_run_directory(place, run_id, mdt_index, is_first_on_node, comm, error)
         type(run_place), intent(inout) :: place
         character(*), intent(in) :: run_id
@@ -193,7 +195,7 @@ contains
         place%run_path = ''
     end subroutine make_run_directory
 
-    !> Where the files of each target are in a run's directory: this run's, or what another kept.
+    !> Sets where the files of each target are in a run's directory, of this run or another.
     subroutine place_targets(place, run_path)
         type(run_place), intent(inout) :: place
         character(*), intent(in) :: run_path
@@ -208,7 +210,7 @@ contains
         end do
     end subroutine place_targets
 
-    !> Collective: rank 0 makes the directory of each target and lays out its files.
+    !> Makes the directory of each target on rank 0, and lays out its files. Collective.
     subroutine lay_out_targets(place, comm, error)
         type(run_place), intent(inout) :: place
         type(MPI_Comm), intent(in) :: comm
@@ -236,8 +238,8 @@ contains
         end do
     end subroutine lay_out_targets
 
-    !> After all files were removed, on a rank that has made the directory. The text is empty, or
-    !> says why it failed: a file that is left, of a library or of somebody else, is named.
+    !> Removes the directory on a rank that has made it, after all files. The text is empty, or says
+    !> why it failed, and names a file that is left.
     subroutine remove_run_directory(place, text)
         type(run_place), intent(in) :: place
         character(:), allocatable, intent(out) :: text
@@ -254,7 +256,7 @@ contains
         if (left /= '') text = 'not empty: '//left//' is left'
     end subroutine remove_run_directory
 
-    !> All directories that the run has made, those inside first, each ended by NUL.
+    !> Lists all directories that the run has made, those inside first, each ended by NUL.
     pure function directories(self) result(text)
         class(run_place), intent(in) :: self
         character(:), allocatable :: text
@@ -268,12 +270,12 @@ contains
         text = text//self%run_path//achar(0)
     end function directories
 
-    !> A file in a target's directory, numbered if there are several; one that is kept, or was,
-    !> has its round in its name, for those of other rounds are kept beside it.
+    !> Returns the path of a file in a target's directory, numbered if there are several. A file
+    !> that is kept has its round in its name: those of other rounds are beside it.
     pure function path_of(self, target, backend, extension, file, files, kept_round) result(path)
         class(run_place), intent(in) :: self
-        integer, intent(in) :: target               !! its number
-        character(*), intent(in) :: backend         !! its name
+        integer, intent(in) :: target               !! number
+        character(*), intent(in) :: backend         !! name
         character(*), intent(in) :: extension       !! of its files, without the dot
         integer, intent(in) :: file                 !! from 0
         integer, intent(in) :: files                !! how many there are

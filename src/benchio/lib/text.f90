@@ -9,7 +9,7 @@ module benchio_text
     !> An integer that was not asked for, or is not known.
     integer(int64), parameter, public :: unset = -huge(0_int64)
 
-    !> An integer without blanks.
+    !> Writes an integer without blanks.
     interface decimal
         module procedure decimal_int, decimal_int64
     end interface decimal
@@ -33,7 +33,7 @@ contains
         text = trim(buffer)
     end function decimal_int64
 
-    !> As 128x64x64.
+    !> Writes extents as 128x64x64.
     pure function extents(numbers) result(text)
         integer(int64), intent(in) :: numbers(3)
         character(:), allocatable :: text
@@ -41,7 +41,8 @@ contains
         text = decimal(numbers(1))//'x'//decimal(numbers(2))//'x'//decimal(numbers(3))
     end function extents
 
-    !> Blanks for control characters: what a library says may have several lines, or end with NUL.
+    !> Puts blanks in the place of control characters. A library's text may have several lines, or
+    !> end with NUL.
     pure function one_line(text)
         character(*), intent(in) :: text
         character(:), allocatable :: one_line
@@ -55,7 +56,7 @@ contains
         one_line = trim(one_line)
     end function one_line
 
-    !> A rate in nine columns, with digits that say something however slow it is.
+    !> Writes a rate in nine columns, with digits that say something however slow it is.
     pure function rate_text(rate) result(text)
         real(real64), intent(in) :: rate
         character(9) :: text
