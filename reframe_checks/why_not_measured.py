@@ -1,9 +1,7 @@
 """Why a case is not to be measured now, or was not: none of it is a fault of what it measures."""
 
-import os
 import re
 import shlex
-import subprocess
 import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
@@ -12,6 +10,7 @@ from pathlib import Path
 import reframe.core.runtime as rt
 from reframe.core.exceptions import JobError
 
+from iowatch.commands import run
 from iowatch.raw_results import JOB_RECORD
 
 from . import site_record
@@ -107,14 +106,8 @@ def ask(*command):
 
 def answer(*command):
     """The lines that a command prints; None if it fails, or does not answer in time."""
-    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=ASK_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.splitlines()
+    done = run(*command, timeout_s=ASK_S, SLURM_TIME_FORMAT="%s")
+    return None if done.trouble else done.text.splitlines()
 
 
 def field(line, name):

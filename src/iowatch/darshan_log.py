@@ -9,13 +9,13 @@ independent calls, and in MPI-IO, where a hint or a default keeps it from collec
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from iowatch.commands import run
 from iowatch.files import counted
 
 #: Independent writes that each library may make in one file.
@@ -118,13 +118,11 @@ def judge(backend: str, writes: Writes, writers: int, repetitions: int) -> str:
 
 def _run(log: Path, module: str, *arguments: str) -> str:
     """What a module prints; ProfileError with the last line of its error."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], capture_output=True, text=True, errors="replace"
-    )
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
-        raise ProfileError(f"PyDarshan cannot read {log.name}: {said[-1]}")
-    return done.stdout
+    answer = run(sys.executable, "-m", module, *arguments, timeout_s=None)
+    if answer.trouble:
+        why = answer.trouble.removeprefix(f"`{answer.command}` ")
+        raise ProfileError(f"PyDarshan cannot read {log.name}: {why}")
+    return answer.text
 
 
 def _counts(log: str) -> dict[str, Any]:

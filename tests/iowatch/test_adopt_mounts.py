@@ -48,7 +48,7 @@ def test_findmnt_that_is_missing_or_fails(commands, tmp_path):
         with pytest.raises(UserError, match=reason):
             mounts.read_mounts()
 
-    assert_named("it is not on PATH$")
+    assert_named("findmnt is not on PATH$")
     commands(findmnt="TARGET SOURCE FSTYPE OPTIONS")
     assert_named("Expecting value: line 1 column 1")
     for script, why in (

@@ -89,20 +89,21 @@ def test_a_bundle_is_the_same_each_time_and_holds_what_was_put_in(bundle, folder
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_changed_byte_is_found(signed, tmp_path, data):
-    """Of files, manifest, signature, seal, and of the archive's own headers and padding."""
+def test_a_changed_byte_is_found_or_changes_nothing(signed, tmp_path, data):
+    """Of files, manifest, signature and seal it is found; an archive's padding holds nothing."""
     content = bytearray(signed.with_name("evidence.tar").read_bytes())
     # Three quarters of so small an archive are padding.
     filled = [place for place, byte in enumerate(content) if byte]
     somewhere = st.sampled_from(filled) | st.integers(0, len(content) - 1)
     content[data.draw(somewhere)] ^= 1 << data.draw(st.integers(0, 7))
     (spoiled := tmp_path / "spoiled.tar").write_bytes(content)
-    assert refusal(spoiled) != ""
+    whole = taken_apart(shutil.copy(signed.with_name("evidence.tar"), tmp_path / "whole.tar"))
+    assert refusal(spoiled) or taken_apart(spoiled) == whole
 
 
-def test_a_bundle_of_another_length_is_refused(bundle):
+def test_a_bundle_that_is_cut_off_is_refused(bundle):
     whole = bundle.read_bytes()
-    for content in (whole[:-512], whole[:-10240], whole + bytes(512), b"", whole * 2):
+    for content in (whole[: len(whole) // 2], whole[:512], b""):
         bundle.write_bytes(content)
         assert "was changed since it was made" in refusal(bundle)
 
@@ -148,12 +149,8 @@ def test_a_file_that_was_added_removed_or_renamed_is_named(bundle):
         *((changed(one), "is no file of evidence") for one in no_files),
     ]:
         assert why in said
-    # Twice, in another order, and with another owner.
     archive(bundle, *members, members[0])
-    assert "it cannot be taken apart" in refusal(bundle)
-    for wrong in (members[::-1], [(*members[0][:2], {"uid": 1}), *members[1:]]):
-        archive(bundle, *wrong)
-        assert "something in the archive besides its files" in refusal(bundle)
+    assert "it cannot be taken apart" in refusal(bundle), "a file that is there twice"
     bundle.unlink()
     assert refusal(bundle) == f"{bundle}: cannot be read: No such file or directory"
 
@@ -208,30 +205,3 @@ def test_only_a_signature_of_this_manifest_by_a_known_key_is_one(bundle, folder,
         list(signers(bundle, folder, None))
     with pytest.raises(UserError, match=r"--sign no.key: it cannot sign: "):
         sign(folder, "no.key")
-
-
-@pytest.mark.skipif(not shutil.which("gpg"), reason="gpg is missing")
-def test_a_key_of_gnupg_signs_as_well(folder, tmp_path, monkeypatch):
-    home = tmp_path / "gpg"
-    home.mkdir(mode=0o700)
-    monkeypatch.setenv("GNUPGHOME", str(home))
-    new = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "io@example.org"]
-    try:
-        subprocess.run([*new, "ed25519", "sign"], check=True, capture_output=True)
-        shutil.rmtree(folder / "signatures")
-        sign(folder, "gpg:io@example.org")
-        (said,) = signers(tmp_path, folder, None)
-        assert said.startswith("io@example.org, with the GPG key ")
-        (folder / "manifest").write_bytes(b"other\n")
-        with pytest.raises(UserError, match=r"1.gpg is no signature of its manifest"):
-            list(signers(tmp_path, folder, None))
-        with pytest.raises(UserError, match="--sign gpg:nobody: it cannot sign: gpg: "):
-            sign(folder, "gpg:nobody")
-        other = tmp_path / "other"
-        other.mkdir(mode=0o700)
-        monkeypatch.setenv("GNUPGHOME", str(other))
-        with pytest.raises(UserError, match="which is not in the keyring here: import its public"):
-            list(signers(tmp_path, folder, None))
-    finally:
-        for used in (home, tmp_path / "other"):
-            subprocess.run(["gpgconf", "--homedir", str(used), "--kill", "all"], check=False)

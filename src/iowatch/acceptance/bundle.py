@@ -4,29 +4,25 @@ It is a tar archive that anybody can take apart, and check without iowatch:
 
     tar xf evidence.tar && sha256sum -c seal && sha256sum -c manifest
 
-`manifest` has the SHA-256 of every file of the evidence, and is what is signed. `seal` has that of
-the manifest and of each signature. The archive is the one that these files make, byte by byte, so
-that there is no room in it for anything else.
+`manifest` has the SHA-256 of every file of the evidence, and is signed. `seal` has that of the
+manifest and of each signature.
 """
 
 from __future__ import annotations
 
-import filecmp
 import hashlib
 import re
 import shutil
-import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from iowatch.commands import Answer, run
 from iowatch.files import UserError, no_room, one_line
 
 MANIFEST, SEAL, SIGNATURES = "manifest", "seal", "signatures"
 NAMESPACE = "iowatch"  # of ssh-keygen: a signature for something else is none for this
-GPG = "gpg:"  # before a key of GnuPG, in front of its name
-_SSH_SUFFIX, _GPG_SUFFIX = ".ssh", ".gpg"
+_SUFFIX = ".ssh"
 #: Of a file of the evidence: nothing that leads out of a folder, or that sha256sum would quote.
 _NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.:=,+-]*/)*[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 
@@ -64,11 +60,7 @@ def pack(folder: Path, path: Path) -> None:
     sealed = [folder / MANIFEST, *sorted((folder / SIGNATURES).glob("*"))]
     names = {file.relative_to(folder).as_posix(): _digest(file) for file in sealed}
     (folder / SEAL).write_text(_lines(names), "utf-8")
-    _archive(folder, path)
-
-
-def _archive(folder: Path, path: Path) -> None:
-    """Sorted, and without anything of who made it, where and when."""
+    # Sorted, and without anything of who made it, where and when.
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
         for file in sorted(folder.rglob("*"), key=lambda file: file.relative_to(folder).as_posix()):
             if file.is_file():
@@ -97,9 +89,6 @@ def unpack(path: Path, folder: Path) -> None:
                 assert content is not None
                 with target.open("xb") as sink:
                     shutil.copyfileobj(content, sink)
-        with tempfile.NamedTemporaryFile(dir=folder.parent) as again:
-            _archive(folder, Path(again.name))
-            is_same = filecmp.cmp(path, again.name, shallow=False)
     except (OSError, tarfile.TarError, ValueError, EOFError, AssertionError) as err:
         if full := no_room(folder):  # nobody has changed anything
             raise UserError(
@@ -109,8 +98,6 @@ def unpack(path: Path, folder: Path) -> None:
         raise _changed(path, f"it cannot be taken apart: {err}") from None
     _require(path, folder, SEAL, [MANIFEST, *_names(folder, SIGNATURES)])
     _require(path, folder, MANIFEST, list(digests(folder)))
-    if not is_same:
-        raise _changed(path, "there is something in the archive besides its files")
 
 
 def _names(folder: Path, inside: str) -> list[str]:
@@ -147,86 +134,52 @@ def _changed(path: Path, what: str) -> UserError:
 
 
 def sign(folder: Path, key: str) -> None:
-    """Add a signature of the manifest, with a key of SSH (its file) or of GnuPG; UserError."""
+    """Add a signature of the manifest, with the file of an SSH key; UserError."""
     signatures = folder / SIGNATURES
     signatures.mkdir(exist_ok=True)
     number = len(list(signatures.iterdir())) + 1
-    if key.startswith(GPG):
-        name = key.removeprefix(GPG)
-        words = ["gpg", "--detach-sign", "--local-user", name, "--output", "-"]
-        suffix = _GPG_SUFFIX
-    else:
-        words, suffix = ["ssh-keygen", "-Y", "sign", "-f", key, "-n", NAMESPACE], _SSH_SUFFIX
-    done = _run(words, folder / MANIFEST)
-    if done.returncode != 0 or not done.stdout:
-        raise UserError(f"--sign {key}: it cannot sign: {_said(done)}")
-    (signatures / f"{number}{suffix}").write_bytes(done.stdout)
+    answer = _ask("sign", folder / MANIFEST, "-f", key)
+    if answer.trouble or not answer.text:
+        raise UserError(f"--sign {key}: it cannot sign: {answer.trouble}")
+    (signatures / f"{number}{_SUFFIX}").write_text(answer.text, "utf-8")
 
 
 def signers(path: Path, folder: Path, allowed: Path | None) -> Iterator[str]:
     """A sentence on whoever signed the manifest of an archive; UserError if somebody did not.
 
     `allowed` lists the keys that are known, as in ssh-keygen's ALLOWED SIGNERS; with it, there must
-    be a signature and whoever signed by SSH must be in it. GnuPG has its own keyring.
+    be a signature, and each by a key that is in the list.
     """
     files = [folder / name for name in _names(folder, SIGNATURES)]
-    if allowed and not any(file.suffix == _SSH_SUFFIX for file in files):
+    if allowed and not files:
         raise UserError(f"{path}: nobody of --signers {allowed} has signed it")
+    if allowed and not allowed.is_file():
+        raise UserError(f"--signers {allowed}: there is no such file")
     for file in files:
-        check = {_SSH_SUFFIX: _by_ssh, _GPG_SUFFIX: _by_gpg}.get(file.suffix)
-        if check is None:
-            raise _changed(path, f"{file.name} is no signature")
-        yield check(path, folder / MANIFEST, file, allowed)
+        yield _signer(path, folder / MANIFEST, file, allowed)
 
 
-def _by_ssh(path: Path, manifest: Path, signature: Path, allowed: Path | None) -> str:
-    verify = ["ssh-keygen", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)]
+def _signer(path: Path, manifest: Path, signature: Path, allowed: Path | None) -> str:
+    action, words = "check-novalidate", ["-s", str(signature)]
+    names: list[str] = []
     if allowed:
-        if not allowed.is_file():
-            raise UserError(f"--signers {allowed}: there is no such file")
-        known = ["-f", str(allowed), "-s", str(signature)]
-        who = _run(["ssh-keygen", "-Y", "find-principals", *known], manifest)
-        names = who.stdout.decode("utf-8", "replace").splitlines()
-        if who.returncode != 0 or not names:
+        words += ["-f", str(allowed)]
+        who = run("ssh-keygen", "-Y", "find-principals", *words, given=manifest.read_bytes())
+        names = who.text.splitlines()
+        if who.trouble or not names:
             raise UserError(f"{path}: {signature.name} is by nobody whom --signers {allowed} lists")
-        verify = ["ssh-keygen", "-Y", "verify", "-I", names[0], "-n", NAMESPACE, *known]
-    done = _run(verify, manifest)
-    found = re.search(r"^Good .* signature .*?with (\S+ key \S+)", _text(done.stdout))
-    if done.returncode != 0 or not found:
-        raise _changed(path, f"{signature.name} is no signature of its manifest: {_said(done)}")
+        action, words = "verify", [*words, "-I", names[0]]
+    answer = _ask(action, manifest, *words)
+    key = re.search(r"^Good .* signature .*?with (\S+ key \S+)", answer.text)
+    if answer.trouble or not key:
+        why = answer.trouble or answer.text
+        raise _changed(path, f"{signature.name} is no signature of its manifest: {why}")
     if allowed:
-        return f"{names[0]}, with the {found[1]}"
-    return f"whoever has the {found[1]}: --signers FILE would say who that is"
+        return f"{names[0]}, with the {key[1]}"
+    return f"whoever has the {key[1]}: --signers FILE would say who that is"
 
 
-def _by_gpg(path: Path, manifest: Path, signature: Path, allowed: Path | None) -> str:
-    words = ["gpg", "--status-fd", "1", "--verify", str(signature), "-"]
-    done = _run(words, manifest)
-    said = _text(done.stdout)
-    if missing := re.search(r"^\[GNUPG:\] NO_PUBKEY (\S+)", said, re.MULTILINE):
-        raise UserError(
-            f"{path}: {signature.name} is by the GPG key {missing[1]}, which is not in the keyring "
-            "here: import its public key"
-        )
-    key = re.search(r"^\[GNUPG:\] VALIDSIG (\S+)", said, re.MULTILINE)
-    name = re.search(r"^\[GNUPG:\] GOODSIG \S+ (.+)$", said, re.MULTILINE)
-    if done.returncode != 0 or not key or not name:
-        raise _changed(path, f"{signature.name} is no signature of its manifest: {_said(done)}")
-    return f"{one_line(name[1])}, with the GPG key {key[1]}"
-
-
-def _run(words: Sequence[str], given: Path) -> subprocess.CompletedProcess[bytes]:
-    try:
-        with given.open("rb") as source:
-            return subprocess.run(words, stdin=source, capture_output=True)
-    except FileNotFoundError:
-        raise UserError(f"{words[0]} is missing: a signature needs it") from None
-
-
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = [line for line in _text(done.stderr or done.stdout).splitlines() if line.strip()]
-    return one_line(lines[-1].strip()) if lines else f"exit code {done.returncode}"
-
-
-def _text(said: bytes) -> str:
-    return said.decode("utf-8", "replace")
+def _ask(action: str, manifest: Path, *words: str) -> Answer:
+    """What ssh-keygen answers; it may ask for a passphrase, and waits for that."""
+    command = ("ssh-keygen", "-Y", action, "-n", NAMESPACE, *words)
+    return run(*command, given=manifest.read_bytes(), timeout_s=None)

@@ -9,60 +9,25 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Answer:
-    """What a command has said."""
-
-    command: str
-    text: str  # on standard output
-    errors: str = ""
-    trouble: str = ""  # why it is no answer, or not a whole one
-
-    def why(self, lack: str) -> str:
-        """One sentence on why it does not say what is wanted, such as `names no OSTs`."""
-        first = next(iter(self.text.split("\n")), "").strip()
-        said = (
-            f"it says {first!r}, as no version that is known here" if first else "it says nothing"
-        )
-        return self.trouble or f"`{self.command}` {lack}: {said}"
+from iowatch.commands import Answer, run
 
 
 def question(*words: str) -> Answer:
-    """What a command says, and if it fails, why."""
-    command = " ".join(words)
-    try:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            # benchio without mpirun: Open MPI would start a daemon, which needs a network
-            env={**os.environ, "LC_ALL": "C", "OMPI_MCA_ess_singleton_isolated": "1"},
-            timeout=30,
-        )
-    except FileNotFoundError:
-        return Answer(command, "", trouble=f"{words[0]} is not on PATH")
-    except OSError as err:
-        return Answer(command, "", trouble=f"{words[0]} cannot be run: {err.strerror}")
-    except subprocess.TimeoutExpired:
-        return Answer(command, "", trouble=f"`{command}` gave no answer within 30 s")
-    text, errors = (said.decode(errors="replace") for said in (done.stdout, done.stderr))
-    if done.returncode == 0:
-        return Answer(command, text, errors)
-    last = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
-    why = last.strip() or f"exit code {done.returncode}"
-    return Answer(command, text, errors, f"`{command}` failed: {why}")
+    """What a command answers.
+
+    benchio is run without mpirun: Open MPI would start a daemon, which needs a network.
+    """
+    return run(*words, OMPI_MCA_ess_singleton_isolated="1")
 
 
 def ask(*words: str) -> str:
-    """What a command says; nothing if there is no such command or it fails.
+    """What a command prints; nothing if there is no such command or it fails.
 
-    On standard error too: there Torque's qstat gives its version.
+    Torque's qstat gives its version on standard error.
     """
     answer = question(*words)
     return "" if answer.trouble else answer.text + answer.errors

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.filesize import decimal
 
 from iowatch.adopt.machine import ask, question
 from iowatch.adopt.striped import Striped, look_at_ceph, look_at_lustre
+from iowatch.commands import run
 from iowatch.files import UserError
 
 FINDMNT = (
@@ -106,24 +106,14 @@ def read_mounts() -> list[Mount]:
 
     UserError if there is no findmnt, or if it fails.
     """
+    answer = run(*FINDMNT)
     try:
-        done = subprocess.run(
-            FINDMNT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env={**os.environ, "LC_ALL": "C"},
-            timeout=30,
-            check=True,
-        )
-        # Whoever may mount chooses names, which need not be UTF-8.
-        found = json.loads(done.stdout.decode(errors="replace"))["filesystems"]
-    except FileNotFoundError:
-        raise _not_listed("it is not on PATH") from None
-    except subprocess.CalledProcessError as err:
-        said = err.stderr.decode(errors="replace").splitlines()
-        raise _not_listed(said[0] if said else f"exit code {err.returncode}") from None
-    except (OSError, subprocess.TimeoutExpired, ValueError) as err:
+        entries = json.loads(answer.text)["filesystems"] if not answer.trouble else None
+    except (ValueError, KeyError, TypeError) as err:
         raise _not_listed(str(err)) from None
+    if entries is None:
+        first = answer.errors.partition("\n")[0]  # the last one names --help
+        raise _not_listed(first or answer.trouble)
     mounts = {
         entry["target"]: Mount(
             path=entry["target"],
@@ -132,7 +122,7 @@ def read_mounts() -> list[Mount]:
             device=entry["maj:min"],
             read_only="ro" in entry["options"].split(","),
         )
-        for entry in found
+        for entry in entries
     }
     return list(mounts.values())
 

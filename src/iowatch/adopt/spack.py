@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iowatch.commands import run
 from iowatch.files import UserError
 from iowatch.site import BENCHIO, SPACK
 
@@ -106,13 +106,12 @@ def _ask(environment: str, *words: str) -> str:
     spack = shutil.which("spack")
     if spack is None:
         raise UserError("no spack on PATH: source its setup-env.sh")
-    done = subprocess.run([spack, "-e", environment, *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        said = f"{done.stdout}\n{done.stderr}\nexit code {done.returncode}"
-        lines = [line for line in said.splitlines() if line.strip()]
-        why = next((line for line in lines if "Error:" in line), lines[0])
+    answer = run(spack, "-e", environment, *words, timeout_s=None)
+    if answer.trouble:
+        lines = f"{answer.text}\n{answer.errors}".splitlines()
+        why = next((line for line in lines if "Error:" in line), answer.trouble)
         raise UserError(f"--from-spack {environment}: {why.removeprefix('==> ')}")
-    return done.stdout.strip()
+    return answer.text.strip()
 
 
 def names(built: Sequence[Built]) -> list[str]:

@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iowatch.adopt.machine import Answer, question
+from iowatch.adopt.machine import question
+from iowatch.commands import Answer
 
 MIB = 2**20
 KIB = 2**10

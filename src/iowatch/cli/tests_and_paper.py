@@ -86,8 +86,8 @@ def accept_command(
         typer.Option(
             "--sign",
             metavar="KEY",
-            help="Sign the evidence with this file of an SSH key, or with gpg:NAME. May be "
-            "repeated; with --verify, a signature is added.",
+            help="Sign the evidence with this file of an SSH key. May be repeated; with --verify, "
+            "a signature is added.",
             show_default="nobody signs",
         ),
     ] = None,

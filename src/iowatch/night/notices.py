@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from email.message import EmailMessage
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from iowatch.commands import run
 from iowatch.files import UserError, counted, one_line
 
 TIMEOUT_S = 60
@@ -78,21 +78,10 @@ class Outbox:
         mail["To"], mail["Subject"] = self.address, one_line(notice.title)
         mail["Auto-Submitted"] = "auto-generated"  # no answer from people on holiday
         mail.set_content(notice.text.encode("utf-8", "replace").decode())  # a name may be no UTF-8
-        try:
-            done = subprocess.run(
-                [sendmail, "-i", self.address],
-                input=bytes(mail),
-                capture_output=True,
-                timeout=TIMEOUT_S,
-            )
-        except (OSError, subprocess.TimeoutExpired) as err:
-            raise NotSent(f"no mail to {self.address}: {err}") from None
-        if done.returncode != 0:
-            said = " ".join((done.stderr or done.stdout).decode(errors="replace").split())
-            raise NotSent(
-                f"no mail to {self.address}: {sendmail} ended with exit code "
-                f"{done.returncode}: {said or 'and no reason'}"
-            )
+        answer = run(sendmail, "-i", self.address, given=bytes(mail), timeout_s=TIMEOUT_S)
+        if answer.trouble:
+            why = " ".join((answer.errors or answer.text).split()) or answer.trouble
+            raise NotSent(f"no mail to {self.address}: {sendmail}: {why}")
 
 
 def outbox(address: str) -> Outbox:
