@@ -53,7 +53,7 @@ def test_findmnt_that_is_missing_or_fails(commands, tmp_path):
     assert_named("Expecting value: line 1 column 1")
     for script, why in (
         ("echo unrecognized option \"'--json'\" >&2; echo Try --help >&2; exit 1", "unrec.*json'$"),
-        ("exit 3", "exit code 3$"),
+        ("exit 3", ".*exit code 3$"),
     ):
         (tmp_path / "findmnt").write_text(f"#!/bin/sh\n{script}\n")
         assert_named(why)
