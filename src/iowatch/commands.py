@@ -43,7 +43,8 @@ def run(
             timeout=timeout_s,
         )
     except FileNotFoundError:
-        return Answer(command=command, trouble=f"{words[0]} is not on PATH")
+        lack = f"there is no {words[0]}" if "/" in words[0] else f"{words[0]} is not on PATH"
+        return Answer(command=command, trouble=lack)
     except OSError as err:
         return Answer(command=command, trouble=f"{words[0]} cannot be run: {err.strerror}")
     except subprocess.TimeoutExpired:

@@ -18,6 +18,7 @@ def test_an_answer_is_what_a_program_prints_in_english(tmp_path):
     ("words", "trouble"),
     [
         (("no-such-program",), "no-such-program is not on PATH"),
+        (("/none",), "there is no /none"),
         (("/dev/null", "x"), "/dev/null cannot be run: Permission denied"),
         (("sh", "-c", "echo one; echo two >&2; exit 3"), "failed: two"),
         (("sh", "-c", "echo one; exit 3"), "failed: one"),

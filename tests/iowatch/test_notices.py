@@ -52,7 +52,7 @@ def test_mail_that_nobody_takes_says_why(sendmail, monkeypatch):
         outbox("root").send(NOTICE)
     asked = []
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    for place, message in ((None, "there is no sendmail"), ("/none", "No such file.*: '/none'")):
+    for place, message in ((None, "there is no sendmail"), ("/none", "there is no /none")):
 
         def which(name, path, place=place):
             asked.append(path)
