@@ -53,7 +53,9 @@ contains
         type is (integer(int64))
             if (value /= unset) number = decimal(value)
         type is (real(real64))
-            if (ieee_is_finite(value) .and. value >= 0) write (number, '(es16.8e3)') value
+            if (ieee_is_finite(value)) then     ! the order of NaN and 0 would be an exception
+                if (value >= 0) write (number, '(es16.8e3)') value
+            end if
         type is (logical)
             number = merge('true ', 'false', value)
         class default
