@@ -16,6 +16,7 @@ DAY = 24 * HOUR
 
 def _run(database, statement, values=()):
     with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("PRAGMA synchronous = OFF")
         return connection.execute(statement, values).fetchall()
 
 

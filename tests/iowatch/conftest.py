@@ -21,6 +21,7 @@ def spoil(tmp_path):
         result = make_result(**{"backends": ["mpiio", "hdf5"], **options})
         change(result)
         path = tmp_path / "result.json"
+        path.unlink(missing_ok=True)  # what is written over goes to the disk at once
         path.write_text(json.dumps(result))
         return read_result(path)
 

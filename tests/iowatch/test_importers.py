@@ -218,6 +218,7 @@ def output(tmp_path):
 
     def write(text, stripes=STRIPES):
         path = tmp_path / "job.out"
+        path.unlink(missing_ok=True)  # what is written over goes to the disk at once
         path.write_text(text)
         os.utime(path, (1.5e9, 1.5e9))
         return epcc.read(path, text, PLACE, stripes)

@@ -45,6 +45,8 @@ def read(tmp_path):
 
     def read(name, case, status="0", edit=None, said=""):
         text = (DATA / f"{name}.json").read_text()
+        for old in tmp_path.iterdir():
+            old.unlink()  # what is written over goes to the disk at once
         (tmp_path / "ior.json").write_text(edit(text) if edit else text)
         (tmp_path / "ior.out").write_text((DATA / f"{name}.out").read_text() + said)
         (tmp_path / "ior.code").write_text(f"{status}\n")

@@ -236,6 +236,7 @@ def lawful(tmp_path):
         path = tmp_path / "result.json"
 
         def read(data):
+            path.unlink(missing_ok=True)  # what is written over goes to the disk at once
             path.write_text(json.dumps(data))
             result = read_result(path)
             require(result, of, 1, place)
