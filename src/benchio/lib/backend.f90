@@ -243,13 +243,15 @@ contains
         type(decomposition), intent(in) :: block
         type(failure), intent(inout) :: error
 
+        integer(int64) :: layer(3)
         logical :: has_room
 
         self%block = block
+        layer = block%layer_of_block()
         associate (access => self%settings%access, row => element_bytes*block%extent(1), &
             whole => self%settings%transfer_bytes)
-            self%plan = new_transfer_plan(block%layer_of_block(), merge(min(row, whole), &
-                whole, access%has_rows()))
+            self%plan = new_transfer_plan(layer, merge(min(row, whole), whole, &
+                access%has_rows()))
             ! Every rank has another order, but the same in every round and night.
             if (access%order == 'random') self%plan%seed = 1 + sum(block%lower)
         end associate
@@ -274,17 +276,18 @@ contains
 
         real(real64), pointer, contiguous :: memory(:)
         type(piece) :: part
-        integer(int64) :: number, pieces_a_step
+        integer(int64) :: number, pieces_a_step, room(3)
         real(real64) :: start
 
         memory(1:size(field, kind=int64)) => field
+        room = self%block%extent + 2*self%block%halo
         pieces_a_step = self%pieces/self%settings%access%steps
         do number = 1, self%pieces
             if (number > 1 .and. mod(number - 1, pieces_a_step) == 0) call self%complete(error)
             part = self%plan%piece(number)
             if (.not. self%packs) then
                 call self%move_piece(writes, part, memory(first_in_memory(self%block, part):), &
-                    self%block%extent + 2*self%block%halo, error)
+                    room, error)
                 cycle
             end if
             start = now()
@@ -317,7 +320,7 @@ contains
         integer(int64) :: extents(3)
 
         integer(int64), parameter :: usual_bytes = 4*2_int64**20
-        integer(int64) :: layer(3)
+        integer(int64) :: block(3), layer(3)
         type(transfer_plan) :: plan
 
         extents = 0
@@ -326,7 +329,8 @@ contains
             if (all(settings%chunk > 0)) then
                 extents = min(settings%chunk, layer)
             else if (settings%access%steps > 1 .or. settings%access%deflate > 0) then
-                plan = new_transfer_plan((layer + grid - 1)/grid, usual_bytes)
+                block = (layer + grid - 1)/grid
+                plan = new_transfer_plan(block, usual_bytes)
                 extents = plan%step
             end if
         end associate
