@@ -10,9 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from iowatch.bless import process_lock
 from iowatch.case import Case
 from iowatch.files import UserError, counted, whole
+from iowatch.locks import exclusive
 from iowatch.references import ExpectedFailure, expected_path, read_expected
 from iowatch.yaml_text import text_of
 
@@ -72,9 +72,7 @@ def acknowledge(system: str, folder: Path, entry: ExpectedFailure, today: date) 
     path = expected_path(system, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with process_lock(path.parent / ".lock") as is_held:
-            if not is_held:
-                raise UserError(f"{path}: somebody else is writing to it: try again")
+        with exclusive(path.parent / ".lock", f"{path}: somebody else is writing to it"):
             _append(path, read_expected(system, folder), entry)
     except OSError as err:
         raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None

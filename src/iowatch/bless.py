@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 
 import attrs
 import yaml
-from fasteners import InterProcessLock  # type: ignore[import-untyped]
 
 from iowatch.case import Case
 from iowatch.checks import rate_name
@@ -32,6 +30,7 @@ from iowatch.detector.baseline import (
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.explain import finish_s, ratio_median
 from iowatch.files import UserError, brief_rate, counted, whole
+from iowatch.locks import exclusive
 from iowatch.places import reference_folder, reference_values
 from iowatch.records import DAY, Record, key, matching, number, optional
 from iowatch.run import Nights, Run, day_of, deciding, night_id
@@ -296,26 +295,12 @@ def bless(
     path = path_of(system, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with process_lock(path.parent / ".lock") as is_held:
-            if not is_held:
-                raise UserError(f"{folder}: another bless is at work: try again")
+        with exclusive(lock_file(folder), f"{folder}: another bless is at work"):
             before = read(system, folder)
             write(system, folder, {**before, **blessed})
     except OSError as err:
         raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
     return Blessing(before, blessed, refused, red, path)
-
-
-@contextmanager
-def process_lock(file: Path) -> Iterator[bool]:
-    """Is it our turn? For the time of the block, then."""
-    lock = InterProcessLock(file)
-    is_held = lock.acquire(blocking=False)
-    try:
-        yield is_held
-    finally:
-        if is_held:
-            lock.release()
 
 
 def read(system: str, folder: Path) -> dict[Case, Blessed]:
@@ -366,6 +351,11 @@ def write(system: str, folder: Path, blessed: Mapping[Case, Blessed]) -> None:
     text = HEADER.format(system=system) + yaml.safe_dump(ordered, sort_keys=False, width=100)
     with whole(path_of(system, folder)) as temporary:
         temporary.write_text(text, "utf-8")
+
+
+def lock_file(folder: Path) -> Path:
+    """The lock of whoever writes baselines in a folder of reference values."""
+    return folder / "baselines" / ".lock"
 
 
 def path_of(system: str, folder: Path) -> Path:

@@ -25,6 +25,7 @@ import yaml
 from iowatch import bless
 from iowatch.case import Case
 from iowatch.files import UserError, whole
+from iowatch.locks import exclusive
 from iowatch.records import INSTANT, TEXT, Record, Shape, key
 from iowatch.references import ReferenceFile, expected_path, read_expected
 from iowatch.run import Run
@@ -201,9 +202,7 @@ def rename(
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as err:
             raise UserError(f"{file.parent} cannot be made: {err.strerror}") from None
-    with bless.process_lock(folder / "baselines" / ".lock") as is_held:
-        if not is_held:
-            raise UserError(f"{folder}: a bless is at work: try again")
+    with exclusive(bless.lock_file(folder), f"{folder}: a bless is at work"):
         # The record last: whoever is interrupted before can do all of it once more.
         if moved:
             bless.write(

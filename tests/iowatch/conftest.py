@@ -61,8 +61,8 @@ def locked_elsewhere():
     @contextmanager
     def held(file):
         program = (
-            "import sys; from fasteners import InterProcessLock; "
-            f"lock = InterProcessLock({str(file)!r}); lock.acquire(False); "
+            "import fcntl, sys; "
+            f"lock = open({str(file)!r}, 'a'); fcntl.flock(lock, fcntl.LOCK_EX); "
             "print(flush=True); sys.stdin.read()"
         )
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

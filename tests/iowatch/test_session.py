@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from iowatch.files import UserError
+from iowatch.locks import locked
 from iowatch.night.session import (
     environment,
-    locked,
     run_session,
     temporary_folder,
     why_it_failed,

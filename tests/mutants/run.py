@@ -41,7 +41,7 @@ SLOWEST = 10
 WITHOUT_BENCHIO = ("tests/iowatch/", "tests/mutants/", "tests/test_conftest.py")
 #: What most tests import of others.
 HEAVY = (
-    *("fasteners", "hypothesis.internal.conjecture.engine", "jinja2", "jsonschema", "netCDF4"),
+    *("attrs", "hypothesis.internal.conjecture.engine", "jinja2", "jsonschema", "netCDF4"),
     *("matplotlib.figure", "numpy", "reframe.frontend.cli", "rich.table", "typer.testing", "xdist"),
 )
 _STATES = ("failed", "passed", "skipped", "missing")

@@ -61,7 +61,7 @@ def externals() -> dict[str, object]:
     """What would take long to build, or would have to be fetched."""
     here = ".".join(map(str, sys.version_info[:3]))
     found = {"python": (here, sys.prefix), "reframe": (version("reframe-hpc"), sys.prefix)}
-    for name in ("fasteners", "jinja2", "jsonschema", "markupsafe", "pyyaml", "rich", "typer"):
+    for name in ("attrs", "jinja2", "jsonschema", "markupsafe", "pyyaml", "rich", "typer"):
         found[f"py-{name}"] = (version(name), sys.prefix)
     if NETCDF_FORTRAN.is_dir():
         found["netcdf-fortran"] = ("4.5.4", str(NETCDF_FORTRAN))

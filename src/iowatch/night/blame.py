@@ -23,6 +23,7 @@ from iowatch.checks import rate_name
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read, reason, tests_of
 from iowatch.judge import judge
+from iowatch.locks import locked
 from iowatch.metrics import metrics_of, physical_rate
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Finding, Tried, worse
@@ -35,7 +36,7 @@ from iowatch.night.job_script import (
     read_script,
 )
 from iowatch.night.nightly import look_back
-from iowatch.night.session import Interrupted, locked, run_session, temporary_folder
+from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.result import (
     InvalidResult,
     Result,

@@ -18,6 +18,7 @@ from iowatch import bless, history, raw_results, references, renames, report
 from iowatch.case import Case
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
+from iowatch.locks import locked
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
     RECENT,
@@ -32,7 +33,7 @@ from iowatch.night.gate import (
 )
 from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.record import Judged, Records, keep_judged, read_judged
-from iowatch.night.session import Session, held, ignore_signals, locked, run_session
+from iowatch.night.session import Session, held, ignore_signals, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Site, read_site

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import fcntl
 import json
 import os
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
@@ -34,7 +31,6 @@ GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to s
 JOB_GRACE_S = 30.0  # for the jobs on this machine to end after that
 PR_SET_CHILD_SUBREAPER = 36
 IN_USE = "in_use"  # the file that is locked while somebody needs a temporary folder
-OWNER = 200  # bytes of a lock file that say who holds it
 OUT_OF_TIME = "the time limit was reached"
 LOST = "the session is lost, and the scheduler may still have its jobs"
 
@@ -351,63 +347,3 @@ def _descendants() -> set[int]:
     while generation := {pid for pid, parent in parents.items() if parent in generation}:
         found |= generation
     return found
-
-
-@contextlib.contextmanager
-def locked(system: str, folders: Iterable[Path]) -> Iterator[list[int]]:
-    """Hold the lock of a system's nights in each of these folders; UserError if somebody else does.
-
-    Gives the descriptors: whoever inherits them keeps the locks until it ends too, so that a
-    ReFrame whose iowatch was killed still counts. (The locks of fasteners are not inherited.)
-    """
-    with contextlib.ExitStack() as held:
-        different = dict.fromkeys(map(os.path.realpath, folders))  # none is locked twice
-        yield [held.enter_context(_locked(system, Path(folder))) for folder in different]
-
-
-@contextlib.contextmanager
-def _locked(system: str, folder: Path) -> Iterator[int]:
-    """Hold one of them, a file in this folder."""
-    file = folder / f"nightly.{system}.lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # A link, in a folder that others may write to, would let them choose what is written over.
-        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    except OSError as err:
-        if err.errno == errno.ELOOP:
-            raise _no_lock_file(file) from None
-        raise _not_written(file, err) from None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            raise _no_lock_file(file)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            owner = f"since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-            _say_owner(handle, f"{owner}, process {os.getpid()} on {socket.gethostname()}")
-        except BlockingIOError:
-            owner = os.pread(handle, OWNER, 0).decode(errors="replace").strip()
-            raise UserError(
-                f"{system}: a night is still at work, {owner}; nothing was run"
-            ) from None
-        except OSError as err:  # such as a full disk
-            raise _not_written(file, err) from None
-        try:
-            yield handle
-        finally:
-            with contextlib.suppress(OSError):
-                _say_owner(handle, "")
-    finally:
-        os.close(handle)
-
-
-def _say_owner(handle: int, owner: str) -> None:
-    os.pwrite(handle, owner.encode()[: OWNER - 1].ljust(OWNER - 1) + b"\n", 0)
-
-
-def _no_lock_file(file: Path) -> UserError:
-    return UserError(f"{file}: is a link or no regular file: remove it; nothing was run")
-
-
-def _not_written(file: Path, err: OSError) -> UserError:
-    return UserError(f"{file}: cannot be written, nothing was run: {err.strerror}")

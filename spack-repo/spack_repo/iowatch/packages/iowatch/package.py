@@ -36,7 +36,6 @@ class Iowatch(Package):
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("reframe@4.10", type="run")
     depends_on("py-attrs@22.2:", type="run")
-    depends_on("py-fasteners", type="run")
     depends_on("py-jinja2", type="run")
     depends_on("py-jsonschema", type="run")
     depends_on("py-markupsafe", type="run")

@@ -1,0 +1,83 @@
+"""Locks by which processes keep out of each other's way; each is a file that says who holds it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from iowatch.files import UserError
+
+_OWNER_BYTES = 200
+
+
+@contextlib.contextmanager
+def locked(system: str, folders: Iterable[Path]) -> Iterator[list[int]]:
+    """Hold the lock of a system's nights in each of these folders; UserError if somebody else does.
+
+    The descriptors are for a ReFrame that is started: it keeps the locks even if its iowatch is
+    killed.
+    """
+    with contextlib.ExitStack() as held:
+        descriptors = []
+        for folder in dict.fromkeys(map(os.path.realpath, folders)):  # none is locked twice
+            file = Path(folder, f"nightly.{system}.lock")
+            busy = f"{system}: a night is still at work"
+            descriptors.append(held.enter_context(exclusive(file, busy)))
+        yield descriptors
+
+
+@contextlib.contextmanager
+def exclusive(file: Path, busy: str) -> Iterator[int]:
+    """Hold the lock that this file is; its folder is made if need be.
+
+    Gives the descriptor: whoever inherits it keeps the lock until it ends too.
+    Raises: UserError, with `busy` and the holder if somebody else holds the lock.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # A link, in a folder that others may write to, would let them choose what is written over.
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError as err:
+        if err.errno == errno.ELOOP:
+            raise _no_lock_file(file) from None
+        raise _not_written(file, err) from None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise _no_lock_file(file)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            owner = f"since {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+            _write_owner(handle, f"{owner}, process {os.getpid()} on {socket.gethostname()}")
+        except BlockingIOError:
+            owner = os.pread(handle, _OWNER_BYTES, 0).decode(errors="replace").strip()
+            raise UserError(f"{busy}, {owner}; nothing was run") from None
+        except OSError as err:  # such as a full disk
+            raise _not_written(file, err) from None
+        try:
+            yield handle
+        finally:
+            with contextlib.suppress(OSError):
+                _write_owner(handle, "")
+    finally:
+        os.close(handle)
+
+
+def _write_owner(handle: int, owner: str) -> None:
+    size = _OWNER_BYTES
+    os.pwrite(handle, owner.encode()[: size - 1].ljust(size - 1) + b"\n", 0)
+
+
+def _no_lock_file(file: Path) -> UserError:
+    return UserError(f"{file}: is a link or no regular file: remove it; nothing was run")
+
+
+def _not_written(file: Path, err: OSError) -> UserError:
+    return UserError(f"{file}: cannot be written, nothing was run: {err.strerror}")
