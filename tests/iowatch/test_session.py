@@ -361,16 +361,3 @@ def test_lock_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
             pass
         assert target.read_text() == "precious"
         file.unlink()
-
-
-def test_ctrl_c_while_it_is_loaded_ends_it_in_silence(tmp_path):
-    """What it imports first is asked for by somebody who then changes their mind."""
-    (tmp_path / "typer.py").write_text("import os\nos.kill(os.getpid(), 2)\n")
-    places = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
-    done = subprocess.run(
-        [sys.executable, "-m", "iowatch", "history"],
-        env={**os.environ, "PYTHONPATH": places},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
