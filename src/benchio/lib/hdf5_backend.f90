@@ -58,6 +58,7 @@ module benchio_hdf5_backend
         procedure :: close
         procedure :: find_parts
         procedure :: kind_of_transfer
+        final :: free_transfer
     end type hdf5_file
 
     interface
@@ -369,14 +370,19 @@ contains
         class(hdf5_file), intent(inout) :: self
         character(:), allocatable :: text
 
+        text = ''
+        if (self%transfer /= none) text = kind_of_last_transfer(self%transfer)
+    end function kind_of_transfer
+
+    !> Frees what kind_of_transfer needs after the close.
+    subroutine free_transfer(self)
+        type(hdf5_file), intent(inout) :: self
+
         integer :: ignored
 
-        text = ''
-        if (self%transfer == none) return
-        text = kind_of_last_transfer(self%transfer)
-        call h5pclose_f(self%transfer, ignored)
+        if (self%transfer /= none) call h5pclose_f(self%transfer, ignored)
         self%transfer = none
-    end function kind_of_transfer
+    end subroutine free_transfer
 
     subroutine locate(path, settings, place, error)
         character(*), intent(in) :: path
