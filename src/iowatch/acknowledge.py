@@ -39,8 +39,8 @@ def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) ->
         few = "; ".join(parts[:_NAMED] + ["..."] * (len(parts) > _NAMED))
         raise UserError(f"{text}: {counted(len(parts), 'case')} have it in their names: {few}")
     meant = difflib.get_close_matches(text, [*named, *by_id], _NAMED, 0.4)
-    said = f": is one of these meant: {'; '.join(meant)}?" if meant else ""
-    raise UserError(f"{text}: no case of the site has this id or name, or a part of it{said}")
+    hint = f": is one of these meant: {'; '.join(meant)}?" if meant else ""
+    raise UserError(f"{text}: no case of the site has this id or name, or a part of it{hint}")
 
 
 def _matching(text: str, ids: Collection[str]) -> str:

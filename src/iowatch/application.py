@@ -10,7 +10,6 @@ finds in them what was asked for.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from iowatch.files import counted
 from iowatch.ior import layouts
 from iowatch.metrics import rate_metrics
 from iowatch.raw_results import read_text
+from iowatch.records import number
 from iowatch.result import (
     InvalidResult,
     Job,
@@ -35,6 +35,7 @@ from iowatch.result import (
 from iowatch.site import MIB
 
 FORMAT = "iowatch.application/1"
+_SECONDS = number("seconds", 0)
 NAME = "application"  # what a round leaves begins with it
 
 #: Of the control in the same rounds: 2 MiB of each writer.
@@ -77,8 +78,8 @@ def control(case: Case) -> Case:
     """MPI-IO's: as many writers and the same layout, in the same rounds."""
     values = {**dict(case.parameters), "backend": CONTROL, "local_size": CONTROL_SIZE}
     check = BESIDE_APPLICATION
-    own = tuple((p.name, values[p.name]) for p in check.parameters if p.name in values)
-    return replace(case, check=check, parameters=own)
+    kept = tuple((p.name, values[p.name]) for p in check.parameters if p.name in values)
+    return replace(case, check=check, parameters=kept)
 
 
 def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
@@ -88,13 +89,13 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
     """
     of_benchio = replace(job, case=control(job.case))
     results, rounds = [], []
-    for number in range(1, repeats + 1):
-        results.append(verified(of_benchio, f"result.{number}.json", 1))
-        rounds.append(_round(job, number))
+    for place in range(1, repeats + 1):
+        results.append(verified(of_benchio, f"result.{place}.json", 1))
+        rounds.append(_round(job, place))
     first = rounds[0]
-    for number, other in enumerate(rounds[1:], 2):
+    for place, other in enumerate(rounds[1:], 2):
         if other.repeats_itself:
-            _require_the_same(job.case, first, other, number)
+            _require_the_same(job.case, first, other, place)
     return results, rounds
 
 
@@ -131,29 +132,29 @@ def confirmed(rounds: Sequence[Round]) -> str:
 
 def _round(job: Job, number: int) -> Round:
     name, who = f"{NAME}.{number}.json", job.case.backend
-    said = f"see {NAME}.{number}.out"
+    where = f"see {NAME}.{number}.out"
     try:
         data = json.loads(read_text(job.folder / name))
         if data["format"] != FORMAT:
             raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
         _require_own(data, name, job.run_id)
         if data["exit_code"] != 0:
-            raise InvalidResult(f"{who} ended with {data['exit_code']}: {_why(data['why'], said)}")
+            raise InvalidResult(f"{who} ended with {data['exit_code']}: {_why(data['why'], where)}")
         files = [Output(f["name"], f["bytes"], f["digest"], f["how"]) for f in data["files"]]
         if lacking := data["missing"]:
-            raise InvalidResult(f"{who} ended well and has not written {lacking}; {said}")
-        _require_files(who, files, data["written"], said)
+            raise InvalidResult(f"{who} ended well and has not written {lacking}; {where}")
+        _require_files(who, files, data["written"], where)
         if data["sync_s"] is None:
-            raise InvalidResult(f"what {who} has written could not be synced; {said}")
+            raise InvalidResult(f"what {who} has written could not be synced; {where}")
         if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
             why = _why(data["reader"]["said"], f"see reader.{number}.out")
             raise InvalidResult(f"{who} cannot read what it has written: {why}")
         seconds, whole = data["output_s"], data["run_s"]
-        if not _is_number(seconds) or not 0 < seconds <= whole:
+        if not _SECONDS.accepts(seconds) or not 0 < seconds <= whole:
             raise InvalidResult(
-                f"{who} says that its output took {seconds} s of a run of {whole} s; {said}"
+                f"{who} says that its output took {seconds} s of a run of {whole} s; {where}"
             )
-        if not _is_number(data["sync_s"]) or data["sync_s"] < 0:
+        if not _SECONDS.accepts(data["sync_s"]):
             raise InvalidResult(f"{name}: sync_s is {data['sync_s']!r}")
         _require_layout(job, number, files)
         return Round(
@@ -172,8 +173,8 @@ def _round(job: Job, number: int) -> Round:
         raise InvalidResult(f"{name} is no {FORMAT}: {err!r}") from None
 
 
-def _why(said: Any, where: str) -> str:
-    return f"{said or 'it does not say why'}; {where}"
+def _why(why: Any, where: str) -> str:
+    return f"{why or 'it does not say why'}; {where}"
 
 
 def _require_own(data: Mapping[str, Any], name: str, run_id: str) -> None:
@@ -184,16 +185,16 @@ def _require_own(data: Mapping[str, Any], name: str, run_id: str) -> None:
         )
 
 
-def _require_files(who: str, files: Sequence[Output], written: int, said: str) -> None:
+def _require_files(who: str, files: Sequence[Output], written: int, where: str) -> None:
     if not written:
         raise InvalidResult(f"{who} ended well and has written nothing")
     names = [file.name for file in files]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise InvalidResult(f"{twice[0]} of {who} was read twice, and not alike; {said}")
+        raise InvalidResult(f"{twice[0]} of {who} was read twice, and not alike; {where}")
     if len(names) != written:
         raise InvalidResult(
             f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be "
-            f"read again; {said}"
+            f"read again; {where}"
         )
     for file in files:
         if type(file.bytes) is not int or file.bytes <= 0:
@@ -202,23 +203,19 @@ def _require_files(who: str, files: Sequence[Output], written: int, said: str) -
             raise InvalidResult(f"{file.name} of {who} could not be read again")
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
 def _require_layout(job: Job, number: int, files: Sequence[Output]) -> None:
     """That its files have the case's layout, where there are any."""
     if job.filesystem.osts is None:
         return
     listing = Path(job.folder, f"{NAME}.{number}.layout")
-    found = layouts(read_text(listing) if listing.exists() else "", max(f.bytes for f in files))
+    listed = layouts(read_text(listing) if listing.exists() else "", max(f.bytes for f in files))
     who = job.case.backend
-    if len(found) != len(files):
+    if len(listed) != len(files):
         raise InvalidResult(
-            f"the layouts of {counted(len(found), 'file')} are listed, and {who} has written "
+            f"the layouts of {counted(len(listed), 'file')} are listed, and {who} has written "
             f"{len(files)}: see {listing.name}"
         )
-    for layout in found:
+    for layout in listed:
         for name, value, allowed in layout_laws(f"{who}'s files", layout, job.case, job.filesystem):
             if value not in allowed:
                 wanted = " or ".join(map(str, allowed))

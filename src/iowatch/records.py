@@ -28,6 +28,14 @@ class Shape:
     #: Makes what the record holds of it; ValueError, perhaps with a reason: of another shape.
     convert: Callable[[Any], Any]
 
+    def accepts(self, value: Any) -> bool:
+        """Is a value of this shape?"""
+        try:
+            self.convert(value)
+        except (ValueError, TypeError, OverflowError):
+            return False
+        return True
+
 
 def key(shape: Shape, *, name: str = "", unit: str = "", **options: Any) -> Any:
     """Declare an attribute of a record that people write, as a key of this shape.

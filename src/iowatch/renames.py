@@ -206,7 +206,7 @@ def rename(
         # The record last: whoever is interrupted before can do all of it once more.
         if moved:
             bless.write(
-                system, folder, {moved.get(case, case): own for case, own in blessed.items()}
+                system, folder, {moved.get(case, case): entry for case, entry in blessed.items()}
             )
         for file, text in texts.items():
             with whole(file) as temporary:

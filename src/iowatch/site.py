@@ -368,8 +368,8 @@ def bare_configuration(system: str, partition: str, environ: str) -> dict[str, A
     read after the site's own. UserError."""
     place = f"{system}:{partition}"
     (entry,) = _configuration(place)["systems"]
-    (own,) = entry["partitions"]
-    bare = {key: value for key, value in own.items() if key not in _MAKES_ENVIRONMENT}
+    (given,) = entry["partitions"]
+    bare = {key: value for key, value in given.items() if key not in _MAKES_ENVIRONMENT}
     return {
         "systems": [{**entry, "partitions": [{**bare, "environs": [environ]}]}],
         "environments": [{"name": environ, "target_systems": [place]}],
@@ -447,11 +447,11 @@ def _configuration(system: str) -> Any:
     from reframe.core import config  # type: ignore[import-untyped]
 
     folders, files = (os.environ.get(f"RFM_CONFIG_{what}", "") for what in ("PATH", "FILES"))
-    found = config.find_config_files(
+    sources = config.find_config_files(
         *(text.split(":") if text else [] for text in (folders, files))
     )
     try:
-        site = config.load_config(*found)
+        site = config.load_config(*sources)
         site.validate()
         if unknown := _unknown(system, site["systems"]):
             raise UnknownSystem(f"--system {system}: {unknown}")
@@ -461,7 +461,7 @@ def _configuration(system: str) -> Any:
     except SystemExit as err:  # a configuration file of ours that refuses to go on
         raise UserError(str(err.code).removeprefix("error: ")) from None
     except Exception as err:
-        where = ", ".join(found) or f"RFM_CONFIG_FILES, which is not set: {activate()}"
+        where = ", ".join(sources) or f"RFM_CONFIG_FILES, which is not set: {activate()}"
         raise UserError(f"--system {system}: {_why(err)}: see {where}") from None
     return site
 
@@ -486,13 +486,13 @@ def _why(err: Exception) -> str:
     """One line on why a configuration cannot be read: the place in its file if it is no Python."""
     if isinstance(err.__cause__, ImportError):  # of which ReFrame says nothing
         err = err.__cause__
-    said = " ".join(str(err).split()) or type(err).__name__
+    sentence = " ".join(str(err).split()) or type(err).__name__
     if isinstance(err, SyntaxError):
         return f"{err.filename}, line {err.lineno}: {err.msg}"
     last = traceback.extract_tb(err.__traceback__)[-1]
     if Path(last.filename).suffix == ".py" and "reframe" not in Path(last.filename).parts:
-        return f"{last.filename}, line {last.lineno}: {type(err).__name__}: {said}"
-    return said
+        return f"{last.filename}, line {last.lineno}: {type(err).__name__}: {sentence}"
+    return sentence
 
 
 def read_filesystem(
@@ -648,11 +648,13 @@ def swept(
     """
     stripes = {*STRIPING} & {*given} or {STRIPE_COUNT.name}
     layout = stripes if striped else set()
-    own = [p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not WRITERS]
+    parameters = [
+        p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not WRITERS
+    ]
     if WRITERS in check.parameters and NODES.name not in check.fixed:
-        own.append(NODES)
-    needed = [p for p in own if p.name not in check.defaults]
-    optional = [p for p in own if p.name in check.defaults]
+        parameters.append(NODES)
+    needed = [p for p in parameters if p.name not in check.defaults]
+    optional = [p for p in parameters if p.name in check.defaults]
     optional += [WRITERS_PER_NODE] if WRITERS in check.parameters else []
     return needed, [*optional, *check.ways]
 

@@ -112,10 +112,10 @@ def verify(
     return judged, not differs
 
 
-def _require_same(sealed: Path, found: Path, own: Path) -> None:
+def _require_same(sealed: Path, inside: Path, copy: Path) -> None:
     """UserError unless a bundle's contract is, byte by byte, the one that is known here."""
     try:
-        wanted, given = own.read_bytes(), found.read_bytes()
+        wanted, given = copy.read_bytes(), inside.read_bytes()
     except OSError as err:
         raise UserError(f"{err.filename}: cannot be read: {err.strerror}") from None
     if wanted == given:
@@ -124,10 +124,10 @@ def _require_same(sealed: Path, found: Path, own: Path) -> None:
     number, (agreed, other) = next(
         (number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1]
     )
-    said = (line.decode("utf-8", "replace").strip() for line in (other, agreed))
+    texts = (line.decode("utf-8", "replace").strip() for line in (other, agreed))
     raise UserError(
-        f"{sealed}: its contract is not that of --contract {own}: line {number} is "
-        f"{' and not '.join(map(repr, said))}"
+        f"{sealed}: its contract is not that of --contract {copy}: line {number} is "
+        f"{' and not '.join(map(repr, texts))}"
     )
 
 

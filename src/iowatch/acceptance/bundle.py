@@ -29,15 +29,15 @@ _NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.:=,+-]*/)*[A-Za-z0-9][A-Za-z0-9_.
 
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file of the evidence, by its name there; UserError."""
-    found = {}
+    by_name = {}
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).as_posix()
         if file.is_dir() or name in (MANIFEST, SEAL) or name.startswith(f"{SIGNATURES}/"):
             continue
         if not _NAME.fullmatch(name) or file.is_symlink():
             raise UserError(f"{file}: no evidence can have such a name, or be a link: remove it")
-        found[name] = _digest(file)
-    return found
+        by_name[name] = _digest(file)
+    return by_name
 
 
 def _digest(file: Path) -> str:
@@ -111,15 +111,15 @@ def _require(path: Path, folder: Path, listing: str, names: Sequence[str]) -> No
     except (OSError, ValueError):
         raise _changed(path, f"it has no {listing} that can be read") from None
     listed = {name: digest for digest, _, name in (s.partition("  ") for s in text.splitlines())}
-    found = {name: _digest(folder / name) for name in names if (folder / name).is_file()}
-    for name in sorted({*listed, *found}):
-        if name not in found:
+    present = {name: _digest(folder / name) for name in names if (folder / name).is_file()}
+    for name in sorted({*listed, *present}):
+        if name not in present:
             raise _changed(path, f"{one_line(name)} is missing, which its {listing} lists")
         if name not in listed:
             raise _changed(path, f"{name} was added, which its {listing} does not list")
-        if listed[name] != found[name]:
+        if listed[name] != present[name]:
             raise _changed(path, f"{name} is not what its {listing} says")
-    if text != _lines(found):
+    if text != _lines(present):
         raise _changed(path, f"its {listing} is written otherwise than iowatch writes it")
 
 

@@ -301,7 +301,7 @@ def _chart(
     points: Sequence[tuple[float, float]],
     ends: tuple[float, float],
     lines: Mapping[str, tuple[float, float]],
-    said: Callable[[float], str],
+    in_words: Callable[[float], str],
 ) -> Chart:
     """From measured points, and from lines by their values at both ends of the axis of x; that of y
     begins at 0."""
@@ -329,5 +329,5 @@ def _chart(
         colour,
         levels,
         [(place(x, 0)[0], f"{x:g}") for x, _ in points],
-        [(place(ends[0], y)[1], said(y)) for y in y_ticks],
+        [(place(ends[0], y)[1], in_words(y)) for y in y_ticks],
     )

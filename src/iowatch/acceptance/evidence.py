@@ -232,8 +232,10 @@ def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
 
 def _differing(tests: Iterable[Mapping[str, Any]]) -> str:
     """That not all runs of a session were told the same on what is away or dies; empty if so."""
-    said = {f"{test.get('away') or ''} {test.get('death') or ''}" for test in tests}
-    return f"its runs differ in what is away or dies: {sorted(said)}" if len(said) > 1 else ""
+    declared = {f"{test.get('away') or ''} {test.get('death') or ''}" for test in tests}
+    return (
+        f"its runs differ in what is away or dies: {sorted(declared)}" if len(declared) > 1 else ""
+    )
 
 
 #: Options of ReFrame's, also as it lets one abbreviate them, that leave out a part of a check.
@@ -242,8 +244,8 @@ _SWITCHES = re.compile(r"(?:^|\s)'?(--(?:disa|skip-)[^\s']*)")
 
 def _switched_off(command: str) -> str:
     """That a part of each check was left out by the command of a session; empty if none was."""
-    found = _SWITCHES.search(command)
-    return f"{found[1]} in its command leaves out a part of each check" if found else ""
+    switch = _SWITCHES.search(command)
+    return f"{switch[1]} in its command leaves out a part of each check" if switch else ""
 
 
 def _why_not(
@@ -372,7 +374,7 @@ def _exhibit(
     osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
     if case.check.has_mdtest:
         results, of_mdtest = mdtest.of_rounds(job, test["repeats"])
-        found = mdtest_metrics(results, of_mdtest)
+        metrics = mdtest_metrics(results, of_mdtest)
     elif case.check.has_control or case.items:
         each_ost = case.check.needs_stripes
         paths = sorted(folder.glob("result*.json"))
@@ -382,16 +384,16 @@ def _exhibit(
         results = [verified(job, paths[0].name, test["repeats"], hung)]
         if each_ost:
             require_away(away, {**hung, **results[0].void}, place.targets)
-            found = ost_metrics(results[0], place.targets)
+            metrics = ost_metrics(results[0], place.targets)
             osts = ost_rates(results[0], place.targets)
         else:
-            found = metrics_of(results[0], case)
+            metrics = metrics_of(results[0], case)
     elif case.check.application_mib:
         results, rounds = application.of_rounds(job, test["repeats"])
-        found = application.metrics_of(results, rounds)
+        metrics = application.metrics_of(results, rounds)
     else:
         results, rates = ior.of_rounds(job, test["repeats"])
-        found = ior_metrics(results, rates)
+        metrics = ior_metrics(results, rates)
     require_end(job)
     for result in results:
         there = str(Path(result.run["directory"]).parent)
@@ -404,7 +406,7 @@ def _exhibit(
         skew = timedelta(seconds=SKEW_S)
         if not made - skew < result.started < ended + skew:
             raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
-    _compare(found, read_metrics(test.get("perfvalues") or {}), place, name)
+    _compare(metrics, read_metrics(test.get("perfvalues") or {}), place, name)
     return Exhibit(
         case=case,
         nodes=test["nodes"],
@@ -434,8 +436,8 @@ def _read_backs(
         spec = (test.get("conditions") or {}).get("spack", "")
         job = Job(folder / name, case, place, test["run_id"], session.began, test["nodes"], spec)
         has_kept = not _broken(job, KEPT_RESULT, [WRITE_KEEP])
-        said = job.folder / LAST
-        read = Path(said.read_text("utf-8").strip()).parent.name if said.is_file() else None
+        last = job.folder / LAST
+        read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
         why = _broken(job, "result.json", [READ_EXISTING]) if read else ""
         read_id = read_result(job.folder / "result.json").existing if read and not why else ""
         code = job.folder / READ_CODE
@@ -465,17 +467,17 @@ def _broken(job: Job, name: str, operations: Sequence[str]) -> str:
 
 
 def _compare(
-    found: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, name: str
+    metrics: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, name: str
 ) -> None:
     """InvalidResult if the result files do not say what the session has on record."""
-    for metric, value in found.items():
+    for metric, value in metrics.items():
         on_record = stored.get(metric, math.nan)
         if not math.isclose(value, on_record, rel_tol=1e-9):
             raise InvalidResult(
                 f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
                 "record: changed, or a later session wrote over them"
             )
-    if (best := physical_rate(found)) > place.peak:
+    if (best := physical_rate(metrics)) > place.peak:
         raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
 
 
@@ -490,8 +492,8 @@ def _rates(results: Iterable[Result]) -> dict[str, list[float]]:
     for result in results:
         for m in result.measurements:
             for rep in m.repetitions:
-                found = rep.rates if rep.operations else {m.backend: rep.rate}
-                for name, rate in found.items():
+                rated = rep.rates if rep.operations else {m.backend: rep.rate}
+                for name, rate in rated.items():
                     rates.setdefault(name, []).append(rate)
     return rates
 

@@ -50,8 +50,8 @@ def gather(
     databases: Sequence[Path],
 ) -> None:
     """Copy everything that the test rests on into a new folder; UserError."""
-    found, claimed = _on_record(databases, agreed.system)
-    if not found:
+    on_record, claimed = _on_record(databases, agreed.system)
+    if not on_record:
         names = ", ".join(map(str, databases))
         raise UserError(
             f"{names}: no acceptance session of {agreed.system} is on record: run "
@@ -66,7 +66,7 @@ def gather(
         cut, lost = _unclaimed(site, agreed.rules, claimed)
         sources = {site.prefix / FOLDER / run: Path(FOLDER, run) for run in cut}
         moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
-        for session in found:
+        for session in on_record:
             uuid = session["session_info"]["uuid"]
             _write(folder / SESSIONS / f"{uuid}.json", session)
             if start_of(session) >= agreed.rules.begins:
@@ -88,15 +88,15 @@ def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], se
 
     Nothing is left out here: what does not count is to be seen with its reason.
     """
-    found: dict[str, Stored] = {}
+    by_id: dict[str, Stored] = {}
     claimed = set()
     for database in databases:
         for session in sessions(database):
             tests = tests_of(session)
             claimed |= {test["kept"] for test in tests if test.get("kept")}
             if any(is_acceptance(test, system) for test in tests):
-                found[session["session_info"]["uuid"]] = session
-    return list(found.values()), claimed
+                by_id[session["session_info"]["uuid"]] = session
+    return list(by_id.values()), claimed
 
 
 def raw_results_of(session: Stored, system: str, moved: Moved) -> dict[Path, Path]:
