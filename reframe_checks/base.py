@@ -31,7 +31,7 @@ from iowatch.checks import CHECKS, DRIFT, metric
 from iowatch.context.nodes import node_busy
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
-from iowatch.metrics import measured, slow_rank
+from iowatch.metrics import measured, slow_node, slow_rank
 from iowatch.references import excuse
 from iowatch.result import (
     InvalidResult,
@@ -650,7 +650,8 @@ class BenchioCheck(BenchioJob):
         """Phrases that a check adds to the sentence of a verdict."""
         if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
             return []
-        return [slow_rank(self.measured.repetitions)]
+        repetitions = self.measured.repetitions
+        return [slow_rank(repetitions), slow_node(repetitions)]
 
     def log_bounds(self, verdict, references):
         """Give report and database the bounds that iowatch judged by."""

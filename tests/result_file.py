@@ -92,6 +92,9 @@ def make_repetition(number, size, factor):
             for phase, time in seconds.items()
         },
         "parts": {},
+        "nodes": {
+            "mib": spread(mib), "write": spread(seconds["write"]), "sync": spread(seconds["sync"]),
+        },
         "clocks_agree": True,
         "rates": {
             "data": mib / seconds["write"],
@@ -112,6 +115,13 @@ def span(seconds):
     return {"by_ranks": seconds, "by_rank_0": seconds, "between": 0.02, "overlap": 0.02}
 
 
+def spread(value):
+    """A figure of the only node."""
+    return {
+        "nodes": 1, "each": [value], "quantiles": [value] * 5, "least": "node1", "most": "node1",
+    }  # fmt: skip
+
+
 def turn_into_read(result, suspect):
     """A result of reads, which has fewer phases and rates."""
     result["run"]["operations"] = ["read"]
@@ -123,6 +133,7 @@ def turn_into_read(result, suspect):
         for rep in one["repetitions"]:
             del rep["rates"]["stable"]
             rep["phases"]["read"] = rep["phases"].pop("write")
+            rep["nodes"] = {"mib": rep["nodes"]["mib"], "read": rep["nodes"]["write"]}
             rep["phases"]["total"]["between"] += rep["phases"]["define"]["window"]
             for phase in ("define", "sync", "stable", "unlink"):
                 del rep["phases"][phase]
@@ -215,5 +226,6 @@ def turn_into_names(result, items, slowdown=None, mdt=None):
             if phase != "sync":
                 count = 2 * each if phase == "list" else each
                 time |= {"operations": count, "rate": count / time["window"]}
+        rep["nodes"] = None
         rep["rates"] = {}
         rep["witness"] |= {"bytes": size, "names": 2 * each, "page_cache_fraction": None}

@@ -42,6 +42,8 @@ PHASES_OF_NAMES = (*NAME_PHASES[:2], "sync", *NAME_PHASES[2:])
 ENDS = ("open", "define", "flush", "close")
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
+#: A node is slow among so many or more.
+SLOW_AMONG = 3
 
 
 def phases_among(found: Collection[str]) -> list[str]:
@@ -348,6 +350,26 @@ def _slowest(places: Sequence[Slowest]) -> str:
     (((rank, host), times),) = Counter((place.rank, place.host) for place in places).most_common(1)
     to_mean = median(place.to_mean for place in places if place.rank == rank)
     return f"rank {rank} on {host}, {times} of {len(places)} times, {to_mean:.1f} times the mean"
+
+
+def slow_node(repetitions: Sequence[Repetition]) -> str:
+    """A phrase on the node that always takes much longer than half of all nodes; empty: none does.
+
+    The sync is each node's alone. Where ranks wait for one another in a write or read, no node
+    shows there.
+    """
+    for phase in ("sync", "write", "read"):
+        spreads = [rep.nodes[phase] for rep in repetitions if phase in rep.nodes]
+        hosts = {spread.host for spread in spreads}
+        if len(spreads) < 2 or len(hosts) > 1 or spreads[0].nodes < SLOW_AMONG:
+            continue
+        excess = min(spread.most / spread.median if spread.median else 1.0 for spread in spreads)
+        if excess >= SLOW_RANK:
+            return (
+                f"the node {hosts.pop()} is the slowest in {phase} in all {len(spreads)} "
+                f"repetitions, by {excess:.1f} times the median of {spreads[0].nodes} nodes or more"
+            )
+    return ""
 
 
 def slow_rank(repetitions: Sequence[Repetition]) -> str:

@@ -96,6 +96,17 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """One figure over the nodes that have it."""
+
+    nodes: int
+    median: float
+    most: float
+    host: str  # of the node with the most
+    whole: float | None  # of all nodes; None: they are too many to be listed
+
+
+@dataclass(frozen=True)
 class Repetition:
     """One timed write, or read, of all files by one backend."""
 
@@ -113,6 +124,7 @@ class Repetition:
     witness: Witness
     operations: dict[str, int] = field(default_factory=dict)  # of each phase; of names alone
     clocks_agree: bool = True  # those of nodes, to 1 %
+    nodes: dict[str, Spread] = field(default_factory=dict)  # mib; seconds of write, read, sync
 
     @property
     def rate(self) -> float:
@@ -292,7 +304,15 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
         ),
         operations,
         rep["clocks_agree"],
+        {name: _spread(figure) for name, figure in (rep["nodes"] or {}).items()},
     )
+
+
+def _spread(figure: Mapping[str, Any]) -> Spread:
+    each = figure["each"]
+    whole = None if each is None else sum(value for value in each if value is not None)
+    _, _, middle, _, most = figure["quantiles"]
+    return Spread(figure["nodes"], middle, most, figure["most"], whole)
 
 
 #: Phases that a span may have, in the order of time: sync is the end of stable alone.
@@ -586,6 +606,11 @@ def require(
             *_ways(measurement, case),
             *_layout(measurement, case, filesystem, READ_EXISTING in operations),
             *_spans(backend, reps, nodes),
+            (
+                f"repetitions of {backend} whose nodes moved more or less than all bytes",
+                sum(not _is_moved_by_nodes(rep, bytes_written) for rep in reps),
+                [0],
+            ),
         ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
@@ -780,6 +805,12 @@ def _adds_up(rep: Repetition, size: int) -> bool:
         math.isclose(rep.rates[name] * rep.seconds[name], size / MIB, rel_tol=_ROUNDING)
         for name in rep.spans
     ) and rep.rates["data"] >= rep.rates["total"] * (1 - _ROUNDING)
+
+
+def _is_moved_by_nodes(rep: Repetition, size: int) -> bool:
+    """Do the parts of nodes that are listed come to all bytes? Of names no node has a part."""
+    moved = rep.nodes["mib"].whole if rep.nodes else None
+    return moved is None or math.isclose(moved, size / MIB, rel_tol=_DIGITS)
 
 
 def _spans(backend: str, reps: Sequence[Repetition], nodes: int) -> list[_Law]:

@@ -3,6 +3,7 @@
  *
  *   open                    each that makes a file; with SLOW_RANK=n on rank n only
  *   reopen                  each of a file that is there, to write: benchio's own, before it syncs
+ *   fsync                   each; with SLOW_RANK=n on rank n only
  *   barrier                 each of benchio's own, once all have come; with SLOW_RANK=n on rank n only
  *   gmtime_r                each: benchio's look at the date before a file's clock starts; with
  *                           SLOW_RANK=n on rank n only
@@ -74,6 +75,13 @@ int open(const char *path, int flags, ...)
         && strstr(path, "/benchio.") != NULL && is_slow_rank())
         delay(1);
     return NEXT(open)(path, flags, mode);
+}
+
+int fsync(int fd)
+{
+    if (slow("fsync") && is_slow_rank())
+        delay(1);
+    return NEXT(fsync)(fd);
 }
 
 int PMPI_Barrier(MPI_Comm comm)

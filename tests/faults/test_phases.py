@@ -20,7 +20,9 @@ CASES = {
     "phase barrier": ("posix", "open", "--files process --phase-barrier", "1"),
     "reopen": ("posix", "reopen", "", "0"),
     "barrier": ("posix", "barrier", "--files process", "1"),
-    "nodes": ("posix", "barrier", "--files process", "1"),  # each rank is on a node of its own
+    # Each rank is on a node of its own.
+    "nodes": ("posix", "barrier", "--files process", "1"),
+    "sync on nodes": ("mpiio", "fsync", "", "1"),
     **{f"close {slow}": ("hdf5", slow, "", None)
        for slow in ("MPI_File_set_size", "H5Fclose", "metadata")},
     **{f"flush {slow}": ("hdf5", slow, "--flush", None)
@@ -40,8 +42,8 @@ def repetitions(mpirun, read_result, tmp_path_factory):
         directory.mkdir()
         delay = DELAY / 2 if slow == "metadata" else DELAY  # of which there are several pieces
         env = {"SLOW": slow, "SLOW_S": str(delay), **({"SLOW_RANK": rank} if rank else {})}
-        if name == "nodes":
-            env["LIBRARY_FAULT"] = name
+        if name.endswith("nodes"):
+            env["LIBRARY_FAULT"] = "nodes"
         done = mpirun(
             RANKS, *small(backend), *places(directory), *options.split(), "--repeats", 1, env=env,
             launcher=["-x", f"LD_PRELOAD={':'.join(map(str, shims))}"],
@@ -90,6 +92,18 @@ def test_a_rank_that_leaves_the_start_late(repetitions, case):
     assert (total["by_ranks"] < 0.9 * DELAY) == (case == "nodes")
     assert total["by_rank_0"] > 0.9 * DELAY
     assert repetition["clocks_agree"] == (case == "barrier")
+
+
+def test_a_node_that_syncs_late_shows_among_the_nodes(repetitions):
+    """What it takes, and what it had to write: the others had as much. They wait for it in no
+    phase but their agreement."""
+    nodes = repetitions["sync on nodes"]["nodes"]
+    assert set(nodes) == {"mib", "write", "sync"}
+    assert {figure["nodes"] for figure in nodes.values()} == {RANKS}
+    assert nodes["mib"]["each"] == [pytest.approx(prod(SIZE) * 8 / 2**20)] * RANKS
+    assert [seconds > 0.9 * DELAY for seconds in nodes["sync"]["each"]] == [False, True, False]
+    assert nodes["sync"]["quantiles"][4] == nodes["sync"]["each"][1]
+    assert nodes["sync"]["quantiles"][2] < 0.9 * DELAY
 
 
 def test_what_lies_between_close_and_sync_counts(repetitions):

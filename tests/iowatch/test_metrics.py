@@ -15,6 +15,7 @@ from iowatch.metrics import (
     ost_metrics,
     ost_rates,
     osts_of,
+    slow_node,
     slow_osts,
     slow_rank,
     void_osts,
@@ -271,6 +272,28 @@ def test_rank_that_is_always_the_slowest_is_named(run):
     for how in ({"ranks": (2, 3)}, {"to_mean": 1.4}, {"phase": "open"}):
         assert slow_rank(run(**{"to_mean": 3.0, **how}).repetitions) == "", how
     assert slow_rank(run(3.0).repetitions[:1]) == ""
+
+
+def test_node_that_is_always_the_slowest_is_named(spoil):
+    """In its sync, which waits for no other node."""
+
+    def found(most, hosts=("nid2",), nodes=4, phase="sync"):
+        def change(result):
+            for number, rep in enumerate(timed(result)):
+                slowest = 9.0 if number == 0 else most
+                rep["nodes"][phase] |= {
+                    "nodes": nodes, "quantiles": [0.1, 0.2, 0.2, 0.2, slowest],
+                    "most": hosts[number % len(hosts)],
+                }  # fmt: skip
+
+        return slow_node(measured(spoil(change), CASE).repetitions)
+
+    assert found(0.6) == (
+        "the node nid2 is the slowest in sync in all 10 repetitions, by 3.0 times the median of 4 "
+        "nodes or more"
+    )
+    assert found(0.6, phase="write").startswith("the node nid2 is the slowest in write")
+    assert found(0.28) == found(0.6, hosts=("nid2", "nid3")) == found(0.6, nodes=2) == ""
 
 
 def test_every_phase_has_its_slowest_rank(run):

@@ -172,6 +172,8 @@ FREE = {
     r"cases/\d/(hints/(echoed|observed)|collective/echoed|layout/echoed|cache/.*_fraction)": (),
     r"cases/\d/(layout/observed/(said|components/.*)|subfiles/(requested|observed/[sw].*))": (),
     r"cases/.*/(position|started|parts|instances|file_bytes|clocks_agree)": (),
+    r"cases/.*/nodes/(?!mib/each)\w+/(?!each/0).*": (),
+    r"cases/.*/nodes/(?!mib)\w+/each/0": (),
     r".*/witness/(method|direct|page_cache_fraction|other_node_byte_fraction)": (),
     r".*/phases/\w+/(min|mean|max|slowest_rank|slowest_host)": (),
     r".*/phases/(total|stable|sync|unlink)/file_window": (),

@@ -19,7 +19,7 @@ module benchio_json_writer
         character(:), allocatable :: brackets   !! that close it, and all around it after that
         logical :: is_first = .true.            !! nothing is in it yet
     contains
-        generic :: put => put_value, put_texts, put_longs
+        generic :: put => put_value, put_texts, put_longs, put_reals
         procedure :: put_verbatim
         procedure :: put_null
         procedure :: put_object
@@ -28,6 +28,7 @@ module benchio_json_writer
         procedure, private :: put_value
         procedure, private :: put_texts
         procedure, private :: put_longs
+        procedure, private :: put_reals
     end type json_writer
 
 contains
@@ -53,9 +54,7 @@ contains
         type is (integer(int64))
             if (value /= unset) number = decimal(value)
         type is (real(real64))
-            if (ieee_is_finite(value)) then     ! the order of NaN and 0 would be an exception
-                if (value >= 0) write (number, '(es16.8e3)') value
-            end if
+            number = real_text(value)
         type is (logical)
             number = merge('true ', 'false', value)
         class default
@@ -92,6 +91,36 @@ contains
         end do
         call put_raw(self, path, '['//list(3:)//']')
     end subroutine put_longs
+
+    !> Puts an array on one line, null for each number that is not known.
+    subroutine put_reals(self, path, values)
+        class(json_writer), intent(inout) :: self
+        character(*), intent(in) :: path
+        real(real64), intent(in) :: values(:)
+
+        character(:), allocatable :: list
+        integer :: i
+
+        list = ''
+        do i = 1, size(values)
+            list = list//', '//real_text(values(i))
+        end do
+        call put_raw(self, path, '['//list(3:)//']')
+    end subroutine put_reals
+
+    !> Writes nine significant digits, or null of a number that is not known.
+    pure function real_text(value) result(text)
+        real(real64), intent(in) :: value
+        character(:), allocatable :: text
+
+        character(24) :: number
+
+        number = 'null'
+        if (ieee_is_finite(value)) then     ! the order of NaN and 0 would be an exception
+            if (value >= 0) write (number, '(es16.8e3)') value
+        end if
+        text = trim(adjustl(number))
+    end function real_text
 
     !> Puts a member of an object: its key may have any characters, and its text may be empty.
     subroutine put_verbatim(self, object, key, value)

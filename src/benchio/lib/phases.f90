@@ -8,12 +8,13 @@
 !> the clock of rank 0, from the barrier to an agreement of all ranks, and the longer one counts.
 module benchio_phases
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, &
-        MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, MPI_COMM_TYPE_SHARED, &
-        MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_INFO_NULL, MPI_INTEGER, MPI_MAX, &
+    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_Comm_rank, &
+        MPI_Comm_size, MPI_Comm_split, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, &
         MPI_MAXLOC, MPI_MIN, MPI_SUM, MPI_UNDEFINED
     use benchio_clock, only: now
     use benchio_layout, only: file_share
+    use benchio_nodes, only: node_view
+    use benchio_node_times, only: compare_nodes, node_figures, node_spread
     implicit none (type, external)
     private
 
@@ -65,7 +66,7 @@ module benchio_phases
         type(MPI_Comm) :: on_node, of_instance  !! this rank's own
         type(MPI_Comm) :: node_leaders          !! of use on those alone
         type(MPI_Comm) :: instance_leaders      !! likewise
-        integer :: nodes = 1, instances = 1     !! known on all ranks
+        integer :: nodes = 1, instances = 1
     end type rank_groups
 
     !> Seconds of a phase over the ranks that take part in it; on rank 0.
@@ -89,6 +90,7 @@ module benchio_phases
         type(phase_time) :: of_phase(phases)
         type(phase_time) :: of_part(parts)              !! without windows
         logical :: clocks_agree = .true.                !! of nodes, to 1 % of every operation
+        type(node_spread) :: of_nodes(node_figures)     !! on rank 0 alone
         real(real64) :: mib = 0                         !! of array data, in all files
         real(real64), allocatable :: instance_mib(:)    !! of each instance
         real(real64), allocatable :: instance_window(:) !! of each, seconds from open to close
@@ -147,37 +149,25 @@ contains
     end subroutine note_agreement
 
     !> Makes the groups of all ranks of a communicator. Collective.
-    function new_groups(comm, instances) result(groups)
+    function new_groups(comm, nodes, instances) result(groups)
         type(MPI_Comm), intent(in) :: comm
+        type(node_view), intent(in) :: nodes
         integer, intent(in) :: instances        !! divides the number of ranks
         type(rank_groups) :: groups
 
-        integer :: rank, ranks
+        integer :: position, rank, ranks
 
+        groups%comm = comm
+        groups%on_node = nodes%on_node
+        groups%node_leaders = nodes%leaders
+        groups%nodes = nodes%nodes
+        groups%instances = instances
         call MPI_Comm_rank(comm, rank)
         call MPI_Comm_size(comm, ranks)
-        groups%comm = comm
-        groups%instances = instances
-        call MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, groups%on_node)
         call MPI_Comm_split(comm, rank/(ranks/instances), rank, groups%of_instance)
-        call split_leaders(groups%on_node, groups%node_leaders, groups%nodes)
-        call split_leaders(groups%of_instance, groups%instance_leaders, ranks)
-
-    contains
-
-        subroutine split_leaders(group, leaders, number)
-            type(MPI_Comm), intent(in) :: group
-            type(MPI_Comm), intent(out) :: leaders
-            integer, intent(out) :: number      !! of leaders
-
-            integer :: position
-
-            call MPI_Comm_rank(group, position)
-            call MPI_Comm_split(comm, merge(1, MPI_UNDEFINED, position == 0), rank, leaders)
-            if (position == 0) call MPI_Comm_size(leaders, number)
-            call MPI_Bcast(number, 1, MPI_INTEGER, 0, group)
-        end subroutine split_leaders
-
+        call MPI_Comm_rank(groups%of_instance, position)
+        call MPI_Comm_split(comm, merge(1, MPI_UNDEFINED, position == 0), rank, &
+            groups%instance_leaders)
     end function new_groups
 
     !> Puts the times of all ranks together. Collective.
@@ -204,6 +194,8 @@ contains
         edges(:, 1) = merge(zero - times%begun, absent, takes_part(:phases))
         edges(:, 2) = merge(times%ended - zero, absent, takes_part(:phases))
         summary%mib = real(share%block%bytes(), real64)/2_int64**20
+        call compare_nodes(summary%mib, edges([phase_write, phase_read, phase_sync], :), &
+            groups%on_node, groups%node_leaders, groups%nodes, summary%of_nodes)
         call add_instances(edges(phase_total, :), rank, groups, summary)
 
         most = [edges, absent*[(1, i=1, 2*phases)], merge(-seconds, absent, takes_part)]

@@ -6,6 +6,7 @@ module benchio_result_json
     use benchio_json_writer, only: json_writer
     use benchio_nodes, only: node_list
     use benchio_node_state, only: fact_names, facts
+    use benchio_node_times, only: node_figure_names, node_spread
     use benchio_pattern, only: key_of_text
     use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
     use benchio_options, only: is_metadata
@@ -187,14 +188,10 @@ contains
         type(run_result), intent(in) :: run
 
         character(:), allocatable :: at
-        integer :: fact, listed, node
+        integer :: fact, node
 
-        call json%put_array('run.nodes')
-        listed = 0
         do node = 1, size(run%facts_of_node, 2)
-            if (all(run%facts_of_node(:, node) < 0)) cycle
-            listed = listed + 1
-            at = 'run.nodes['//decimal(listed)//'].'
+            at = 'run.nodes['//decimal(node)//'].'
             call json%put(at//'host', run%nodes%hosts(node))
             do fact = 1, facts
                 call json%put(at//trim(fact_names(fact)), run%facts_of_node(fact, node))
@@ -412,6 +409,7 @@ contains
             if (record%times%of_part(i)%occurs) call put_times(json, at//'.parts.' &
                 //trim(part_names(i)), record%times%of_part(i), run%nodes)
         end do
+        call put_of_nodes(json, at//'.nodes', record%times%of_nodes, run%nodes)
         call json%put(at//'.clocks_agree', record%times%clocks_agree)
         call json%put_object(at//'.rates')
         do i = 1, rates
@@ -426,6 +424,36 @@ contains
         call json%put(at//'.file_bytes', record%file_bytes)
         call put_witness(json, at//'.witness', record%witness)
     end subroutine put_repetition
+
+    !> Puts how the figures of nodes differ; null where none has any.
+    subroutine put_of_nodes(json, at, of_nodes, nodes)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
+        type(node_spread), intent(in) :: of_nodes(:)
+        type(node_list), intent(in) :: nodes
+
+        character(:), allocatable :: name
+        integer :: i
+
+        ! Names have no bytes, and their phases no comparison.
+        if (all(of_nodes(2:)%nodes == 0)) call json%put_null(at)
+        if (all(of_nodes(2:)%nodes == 0)) return
+        do i = 1, size(of_nodes)
+            associate (spread => of_nodes(i))
+                if (spread%nodes == 0) cycle
+                name = at//'.'//trim(node_figure_names(i))
+                call json%put(name//'.nodes', spread%nodes)
+                if (allocated(spread%each)) then
+                    call json%put(name//'.each', spread%each)
+                else
+                    call json%put_null(name//'.each')
+                end if
+                call json%put(name//'.quantiles', spread%quantiles)
+                call json%put(name//'.least', nodes%hosts(spread%least))
+                call json%put(name//'.most', nodes%hosts(spread%most))
+            end associate
+        end do
+    end subroutine put_of_nodes
 
     !> Puts seconds over ranks.
     subroutine put_times(json, at, seconds, nodes)

@@ -45,7 +45,7 @@ contains
 
         real(real64), allocatable, target :: storage(:)
 
-        run%groups = new_groups(run%plan%comm, run%choice%instances)
+        run%groups = new_groups(run%plan%comm, run%plan%nodes, run%choice%instances)
         call know_layouts(run%place%keeper)
         call begin_observations(run)
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
@@ -344,9 +344,9 @@ contains
                 key_of(run, method, t, round, reads%share), written%witness, run%error)
         end if
         if (run%choice%reads_existing) then
-            if (run%error%failed()) run%error%message = run%error%message//'; the file was ' &
-                //'written, and confirmed, by run '//trim(run%kept%run_id)//' of '//trim( &
-                run%kept%started)
+            if (any(run%error%status == [exit_io, exit_verification])) run%error%message = &
+                run%error%message//'; the file was written, and confirmed, by run ' &
+                //trim(run%kept%run_id)//' of '//trim(run%kept%started)
             return
         end if
         if (run%error%failed()) then

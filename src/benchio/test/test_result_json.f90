@@ -11,6 +11,7 @@ program test_result_json
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_file_layout, only: add_component, component, file_layout
     use benchio_node_state, only: facts, not_known
+    use benchio_node_times, only: spread_of
     use benchio_nodes, only: rank_run
     use benchio_options, only: layout_requests, plan_array
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_create, phase_define, &
@@ -242,6 +243,7 @@ contains
         record%file_bytes = 5000
         record%times%mib = 3
         record%times%clocks_agree = .false.
+        record%times%of_nodes(1) = spread_of([1.0_real64, 2.0_real64])
         record%times%instance_mib = [1.0_real64, 2.0_real64]
         record%times%instance_window = [0.5_real64, 0.25_real64]
         if (reads) then
@@ -249,12 +251,17 @@ contains
                 record%times%of_phase(read_phases(i)) = made_time(i)
             end do
             call make_span(record%times%of_phase(phase_total))
+            record%times%of_nodes(3) = spread_of([4.0_real64, 0.5_real64])
         else
             do i = 1, size(write_phases)
                 record%times%of_phase(write_phases(i)) = made_time(i)
             end do
             call make_span(record%times%of_phase(phase_total))
             call make_span(record%times%of_phase(phase_stable))
+            record%times%of_nodes(2) = spread_of([(real(i, real64), i=1, 65)])
+            record%times%of_nodes(2)%least = 2      ! there are two hosts
+            record%times%of_nodes(2)%most = 1
+            record%times%of_nodes(4) = spread_of([-1.0_real64, 0.25_real64])
             record%times%of_part(part_gather) = made_time(9)
             record%times%of_part(part_pack) = made_time(10)
             record%witness%unsynced_fraction = 0
