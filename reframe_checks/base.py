@@ -134,7 +134,7 @@ def make_run_directory(test, case, filesystem, rounds=1, besides=0):
     kib += 2 * BLOCK_KIB * case.items * case.writers  # a file and a directory each
     # On one machine, the jobs of all partitions are ours, and `max_jobs` holds.
     takes_turns = not test.is_local() or bool(filesystem.allocation)
-    return run_directory.commands(filesystem.path, kib, takes_turns)
+    return run_directory.commands(filesystem.path, kib, filesystem.keep_days, takes_turns)
 
 
 def phase_limit(test):
@@ -152,6 +152,7 @@ def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
     return [
         f"--repeats {repeats}",
         *([f"--settle {filesystem.settle}"] if filesystem.settle else []),
+        *([f"--keep-corrupt {filesystem.keep_corrupt}"] if filesystem.keep_corrupt else []),
         f"--dir {directory}",
         f"--fs-type {','.join(filesystem.types)}",
         f"--run-id {id_of_round(run_id, result)}",

@@ -45,9 +45,14 @@ if [ -n "$TAKES_TURNS" ]; then
     fi
 fi
 
-# What a killed job left behind, by our mark; no job runs for two days.
-find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o \
-    -path "$PLACE/iowatch.??????/$MARK" -mtime +1 -printf '%h\0' | xargs -0 -r rm -rf
+# What a killed job left behind, by our mark; no job runs for two days. Files with wrong data have
+# another mark, and stay as long as raw results do.
+forget() {
+    find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o \
+        -path "$PLACE/iowatch.??????/$1" -mtime "+$2" -printf '%h\0' | xargs -0 -r rm -rf
+}
+forget "$MARK" 1
+forget "$EVIDENCE" "$KEEP_DAYS"
 
 RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || {
     echo "on $(uname -n): $RUNDIR" >&2
@@ -57,8 +62,16 @@ case $(stat -c %u:%a "$RUNDIR") in
 "$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
 *) false ;;
 esac || refuse "what is made in it is not its maker's alone" "mount it so that it is"
+# benchio leaves files with wrong data, and a file beside them that says so: they are evidence.
+leave() {
+    if [ -n "$(find "$RUNDIR" -mindepth 2 -maxdepth 2 -name "$WRONG_DATA" -print -quit)" ]; then
+        mv "$RUNDIR/$MARK" "$RUNDIR/$EVIDENCE"
+    else
+        rm -rf "$RUNDIR"
+    fi
+}
 # What was found out first: where a server hangs, the removal has no end.
-trap 'keep; rm -rf "$RUNDIR"' EXIT
+trap 'keep; leave' EXIT
 trap 'exit 143' TERM
 : >"$RUNDIR/$MARK"
 

@@ -205,6 +205,8 @@ class Filesystem(Record):
     settle: int = key(COUNT, default=0, unit="s")
     pools: Mapping[str, tuple[int, ...]] = key(_POOLS, factory=dict)  # the OSTs of each
     layouts: Mapping[str, str] = key(_LAYOUTS, factory=dict)  # options of `lfs setstripe`
+    #: The most that files with wrong data may have and stay; empty: what benchio lets stay.
+    keep_corrupt: str = key(matching(r"\d+([KMG]iB)?", "a size such as '10GiB'"), default="")
     amber_nights: int = key(COUNT, default=AMBER_NIGHTS)
     mdts: tuple[int, ...] = key(list_of(INDEX, "a list of numbers of MDTs"), default=())
     #: Slurm's `--time` of an allocation that all cases share; empty: each case has a job.

@@ -32,11 +32,12 @@ def job(folder, monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     commands = importlib.import_module("reframe_checks.run_directory").commands
 
-    def job(user, path, kib=1, **how):
+    def job(user, path, kib=1, then="", **how):
         lines = [
             "keep() { :; }",
-            *commands(str(folder / path), kib, **how),
+            *commands(str(folder / path), kib, 60, **how),
             'stat -c "%u %a %n" "$RUNDIR"',
+            then,
         ]
         done = subprocess.run(
             ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "bash"],
@@ -47,7 +48,7 @@ def job(folder, monkeypatch):
         assert done.stderr == ""
         owner, mode, place = done.stdout.strip().replace(f"{folder}/", "").rsplit(" ", 2)
         assert (owner, mode) == (str(user), "700")
-        assert not (folder / place).exists(), "the job has removed it"
+        assert (folder / place).exists() == bool(then), "the job has removed it"
         return place.rpartition("/")[0]
 
     return job
@@ -204,3 +205,18 @@ def test_only_ones_own_leftovers_are_removed(job, folder):
     leave("iowatch.cccccc", 0, days=1.9)
     assert left_by_job_of(0) == ["iowatch.bbbbbb", "iowatch.cccccc"], "root could remove all"
     assert left_by_job_of(NOBODY) == ["iowatch.cccccc"]
+
+
+def test_files_with_wrong_data_stay_for_a_while(job, folder):
+    """As long as raw results: a job of a later night removes them."""
+    make(folder / "iowatch", 0o1777)
+    run = '"$RUNDIR"/benchio.run-1'
+    wrong = f"mkdir {run}; touch {run}/wrong_data.txt {run}/mpiio.dat"
+    job(NOBODY, "iowatch", then=wrong)
+    (kept,) = (folder / "iowatch").iterdir()
+    files = {".iowatch.evidence", "benchio.run-1", "wrong_data.txt", "mpiio.dat"}
+    assert {file.name for file in kept.rglob("*")} == files
+    for days, stays in ((59, True), (61.1, False)):
+        os.utime(kept / ".iowatch.evidence", (time.time() - days * 86400,) * 2)
+        job(NOBODY, "iowatch")
+        assert kept.exists() == stays

@@ -14,6 +14,7 @@ SIZE = (64, 64, 48)  # of each rank's block
 IO, VERIFICATION, TIME_LIMIT = 3, 4, 5
 STATUS = {IO: "io_error", VERIFICATION: "verification_error"}
 KILLED = 137
+MARK = "wrong_data.txt"  # beside files that have wrong data and stay
 
 
 class Way(NamedTuple):
@@ -98,6 +99,23 @@ def file_in(outcome: Outcome) -> Path:
     return outcome.own / (attempt.file or FILES[attempt.way.backend])
 
 
+def check_left(outcome: Outcome) -> None:
+    """A failed run has left nothing but files with wrong data."""
+    left = list(outcome.directory.iterdir())
+    error = outcome.error if result_of(outcome.directory).exists() else None
+    if error is None or "evidence" not in error:
+        assert left == [], "a file outlives the run"
+        return
+    evidence = error["evidence"]
+    assert evidence["kept"]
+    assert left == [outcome.own]
+    assert outcome.error["message"] in (outcome.own / MARK).read_text()
+    wrong = {Path(extent["path"]) for extent in evidence["listed"]}
+    assert wrong <= set(outcome.own.rglob("*"))
+    for other in outcome.own.rglob("*.round*"):
+        assert other in wrong, other
+
+
 def check_failed(outcome: Outcome) -> None:
     """What every run that met a fault must show, whatever it was."""
     done = outcome.done
@@ -105,7 +123,7 @@ def check_failed(outcome: Outcome) -> None:
     assert len(done.errors) == 1, done.err
     assert no_rate(done)
     if outcome.plan.directory is None:
-        assert list(outcome.directory.iterdir()) == [], "a file outlives the run"
+        check_left(outcome)
     if not result_of(outcome.directory).exists():  # the watchdog has ended it
         return
     result, error = outcome.result, outcome.error

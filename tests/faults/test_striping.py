@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import yaml
 from conftest import BACKENDS, ROOT, each
-from faults.attempts import IO, TIME_LIMIT, VERIFICATION
+from faults.attempts import IO, TIME_LIMIT, VERIFICATION, check_left
 from many_runs import Plan, run_many
 
 RECORDED = ROOT / "tests/data/lustre"
@@ -47,7 +47,7 @@ def ask(lustre_shim, shim, new_directory):
         for answer in answers:
             assert answer.done.code == code, f"{answer}\n{answer.done.err}"
             assert len(answer.done.errors) == (code > 0), answer.done.err
-            assert list(answer.directory.iterdir()) == [], answer.done.err
+            check_left(answer)
             assert code == 0 or answer.result["cases"] == []
         return answers
 

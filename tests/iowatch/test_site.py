@@ -57,6 +57,7 @@ def test_facts_and_cases_of_a_partition():
     assert (filesystem.name, filesystem.path) == ("fs3", "/fs3/iowatch")
     for key, usual, given in (  # what a site need not have
         ("settle", 0, 30),
+        ("keep_corrupt", "", "1GiB"),
         ("amber_nights", 3, 7),
         ("allocation", "", "1-06:00:00"),
         ("archived", None, "2026-10-31"),
@@ -90,6 +91,7 @@ BAD_EXTRAS = {
     "writers_per_node": [-1],
     "keep_days": [0, "60", 1.5, True],
     "settle": [0, "30", 1.5, None],
+    "keep_corrupt": ["", "10 GB", 10, None],
     "amber_nights": [0, "3", None],
     "allocation": ["6h", 360, "", "6:0:0"],
     "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],

@@ -152,6 +152,9 @@ contains
                 //'way after this time, as after SIGTERM, and begin none after SIGUSR1; a phase ' &
                 //'that takes 5 s more is cut off (none)', whole=choice%time_limit, least=1, &
                 most=max_count))
+            call table%add(option('--keep-corrupt', 'SIZE', '10GiB', 'leave files with wrong ' &
+                //'data where they are, as evidence, unless they are larger together; 0: never', &
+                long=choice%keep_corrupt, most=huge(0_int64)))
 
             call table%add(option(help='How the libraries are asked to work'))
             call table%add(option('--transfer', 'SIZE', '1GiB', 'size of the largest piece that ' &

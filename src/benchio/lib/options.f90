@@ -29,6 +29,7 @@ module benchio_options
         integer :: phase_limit = 0                  !! seconds
         integer :: time_limit = 0                   !! seconds; 0: none
         integer :: settle = 0                       !! seconds
+        integer(int64) :: keep_corrupt = 0          !! bytes of wrong files that may stay
         character(:), allocatable :: files          !! shared, process, node, gather or a number
         character(:), allocatable :: directory
         character(:), allocatable :: filesystems    !! allowed names, comma list; empty: any

@@ -15,7 +15,9 @@
 !>
 !> Every value lies in [1, 2), exactly representable, so a hole's zero, a shifted or swapped block
 !> and one that another run, backend, file or round has left are all seen. Numbers stay under 2^63:
-!> no reliance on integer overflow.
+!> no reliance on integer overflow. `mix` can be undone, so that a wrong value tells of which place,
+!> or of which key, it is. Its shifts and factors are those of a hash of 32 bits in C. Wellons,
+!> "Prospecting for Hash Functions", 2018, here in 31 bits.
 module benchio_pattern
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: decomposition
@@ -25,18 +27,44 @@ module benchio_pattern
 
     public :: fill, halo_intact, key_of_text, pattern_key, pattern_value, poison
 
+    !> What wrong elements are.
+    integer, parameter, public :: kind_zeros = 1, kind_shifted = 2, kind_of_other = 3, &
+        kind_unknown = 4, wrong_kinds = 4
+
+    !> Extents that a rank remembers.
+    integer, parameter, public :: most_extents = 16
+
     integer(int64), parameter :: mask31 = 2_int64**31 - 1
     integer(int64), parameter :: increment = 1013904223_int64
     integer(int64), parameter :: exponent_of_one = shiftl(1023_int64, 52)
+    integer(int64), parameter :: mask21 = 2_int64**21 - 1
+
+    !> Factors of `mix`, and their inverses modulo 2^31.
+    integer(int64), parameter :: factors(2) = [739982445_int64, 695872825_int64]
+    integer(int64), parameter :: inverses(2) = [1693068645_int64, 217100553_int64]
 
     !> Fills halos, and memory before it is read into: never a value of the pattern.
     real(real64), parameter :: poison_value = -1.0_real64
+
+    !> Wrong elements that follow each other in the file, and are wrong in the same way.
+    type, public :: wrong_extent
+        integer(int64) :: first = 0         !! index in the array of the file, from 0
+        integer(int64) :: elements = 0
+        integer :: kind = kind_unknown
+        integer(int64) :: expected = 0      !! bits of the first, as they were written
+        integer(int64) :: read = 0          !! and as they were read
+        integer(int64) :: shift = 0         !! elements from each to the place that its value is of
+        integer(int64) :: key = 0           !! of the pattern that its values are of
+    end type wrong_extent
 
     !> Elements that are not what was written.
     type, public :: differences
         integer(int64) :: elements = 0
         integer(int64) :: zeros = 0         !! of them: what nobody wrote mostly reads as zero
         integer(int64) :: first = -1        !! index of the first in the array of the file, from 0
+        integer :: extents = 0              !! all, of which the first are listed
+        type(wrong_extent) :: listed(most_extents)
+        type(wrong_extent), private :: last
         ! How they were written:
         integer(int64) :: kept_bits = not(0_int64)  !! the others are 0
         real(real64) :: tolerance = 0       !! of what a library has rounded; 0: every bit counts
@@ -121,8 +149,78 @@ contains
             if (self%elements == 0) self%first = start + i - 1
             self%elements = self%elements + 1
             if (bits == 0) self%zeros = self%zeros + 1
+            call note(self, start + i - 1, bits, key)
         end do
     end subroutine add_run
+
+    !> Notes a wrong element in the last extent, or as the first of another one.
+    pure subroutine note(self, index, bits, key)
+        class(differences), intent(inout) :: self
+        integer(int64), intent(in) :: index, bits, key
+
+        if (self%extents > 0 .and. goes_on(self%last, index, bits, key)) then
+            self%last%elements = self%last%elements + 1
+        else
+            self%extents = self%extents + 1
+            self%last = wrong_extent(index, 1, expected=iand(pattern_bits(index, key), &
+                self%kept_bits), read=bits)
+            call classify(self%last, key)
+        end if
+        if (self%extents <= most_extents) self%listed(self%extents) = self%last
+    end subroutine note
+
+    !> Whether an element is the next of an extent, and wrong in the same way.
+    pure logical function goes_on(extent, index, bits, key)
+        type(wrong_extent), intent(in) :: extent
+        integer(int64), intent(in) :: index, bits, key
+
+        goes_on = index == extent%first + extent%elements
+        if (.not. goes_on) return
+        select case (extent%kind)
+        case (kind_zeros)
+            goes_on = bits == 0
+        case (kind_shifted)
+            goes_on = bits == pattern_bits(index + extent%shift, key)
+        case (kind_of_other)
+            goes_on = bits == pattern_bits(index, extent%key)
+        case default
+            goes_on = bits /= 0
+        end select
+    end function goes_on
+
+    !> Finds what the first value of an extent is: a zero, what belongs to another place of the
+    !> file, or what another file, round, backend or run has at this place.
+    !>
+    !> Both hashes of a value are undone. Of the first one 21 bits of 31 are in the value; for
+    !> another key the other 10 are tried. One of two million other values is taken for such a one.
+    pure subroutine classify(extent, key)
+        type(wrong_extent), intent(inout) :: extent
+        integer(int64), intent(in) :: key
+
+        integer(int64) :: a, b, bits, high, low, other, place, upper
+
+        bits = extent%read
+        if (bits == 0) extent%kind = kind_zeros
+        if (shiftr(bits, 52) /= shiftr(exponent_of_one, 52)) return
+        b = iand(shiftr(bits, 21), mask31)
+        low = iand(bits, mask21)
+        upper = iand(shiftr(extent%first, 31), mask31)
+        a = ieor(unmix(b), mix(ieor(upper, iand(key + increment, mask31))))
+        if (iand(a, mask21) == low) then
+            place = ior(shiftl(upper, 31), ieor(unmix(a), key))
+            extent%kind = kind_shifted
+            extent%shift = place - extent%first
+            return
+        end if
+        do high = 0, 2**10 - 1
+            a = ior(shiftl(high, 21), low)
+            other = ieor(unmix(a), iand(extent%first, mask31))
+            if (mix(ieor(a, mix(ieor(upper, iand(other + increment, mask31))))) /= b) cycle
+            extent%kind = kind_of_other
+            extent%key = other
+            return
+        end do
+    end subroutine classify
 
     !> Compares a block, without its halo.
     pure subroutine add_block(self, field, block, key)
@@ -228,9 +326,26 @@ contains
     elemental integer(int64) function mix(x) result(y)
         integer(int64), intent(in) :: x
 
-        y = iand(ieor(x, shiftr(x, 15))*739982445_int64, mask31)
-        y = iand(ieor(y, shiftr(y, 12))*695872825_int64, mask31)
+        y = iand(ieor(x, shiftr(x, 15))*factors(1), mask31)
+        y = iand(ieor(y, shiftr(y, 12))*factors(2), mask31)
         y = ieor(y, shiftr(y, 15))
     end function mix
+
+    !> The number that `mix` makes another one of: its inverse.
+    elemental integer(int64) function unmix(y) result(x)
+        integer(int64), intent(in) :: y
+
+        x = iand(unshifted(y, 15)*inverses(2), mask31)
+        x = iand(unshifted(x, 12)*inverses(1), mask31)
+        x = unshifted(x, 15)
+    end function unmix
+
+    !> The number of 31 bits that gives another one by xor with itself, shifted to the right.
+    elemental integer(int64) function unshifted(y, places) result(x)
+        integer(int64), intent(in) :: y
+        integer, intent(in) :: places       !! at least 11
+
+        x = ieor(y, ieor(shiftr(y, places), shiftr(y, 2*places)))
+    end function unshifted
 
 end module benchio_pattern

@@ -7,6 +7,7 @@ module benchio_result
     use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_Gather, &
         MPI_IN_PLACE, MPI_MAXLOC, MPI_Reduce, MPI_SUM
     use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_evidence, only: evidence
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
@@ -72,6 +73,7 @@ module benchio_result
         real(real64), allocatable :: facts_of_node(:, :)    !! (fact, node)
         type(failure) :: error
         logical :: may_have_open_file = .false.             !! that a round could not finish
+        type(evidence) :: wrong                             !! data that ended the run
     end type run_result
 
 contains

@@ -1,6 +1,8 @@
 !> The result of a run as benchio.result/3, a JSON text.
 module benchio_result_json
     use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64
+    use benchio_decomposition, only: element_bytes
+    use benchio_evidence, only: evidence, page_bytes
     use benchio_failure, only: failure
     use benchio_file_layout, only: component, file_layout, layout_request
     use benchio_json_writer, only: json_writer
@@ -46,6 +48,7 @@ contains
         call json%put('schema', 'benchio.result/3')
         call json%put('status', status_names(run%error%status))
         call put_error(json, 'error', run%error)
+        if (run%wrong%elements > 0) call put_evidence(json, 'error.evidence', run%wrong)
         call json%put('started', run%started)
         call json%put('benchio.version', version())
         call json%put('benchio.compiler', compiler_version())
@@ -89,6 +92,57 @@ contains
         call json%put_verbatim(at, 'path', error%path)
         call json%put(at//'.message', error%message)
     end subroutine put_error
+
+    !> Puts where data are wrong, and how.
+    subroutine put_evidence(json, at, wrong)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
+        type(evidence), intent(in) :: wrong
+
+        character(:), allocatable :: here
+        character(16) :: digits
+        integer :: i
+
+        call json%put(at//'.elements', wrong%elements)
+        call json%put(at//'.zeros', wrong%zeros)
+        call json%put(at//'.extents', wrong%extents)
+        call json%put(at//'.kept', wrong%is_kept)
+        call json%put_array(at//'.listed')
+        do i = 1, size(wrong%places)
+            associate (place => wrong%places(i))
+                here = at//'.listed['//decimal(i)//']'
+                call json%put_verbatim(here, 'path', place%path)
+                call json%put(here//'.first_element', place%first)
+                call json%put(here//'.bytes', place%bytes())
+                if (place%offset < 0) then
+                    call json%put_null(here//'.offset')
+                    call json%put_null(here//'.pages')
+                else
+                    call json%put(here//'.offset', place%offset)
+                    call json%put(here//'.pages', [place%offset, place%last_byte()]/page_bytes)
+                end if
+                call json%put(here//'.stripe', known(place%stripe))
+                call json%put(here//'.ost', known(place%ost))
+                call json%put(here//'.writer', known(place%writer))
+                call json%put(here//'.host', place%host)
+                call json%put(here//'.kind', place%kind_name())
+                call json%put(here//'.shift', merge(place%shift*element_bytes, unset, &
+                    place%shift /= 0))
+                call json%put(here//'.of', place%pattern)
+                write (digits, '(z16.16)') place%expected
+                call json%put(here//'.expected', digits)
+                write (digits, '(z16.16)') place%read
+                call json%put(here//'.read', digits)
+            end associate
+        end do
+    end subroutine put_evidence
+
+    !> A number for the result; unset if it is less than 0.
+    pure integer(int64) function known(number)
+        integer, intent(in) :: number
+
+        known = merge(int(number, int64), unset, number >= 0)
+    end function known
 
     subroutine put_environment(json)
         type(json_writer), intent(inout) :: json

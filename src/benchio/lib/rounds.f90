@@ -4,7 +4,9 @@
 module benchio_rounds
     use, intrinsic :: iso_c_binding, only: c_int32_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
+    use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
     use benchio_backend, only: backend, open_file, remarks
+    use benchio_evidence, only: evidence_name, gather_evidence, wrong_place
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
         failure
     use benchio_file_layout, only: check_layout
@@ -13,7 +15,7 @@ module benchio_rounds
         timed_move, timed_sync, timed_unlink
     use benchio_layout, only: file_share
     use benchio_metadata, only: run_metadata
-    use benchio_pattern, only: differences, fill, halo_intact, pattern_key, poison
+    use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
     use benchio_phases, only: new_groups, phase_rmdir, phase_total, phase_unlink, stopwatch, &
         summarise
     use benchio_options, only: is_metadata
@@ -27,7 +29,7 @@ module benchio_rounds
     use benchio_watchdog, only: bound_run, end_name, know_layouts, new_watchdog, unbound_run, &
         watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
-        fraction_in_memory, pages_in_memory, testimony
+        fraction_in_memory, offsets_of, pages_in_memory, testimony
     implicit none (type, external)
     private
 
@@ -315,6 +317,7 @@ contains
         type(observation), intent(inout) :: seen
 
         character(:), allocatable :: ignored
+        type(differences) :: wrong
         type(remarks) :: from_library
         type(stopwatch) :: times
         integer(int64) :: unsynced
@@ -337,12 +340,14 @@ contains
                 run%plan%comm)
         end if
         if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
-            call read_file(run, method, t, round, storage, reads, was_read, seen)
+            call read_file(run, method, t, round, storage, reads, was_read, seen, wrong)
         end if
         if (.not. run%error%failed()) then
             call confirm_bytes(method, run%plan, writes, reads, &
-                key_of(run, method, t, round, reads%share), written%witness, run%error)
+                key_of(run, method, t, round, reads%share), written%witness, wrong, run%error)
         end if
+        if (run%error%status == exit_verification) call keep_evidence(run, method, i, t, round, &
+            writes, reads, seen, wrong)
         if (run%choice%reads_existing) then
             if (any(run%error%status == [exit_io, exit_verification])) run%error%message = &
                 run%error%message//'; the file was written, and confirmed, by run ' &
@@ -351,7 +356,9 @@ contains
         end if
         if (run%error%failed()) then
             ! A create that failed may have made none.
-            if (writes%share%position == 0) call remove_task_file(writes, ignored)
+            if (writes%share%position == 0 .and. .not. is_evidence(run, writes%share)) then
+                call remove_task_file(writes, ignored)
+            end if
             return
         end if
         if (kept_round(run, round) == 0) then
@@ -360,6 +367,100 @@ contains
         end if
         call summarise(times, writes%share, run%groups, written%times)
     end subroutine use_files
+
+    !> Collective: finds out where the data are wrong, who has written them and what they are, and
+    !> lets the files stay that have them.
+    subroutine keep_evidence(run, method, i, t, round, writes, reads, seen, wrong)
+        type(run_result), intent(inout) :: run
+        class(backend), intent(in) :: method
+        integer, intent(in) :: i, t, round
+        type(file_task), intent(inout) :: writes, reads
+        type(observation), intent(in) :: seen
+        type(differences), intent(in) :: wrong
+
+        character(:), allocatable :: message
+        integer(int64) :: bytes, of_all
+        integer :: k
+
+        call gather_evidence(wrong, offsets_of(wrong, method, run%plan, reads), reads%share, &
+            run%plan, run%wrong)
+        if (run%wrong%elements == 0) return
+        run%wrong%backend = i
+        run%wrong%target = t
+        bytes = 0
+        if (writes%share%position == 0 .and. any(run%wrong%files == writes%share%file)) then
+            call writes%parts%bytes(bytes, message)
+        end if
+        call MPI_Allreduce(bytes, of_all, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
+        run%wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
+        do k = 1, size(run%wrong%places)
+            associate (place => run%wrong%places(k))
+                place%path = run%place%path_of(t, method%name, method%extension, place%file, &
+                    run%plan%files, kept_round(run, round))
+                call place%find_stripe(seen%layout)
+                if (run%choice%reads_existing) then
+                    place%host = run%kept%nodes%host_of(place%on_host_of)
+                else
+                    place%host = run%nodes%host_of(place%on_host_of)
+                end if
+                if (place%kind == kind_of_other) place%pattern = pattern_name(run, t, round, place)
+            end associate
+        end do
+        if (run%plan%rank > 0) return
+        run%error%message = run%error%message//'; '//run%wrong%sentence()
+        if (.not. run%wrong%is_kept) then
+            run%error%message = run%error%message//'; '//decimal(of_all)//' bytes of files are ' &
+                //'not kept (--keep-corrupt)'
+        else if (.not. run%choice%reads_existing) then
+            run%error%message = run%error%message//'; kept: '//run%place%run_path
+            call write_file(run%place%run_path//'/'//evidence_name, run%error%line() &
+                //new_line('a'), message)
+        end if
+    end subroutine keep_evidence
+
+    !> Whether a file of the last round has wrong data and is to stay.
+    pure logical function is_evidence(run, share)
+        type(run_result), intent(in) :: run
+        type(file_share), intent(in) :: share
+
+        is_evidence = run%wrong%is_kept .and. any(run%wrong%files == share%file)
+    end function is_evidence
+
+    !> Names the file, round or backend whose values are in a place where others belong; another run
+    !> of which nothing is known where it is none of this run's.
+    function pattern_name(run, t, round, place) result(name)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: t, round
+        type(wrong_place), intent(in) :: place
+        character(:), allocatable :: name
+
+        integer :: backend, file, other
+
+        file = (t - 1)*run%plan%files
+        do other = round, 1, -1
+            do backend = 1, size(run%choice%backends)
+                name = 'round '//decimal(other)//' of '//trim(run%choice%backends(backend))
+                if (is_of(backend, file + place%file, other)) return
+            end do
+        end do
+        do other = 0, run%plan%files*size(run%place%targets) - 1
+            do backend = 1, size(run%choice%backends)
+                name = 'file '//decimal(other)//' of '//trim(run%choice%backends(backend))
+                if (is_of(backend, other, round)) return
+            end do
+        end do
+        name = 'another run'
+
+    contains
+
+        logical function is_of(backend, file, round)
+            integer, intent(in) :: backend, file, round
+
+            is_of = place%key == pattern_key(run%choice%run_id, &
+                trim(run%choice%backends(backend)), file, round)
+        end function is_of
+
+    end function pattern_name
 
     !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
     function new_task(run, method, t, round, share, writes, earlier) result(task)
@@ -443,6 +544,9 @@ contains
         do round = max(first_round, run%choice%warmup + 1), run%completed + 1
             do t = 1, size(run%place%targets)
                 do i = 1, size(methods)
+                    if (run%wrong%backend == i .and. run%wrong%target == t .and. &
+                        round > run%completed .and. &
+                        is_evidence(run, run%plan%write_share)) cycle
                     associate (method => methods(i)%method)
                         paths = paths//run%place%path_of(t, method%name, method%extension, &
                             run%plan%write_share%file, run%plan%files, round)//c_null_char
@@ -498,7 +602,7 @@ contains
 
     !> Collective: every rank reads the share of another, if possible of one on another node, now
     !> that the kernel was asked to forget the files, and compares every bit.
-    subroutine read_file(run, method, t, round, storage, reads, record, seen)
+    subroutine read_file(run, method, t, round, storage, reads, record, seen, wrong)
         type(run_result), intent(inout) :: run
         class(backend), intent(in) :: method
         integer, intent(in) :: t, round
@@ -506,10 +610,10 @@ contains
         type(file_task), intent(inout) :: reads
         type(repetition), intent(inout) :: record
         type(observation), intent(inout) :: seen
+        type(differences), intent(out) :: wrong     !! that this rank has read
 
         class(open_file), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
-        type(differences) :: wrong
         type(remarks) :: from_library
         type(stopwatch) :: times
         real(real64) :: in_memory

@@ -15,7 +15,7 @@ module benchio_witness
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share, layout
-    use benchio_pattern, only: differences, poison
+    use benchio_pattern, only: differences, most_extents, poison
     use benchio_file_task, only: agree_watched, diagnose_write, file_task
     use benchio_text, only: decimal
     use benchio_written_part, only: written_part
@@ -23,7 +23,7 @@ module benchio_witness
     private
 
     public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, &
-        pages_in_memory
+        offsets_of, pages_in_memory
 
     !> Bytes a rank reads at a time.
     integer(int64), parameter :: window_bytes = 8*2_int64**20
@@ -45,13 +45,14 @@ module benchio_witness
 contains
 
     !> Collective: reads all files and compares every bit with the pattern.
-    subroutine confirm_bytes(method, plan, written, task, key, said, error)
+    subroutine confirm_bytes(method, plan, written, task, key, said, wrong, error)
         class(backend), intent(in) :: method        !! its file is closed
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(inout) :: task      !! what it reads: its partner's share
         integer(int64), intent(in) :: key           !! of the file that it reads
         type(testimony), intent(inout) :: said
+        type(differences), intent(out) :: wrong     !! that this rank has found
         type(failure), intent(inout) :: error
 
         type(placement) :: place
@@ -68,9 +69,9 @@ contains
         is_direct = .false.
         bytes = 0
         if (place%is_contiguous) then
-            call read_slice(plan, task, place, key, is_direct, in_memory, bytes, error)
+            call read_slice(plan, task, place, key, is_direct, in_memory, bytes, wrong, error)
         else
-            call read_through_library(method, plan, task, key, in_memory, bytes, error)
+            call read_through_library(method, plan, task, key, in_memory, bytes, wrong, error)
         end if
         call agree_watched(task%watchdog, plan%comm, error)
         if (error%failed()) return
@@ -184,7 +185,7 @@ contains
 
     !> Collective: reads this rank's contiguous slice of the array, as raw bytes, and those of other
     !> nodes' slices that were handed over to this rank.
-    subroutine read_slice(plan, task, place, key, is_direct, in_memory, bytes, error)
+    subroutine read_slice(plan, task, place, key, is_direct, in_memory, bytes, wrong, error)
         type(layout), intent(in) :: plan
         type(file_task), intent(in) :: task
         type(placement), intent(in) :: place
@@ -192,12 +193,12 @@ contains
         logical, intent(out) :: is_direct
         integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
         integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
+        type(differences), intent(out) :: wrong
         type(failure), intent(inout) :: error
 
         real(real64), allocatable :: values(:)
         character(:), allocatable :: message
         type(file_parts) :: file
-        type(differences) :: wrong
         integer :: i
         integer(int64) :: at, elements, first, here, last, offset
 
@@ -299,6 +300,28 @@ contains
 
     end subroutine read_slice
 
+    !> Collective: finds where in its file each listed extent begins (bytes); -1 where only the
+    !> library knows.
+    function offsets_of(wrong, method, plan, task) result(offsets)
+        type(differences), intent(in) :: wrong
+        class(backend), intent(in) :: method
+        type(layout), intent(in) :: plan
+        type(file_task), intent(inout) :: task
+        integer(int64) :: offsets(most_extents)
+
+        type(failure) :: error
+        type(placement) :: place
+        integer(int64) :: ignored
+        integer :: i
+
+        offsets = -1
+        call find_place(method, plan, task, place, error)
+        if (error%failed() .or. .not. place%is_contiguous) return
+        do i = 1, min(wrong%extents, most_extents)
+            call find_run(place, task%share, wrong%listed(i)%first, 1_int64, offsets(i), ignored)
+        end do
+    end function offsets_of
+
     !> Where an element is in the file, in bytes, and how many follow it there.
     pure subroutine find_run(place, share, at, most, offset, elements)
         type(placement), intent(in) :: place
@@ -323,19 +346,19 @@ contains
     end function difference_of
 
     !> Collective: every rank reads a block of another decomposition than the writer's.
-    subroutine read_through_library(method, plan, task, key, in_memory, bytes, error)
+    subroutine read_through_library(method, plan, task, key, in_memory, bytes, wrong, error)
         class(backend), intent(in) :: method
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
         integer(int64), intent(in) :: key
         integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
         integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
+        type(differences), intent(out) :: wrong
         type(failure), intent(inout) :: error
 
         class(open_file), allocatable :: file
         real(real64), allocatable, target :: field(:, :, :)
         type(decomposition) :: block
-        type(differences) :: wrong
         integer(int64) :: grid(3)
         integer :: code
 

@@ -13,6 +13,7 @@ module benchio_written_part
         logical :: has_one_writer = .false.         !! a node, or a rank, has written the file alone
         type(decomposition) :: array                !! extents, grid of the writers and layers
     contains
+        procedure :: block_at
         procedure :: has_block
         procedure :: look_at
         procedure :: elements_in_run
@@ -36,6 +37,21 @@ contains
             if (has_block) return
         end do
     end function has_block
+
+    !> Finds the number of the block that an element is in, in the grid of the writers.
+    pure integer(int64) function block_at(self, at) result(number)
+        class(written_part), intent(in) :: self
+        integer(int64), intent(in) :: at            !! index of the element in the array, from 0
+
+        integer(int64) :: cell(3), layer(3)
+
+        layer = self%array%layer()
+        associate (grid => self%array%grid)
+            cell = owner_along([mod(at, layer(1)), mod(at/layer(1), layer(2)), &
+                mod(at/(layer(1)*layer(2)), layer(3))], grid, layer)
+            number = cell(1) + grid(1)*(cell(2) + grid(2)*cell(3))
+        end associate
+    end function block_at
 
     !> Looks at an element of the file: whether the node has written it, and how many elements from
     !> there on are of the same block.

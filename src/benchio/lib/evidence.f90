@@ -1,0 +1,223 @@
+!> Wrong data are evidence: where in which file they are, who has written them, and what they are.
+module benchio_evidence
+    use, intrinsic :: iso_fortran_env, only: int64
+    use mpi_f08, only: MPI_Allreduce, MPI_ANY_SOURCE, MPI_Bcast, MPI_Exscan, &
+        MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_Recv, MPI_Send, MPI_STATUS_IGNORE, MPI_SUM
+    use benchio_decomposition, only: element_bytes
+    use benchio_file_layout, only: file_layout, unset
+    use benchio_layout, only: file_share, layout
+    use benchio_pattern, only: differences, kind_of_other, kind_shifted, kind_unknown, kind_zeros, &
+        most_extents, wrong_extent
+    use benchio_text, only: decimal
+    implicit none (type, external)
+    private
+
+    public :: gather_evidence
+
+    integer(int64), parameter, public :: page_bytes = 4096
+
+    !> A file beside wrong files that are kept: whoever removes directories of runs leaves it.
+    character(*), parameter, public :: evidence_name = 'wrong_data.txt'
+
+    !> An extent of wrong data in a file.
+    type, public, extends(wrong_extent) :: wrong_place
+        integer :: file = 0                         !! number of the file, from 0
+        integer(int64) :: offset = -1               !! bytes in the file; -1: only the library knows
+        integer :: writer = -1                      !! rank; -1: one of several on its host
+        integer :: on_host_of = 0                   !! rank that ran on the writer's host
+        integer :: stripe = -1, ost = -1            !! -1: not known
+        character(:), allocatable :: path
+        character(:), allocatable :: host           !! of the writer
+        character(:), allocatable :: pattern        !! whose values they are; empty: not known
+    contains
+        procedure :: bytes
+        procedure :: find_stripe
+        procedure :: kind_name
+        procedure :: last_byte
+    end type wrong_place
+
+    !> All wrong data of one write or read; on rank 0, but for the numbers, which all ranks have.
+    type, public :: evidence
+        integer(int64) :: elements = 0              !! wrong, in all files; 0: there are none
+        integer(int64) :: zeros = 0                 !! of them
+        integer(int64) :: extents = 0               !! in all files
+        integer :: listed = 0                       !! of them, on all ranks
+        integer :: files(most_extents) = -1         !! of those that are listed, on all ranks
+        type(wrong_place), allocatable :: places(:) !! that are listed, in the order of ranks
+        integer :: backend = 0, target = 0          !! numbers of both; 0: no data are wrong
+        logical :: is_kept = .false.                !! the files are left where they are
+    contains
+        procedure :: sentence
+    end type evidence
+
+    integer, parameter :: tag = 2, numbers = 10
+
+contains
+
+    !> Collective: brings the first extents of all ranks to rank 0.
+    subroutine gather_evidence(wrong, offsets, share, plan, found)
+        type(differences), intent(in) :: wrong          !! that this rank has found
+        integer(int64), intent(in) :: offsets(:)        !! of its extents in the file, bytes, or -1
+        type(file_share), intent(in) :: share           !! of which this rank has read
+        type(layout), intent(in) :: plan
+        type(evidence), intent(out) :: found
+
+        integer(int64) :: before, extents, message(numbers + 1), totals(3)
+        integer :: i
+
+        totals = [wrong%elements, wrong%zeros, int(wrong%extents, int64)]
+        call MPI_Allreduce(MPI_IN_PLACE, totals, 3, MPI_INT64_T, MPI_SUM, plan%comm)
+        found%elements = totals(1)
+        found%zeros = totals(2)
+        found%extents = totals(3)
+        extents = min(wrong%extents, most_extents)
+        call MPI_Exscan(extents, before, 1, MPI_INT64_T, MPI_SUM, plan%comm)
+        if (plan%rank == 0) before = 0                  ! MPI leaves it undefined there
+        call MPI_Allreduce(extents, totals(1), 1, MPI_INT64_T, MPI_SUM, plan%comm)
+        found%listed = int(min(totals(1), int(most_extents, int64)))
+        allocate (found%places(merge(found%listed, 0, plan%rank == 0)))
+        do i = 1, int(min(extents, most_extents - before))
+            message = [before + i, packed(wrong%listed(i), offsets(i), share)]
+            if (plan%rank == 0) then
+                call unpack_place(message, found%places)
+            else
+                call MPI_Send(message, numbers + 1, MPI_INT64_T, 0, tag, plan%comm)
+            end if
+        end do
+        if (plan%rank == 0) then
+            do i = 1 + int(min(extents, int(most_extents, int64))), found%listed
+                call MPI_Recv(message, numbers + 1, MPI_INT64_T, MPI_ANY_SOURCE, tag, plan%comm, &
+                    MPI_STATUS_IGNORE)
+                call unpack_place(message, found%places)
+            end do
+            found%files(:found%listed) = found%places%file
+        end if
+        call MPI_Bcast(found%files, most_extents, MPI_INTEGER, 0, plan%comm)
+    end subroutine gather_evidence
+
+    !> An extent as numbers.
+    pure function packed(extent, offset, share) result(values)
+        type(wrong_extent), intent(in) :: extent
+        integer(int64), intent(in) :: offset
+        type(file_share), intent(in) :: share
+        integer(int64) :: values(numbers)
+
+        integer(int64) :: writer
+
+        associate (here => share%here)
+            writer = here%first
+            if (.not. here%has_one_writer) writer = writer + here%block_at(extent%first)
+            values = [int(share%file, int64), offset, extent%first, extent%elements, &
+                int(extent%kind, int64), extent%expected, extent%read, extent%shift, extent%key, &
+                merge(writer, -1 - writer, share%is_gathered .or. .not. here%has_one_writer)]
+        end associate
+    end function packed
+
+    !> The inverse of `packed`; the first number is the extent's place.
+    pure subroutine unpack_place(message, places)
+        integer(int64), intent(in) :: message(:)
+        type(wrong_place), intent(inout) :: places(:)
+
+        associate (place => places(message(1)), values => message(2:))
+            place%file = int(values(1))
+            place%offset = values(2)
+            place%first = values(3)
+            place%elements = values(4)
+            place%kind = int(values(5))
+            place%expected = values(6)
+            place%read = values(7)
+            place%shift = values(8)
+            place%key = values(9)
+            place%writer = int(max(-1_int64, values(10)))
+            place%on_host_of = int(merge(values(10), -1 - values(10), values(10) >= 0))
+            place%path = ''
+            place%host = ''
+            place%pattern = ''
+        end associate
+    end subroutine unpack_place
+
+    !> Finds the stripe and the OST of the first byte in the layout of its file.
+    pure subroutine find_stripe(self, of_file)
+        class(wrong_place), intent(inout) :: self
+        type(file_layout), intent(in) :: of_file
+
+        integer :: i
+
+        if (self%offset < 0 .or. .not. allocated(of_file%components)) return
+        do i = 1, size(of_file%components)
+            associate (part => of_file%components(i))
+                if (self%offset < part%first_byte .or. part%stripe_size <= 0) cycle
+                if (part%end_byte /= unset .and. self%offset >= part%end_byte) cycle
+                self%stripe = int(self%offset/part%stripe_size)
+                if (.not. allocated(part%osts)) cycle
+                if (size(part%osts) > 0) self%ost = int(part%osts(1 + mod(self%stripe, &
+                    size(part%osts))))
+            end associate
+        end do
+    end subroutine find_stripe
+
+    pure integer(int64) function bytes(self)
+        class(wrong_place), intent(in) :: self
+
+        bytes = element_bytes*self%elements
+    end function bytes
+
+    !> Number of the last byte of the extent in the file.
+    pure integer(int64) function last_byte(self)
+        class(wrong_place), intent(in) :: self
+
+        last_byte = self%offset + self%bytes() - 1
+    end function last_byte
+
+    pure function kind_name(self) result(name)
+        class(wrong_place), intent(in) :: self
+        character(:), allocatable :: name
+
+        select case (self%kind)
+        case (kind_zeros)
+            name = 'zeros'
+        case (kind_shifted)
+            name = 'shifted'
+        case (kind_of_other)
+            name = 'of another'
+        case default
+            name = 'unknown'
+        end select
+    end function kind_name
+
+    !> As "2 extents: 64 bytes at byte 4096 (page 1, stripe 0, OST 3), written by rank 1 on nid001:
+    !> zeros"; of the first extent.
+    pure function sentence(self) result(text)
+        class(evidence), intent(in) :: self
+        character(:), allocatable :: text
+
+        text = ''
+        if (self%listed == 0) return
+        associate (place => self%places(1))
+            if (self%extents > 1) text = decimal(self%extents)//' extents, the first: '
+            text = text//decimal(place%bytes())//' bytes'
+            if (place%offset >= 0) then
+                text = text//' at byte '//decimal(place%offset)//' (page ' &
+                    //decimal(place%offset/page_bytes)
+                if (place%stripe >= 0) text = text//', stripe '//decimal(place%stripe)
+                if (place%ost >= 0) text = text//', OST '//decimal(place%ost)
+                text = text//')'
+            end if
+            text = text//', written'
+            if (place%writer >= 0) text = text//' by rank '//decimal(place%writer)
+            text = text//' on '//place%host//': '
+            select case (place%kind)
+            case (kind_zeros)
+                text = text//'zeros'
+            case (kind_shifted)
+                text = text//'values of the place '//decimal(abs(place%shift)*element_bytes) &
+                    //' bytes '//trim(merge('further', 'before ', place%shift > 0))
+            case (kind_of_other)
+                text = text//'values of '//place%pattern
+            case default
+                text = text//'values that benchio has not written'
+            end select
+        end associate
+    end function sentence
+
+end module benchio_evidence
