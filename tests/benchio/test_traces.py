@@ -104,6 +104,21 @@ def test_every_rank_reads_one_slice_past_the_page_cache(writes):
             check_slices(of_round, backend)
 
 
+def test_windows_end_where_blocks_do(traced):
+    """HDF5's header is no block of the disk: a window that began behind it would take a second read
+    past the page cache for its last bytes."""
+    traces, _ = traced(
+        1, "--backend", "hdf5", "--local-size", "256x256x64", "--warmup", 0, "--repeats", 1,
+    )  # fmt: skip
+    calls = calls_on(traces, FILES["hdf5"])
+    synced = max(call.time for call in calls if call.kind == "sync")
+    window = 8 * 2**20
+    reads = [call for call in calls if call.kind == "read" and call.time > synced]
+    data = [call.value for call in reads if call.value > window // 2]
+    assert len(data) == 256 * 256 * 64 * 8 // window
+    assert len([call for call in reads if call.value == PAGE]) <= 1, "the end of the slice"
+
+
 def check_slices(calls, backend):
     sync = max(call.time for call in calls if call.kind == "sync")
     drop = max(call.time for call in calls if call.kind == "fadvise")
