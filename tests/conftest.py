@@ -23,12 +23,14 @@ from typing import Any, TypeVar
 import jsonschema
 import pytest
 from changed import SELECTED, changed_files, select
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from leftovers import Watch
 from xdist.scheduler import LoadScopeScheduling
 
 # The same examples each time, however slow the machine is.
-settings.register_profile("iowatch", derandomize=True, deadline=None)
+settings.register_profile(
+    "iowatch", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("iowatch")
 
 ROOT = Path(__file__).parents[1]
