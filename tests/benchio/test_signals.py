@@ -161,7 +161,7 @@ def test_time_limit_cuts_off_a_phase_that_does_not_end(mpirun, read_result, new_
 
 def test_sigterm_leaves_nothing_within_its_grace(launch, read_result, directory, hanging):
     """A scheduler sends it to all ranks, and kills them half a minute later."""
-    options, how = hanging(directory, 1)
+    options, how = hanging(directory, 0)
     process = launch(3, *options, **how)
     wait_for_round(process, 2)
     time.sleep(3)  # until it hangs
