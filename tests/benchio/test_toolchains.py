@@ -127,7 +127,7 @@ FLANGS = ("flang", "flang-new", "flang-new-20", "flang-new-19")
 SOURCES = ROOT / "src/benchio/lib"
 UNITS = ROOT / "src/benchio/test"
 #: Unit tests that need no MPI, at least.
-WITHOUT_MPI = {"decomposition", "json_writer", "pattern", "statistics", "text"}
+WITHOUT_MPI = {"decomposition", "json_writer", "pattern", "text"}
 
 
 def used(path):

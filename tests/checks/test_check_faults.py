@@ -182,4 +182,8 @@ def test_every_fault_below_benchio_fails_the_check_and_leaves_no_file(
         assert (test["result"], test["verdict"]) == ("fail", "invalid"), (name, backend, sentence)
         assert re.search(says[name], sentence), (name, backend, sentence)
         assert not [value for value, *_ in test["metrics"].values() if value is not None]
-    assert not list(site.scratch.iterdir())
+    # Wrong data stay, as evidence, and nothing else does.
+    evidence = [file.parent for file in site.scratch.rglob("wrong_data.txt")]
+    assert len(evidence) == len(backends) * ("flipped" in names)
+    assert [file for file in site.scratch.rglob("*.h5") if file.parent not in evidence] == []
+    assert len(list(site.scratch.iterdir())) == len(evidence)

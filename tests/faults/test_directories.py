@@ -93,7 +93,7 @@ def test_a_full_filesystem(fail, tmpfs):
         assert outcome.call[1] == file_in(outcome), "not even tried"
         if outcome.done.code == IO:
             assert "No space left on device" in outcome.error["message"]
-        assert list(outcome.directory.iterdir()) == []
+            assert list(outcome.directory.iterdir()) == []
 
     fail([Attempt(way, fault="space", directory=tmpfs("size=2m")) for way in WAYS], check)
 

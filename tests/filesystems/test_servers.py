@@ -58,7 +58,8 @@ def check_seen(
     result = bench.result()
     assert (result["status"], result["cases"]) == ("verification_error", [])
     assert result["run"]["id"] == RUN_ID
-    assert bench.files == []
+    evidence = (FILES[backend], "wrong_data.txt")
+    assert bench.files == sorted(f"{run_directory(bench.directory).name}/{name}" for name in evidence)
 
 
 HARM = [("", "mpiio"), ("altered", "mpiio"), *(("lost", backend) for backend in BACKENDS)]

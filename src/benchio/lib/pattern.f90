@@ -63,8 +63,8 @@ module benchio_pattern
         integer(int64) :: zeros = 0         !! of them: what nobody wrote mostly reads as zero
         integer(int64) :: first = -1        !! index of the first in the array of the file, from 0
         integer :: extents = 0              !! all, of which the first are listed
-        type(wrong_extent) :: listed(most_extents)
-        type(wrong_extent), private :: last
+        type(wrong_extent) :: listed(most_extents) = wrong_extent()
+        type(wrong_extent), private :: last = wrong_extent()
         ! How they were written:
         integer(int64) :: kept_bits = not(0_int64)  !! the others are 0
         real(real64) :: tolerance = 0       !! of what a library has rounded; 0: every bit counts

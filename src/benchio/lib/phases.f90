@@ -227,6 +227,8 @@ contains
         do i = 1, parts
             summary%of_part(i) = over_ranks(phases + i)
         end do
+        ! Names are no bytes of nodes, though they are synced and read.
+        if (.not. summary%of_phase(phase_total)%occurs) summary%of_nodes = node_spread()
         call add_up(summary%of_phase, edges, phase_total, phase_close)
         call add_up(summary%of_phase, edges, phase_stable, phase_sync)
 
