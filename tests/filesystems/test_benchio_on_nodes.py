@@ -60,14 +60,18 @@ def test_layouts_across_nodes(on: Callable[[str], Bench], files: str, component:
 
 
 def test_kept_files_are_read_on_other_nodes(on: Callable[[str], Bench]) -> None:
-    """Nodes that have written them read each other's; one of two nodes alone reads half of its own."""
+    """Two nodes read each other's files; one of them alone reads half of its own bytes."""
     bench = on("fs2")
     backends = ("--backend", ",".join(BACKENDS))
     done = bench.run(2, 4, *backends, "--operation", "write-keep")
     assert done.code == 0, done.err
     bench.directory = run_directory(bench.directory)
     options = bench.options(*backends, "--operation", "read-existing")
-    for nodes, ranks, hosts, other in ((2, 4, NODES[:2], 1), (2, 6, NODES[1:3], 1), (1, 2, (), 0.5)):
+    for nodes, ranks, hosts, other in (
+        (2, 4, NODES[:2], 1),
+        (2, 6, NODES[1:3], 1),
+        (1, 2, (), 0.5),
+    ):
         where = ("--nodelist", ",".join(hosts or NODES[:1]))
         done = bench.slurm.srun(nodes, ranks, *where, *options)
         assert done.code == 0, done.err

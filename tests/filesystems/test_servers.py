@@ -59,7 +59,9 @@ def check_seen(
     assert (result["status"], result["cases"]) == ("verification_error", [])
     assert result["run"]["id"] == RUN_ID
     evidence = (FILES[backend], "wrong_data.txt")
-    assert bench.files == sorted(f"{run_directory(bench.directory).name}/{name}" for name in evidence)
+    assert bench.files == sorted(
+        f"{run_directory(bench.directory).name}/{name}" for name in evidence
+    )
 
 
 HARM = [("", "mpiio"), ("altered", "mpiio"), *(("lost", backend) for backend in BACKENDS)]
