@@ -44,6 +44,8 @@ HEAVY = (
     *("attrs", "hypothesis.internal.conjecture.engine", "jinja2", "jsonschema", "netCDF4"),
     *("matplotlib.figure", "numpy", "reframe.frontend.cli", "rich.table", "typer.testing", "xdist"),
 )
+#: What a test starts: the program, or many runs in one start.
+PROGRAMS = ("benchio", "many_runs")
 _STATES = ("failed", "passed", "skipped", "missing")
 
 #: Of the build in ROOT. Not that warnings are errors: a mutant may leave a variable unused.
@@ -145,9 +147,9 @@ class Tree:
         if done.returncode != 0:
             raise Unusable(f"benchio cannot be configured:\n{done.stdout}")
 
-    def build(self, target: str = "all") -> str:
+    def build(self, *targets: str) -> str:
         """As far as it has changed; empty, or what went wrong."""
-        done = self._run(["cmake", "--build", "build/benchio", "--target", target])
+        done = self._run(["cmake", "--build", "build/benchio", "--target", *(targets or ["all"])])
         return done.stdout if done.returncode != 0 else ""
 
     def test(self, tests: Sequence[str], *options: str) -> dict[str, str]:
@@ -242,10 +244,10 @@ def is_built(mutant: Mutant) -> bool:
 def judge(tree: Tree, mutant: Mutant) -> str:
     """failed: it died. Else what became of its test, or `no build`."""
     is_unit = mutant.test.startswith("ctest ")
-    target = mutant.test.replace("ctest ", "test_") if is_unit else "benchio"
+    targets = [mutant.test.replace("ctest ", "test_")] if is_unit else PROGRAMS
     with tree.mutated(mutant):
         if is_built(mutant) or not tree.is_healthy:
-            if said := tree.build(target):  # which mends what the last one has left there
+            if said := tree.build(*targets):  # which mends what the last one has left there
                 return f"no build: {said[-2000:]}"
             tree.is_healthy = not is_built(mutant) and not is_unit
         return tree.test([mutant.test], "-x")[mutant.test]
