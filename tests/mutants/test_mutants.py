@@ -77,15 +77,15 @@ def test_what_was_built_of_a_mutant_is_mended_for_the_next(tmp_path, monkeypatch
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("all is well\n")
     built = []
-    monkeypatch.setattr(Tree, "build", lambda self, target: built.append(target) or "")
+    monkeypatch.setattr(Tree, "build", lambda self, *targets: built.extend(targets) or "")
     monkeypatch.setattr(Tree, "test", lambda self, tests, *_: dict.fromkeys(tests, "failed"))
     tree = Tree(tmp_path)
     tree.is_healthy = True
     for file, test, target in (
         ("code.py", "test_code.py::test_it", []),
         ("src/benchio/code.f90", "ctest code", ["test_code"]),
-        ("src/benchio/code.f90", "test_code.py::test_it", ["benchio"]),
-        ("code.py", "test_code.py::test_it", ["benchio"]),
+        ("src/benchio/code.f90", "test_code.py::test_it", ["benchio", "many_runs"]),
+        ("code.py", "test_code.py::test_it", ["benchio", "many_runs"]),
         ("code.py", "test_code.py::test_it", []),
     ):
         built.clear()
