@@ -43,10 +43,8 @@ def run(commands, folder, **environment):
 @pytest.mark.long
 def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     """Also if several of them began on one day."""
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    commands = re.search(
-        r"`(iowatch history [^`]*)` and `(iowatch backtest [^`]*)`", readme
-    ).groups()
+    page = " ".join((ROOT / "docs/nights.md").read_text().split())
+    commands = re.search(r"`(iowatch history [^`]*)` and `(iowatch backtest [^`]*)`", page).groups()
     last, database = datetime.now(UTC), tmp_path / "results.db"
     begun = [last - timedelta(hours=7 * ago) for ago in range(40, 0, -1)]
     store(database, *(
@@ -146,3 +144,26 @@ def few_nights(count):
     with pytest.raises(BaselineRefused) as refused:
         baseline_of([[Sample(BEGAN, 1.0)]] * count)
     return refused.value
+
+
+def anchors(page):
+    """What its headings can be linked by, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", page), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    "page",
+    subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True, check=True
+    ).stdout.split(),
+)
+def test_links_lead_to_a_file_and_a_heading(page):
+    text = (ROOT / page).read_text()
+    broken = []
+    for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text())):
+            broken.append(link)
+    assert broken == []
