@@ -2,8 +2,8 @@
 
 usage: detector.py [--write] [--year CSV] [--smallest]
 
-Prints its tables; --write puts them into docs/detector.md, between their markers. CSV is a table of
-a real year (see docs/detector.md for where to find it), by default $YEAR; without it the tables of
+Prints its tables; --write puts them into docs/detector-figures.md, between their markers. CSV is a
+table of a real year (that page says where to find one), by default $YEAR; without it the tables of
 the year stay as they are. --smallest shows in seconds that every table still has its figures: a row
 of each, from a trial of one series.
 """
@@ -42,7 +42,7 @@ from iowatch.detector.common import Common
 from iowatch.detector.rules import GAIN, R1, R2, R3, R4
 from iowatch.detector.settings import SETTINGS
 
-PAGE = Path(__file__).parents[1] / "docs/detector.md"
+PAGE = Path(__file__).parents[1] / "docs/detector-figures.md"
 #: Row -> trial of false alarms. Nights of each: 22 cases x series x 120.
 FALSE = {
     "main": Trial(MAIN, 300),

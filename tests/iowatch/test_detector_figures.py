@@ -1,4 +1,4 @@
-"""The published figures of the detector hold: docs/detector.md, within the Monte-Carlo error."""
+"""docs/detector-figures.md holds, within the Monte-Carlo error."""
 
 import math
 import re
@@ -24,7 +24,7 @@ from detector_trials import (
 from iowatch.detector.common import Common
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/detector.md").read_text("utf-8")
+PAGE = (ROOT / "docs/detector-figures.md").read_text("utf-8")
 SEED = 20  # not the bench's
 MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC}
 
