@@ -1,20 +1,20 @@
-"""Old data as a results database, and a past to be replayed; what is read in outputs of EPCC's
-benchio, and what is refused: tests/data/README.md."""
+"""Performance logs made a results database again, a past to be replayed, and what is refused."""
 
 import json
-import os
 import re
 import sqlite3
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import fmean, median
 
 import jsonschema
 import pytest
 import reframe
 from cases import case, changed
-from refusals import refusals
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from refusals import assert_refused
 from typer.testing import CliRunner
 
 from iowatch import bless
@@ -24,29 +24,24 @@ from iowatch.detector import backtest
 from iowatch.files import UserError
 from iowatch.history import read
 from iowatch.importers import database as old_data
-from iowatch.importers import epcc
-from iowatch.importers.runs import Run
+from iowatch.importers import perflogs
+from iowatch.importers.perflogs import ImportedRun
 from iowatch.run import by_case as nights_by_case
 
-DATA = Path(__file__).parents[1] / "data"
-PLACE = "archer:fs3/gnu"
-STATISTICS = ("max", "median", "mean", "min")
-STRIPES = {
-    "unstriped": "/stripe_count=1/stripe_size=1",
-    "striped": "/stripe_count=4/stripe_size=1",
-    "defstriped": "/stripe_count=4/stripe_size=8",
-    "fullstriped": "/stripe_count=-1/stripe_size=1",
-    "benchio_files": "",
-}
 WHERE = {"stripe_count": 4, "stripe_size": 1, "local_size": (8, 8, 8)}
 HDF5 = case("SharedFileWrite", "old:fs3/gnu", **WHERE, writers=24)
 NIGHT = datetime(2020, 6, 1, 3, tzinfo=UTC)
-LOG = "{time:%FT%T%z}|reframe 3.1|Ior on old:fs3 using gnu|num_tasks=24|write={rate}|ref=0|MB/s\n"
-OPTIONS = ["--case", str(HDF5).replace("=24", "={num_tasks}"), "--metric", "write"]
 
 
-def run(hours=0.0, measured=HDF5, file="old.log", line=1, remark="", **metrics):
-    return Run(measured, NIGHT + timedelta(hours=hours), metrics, Path(file), line, remark)
+def run(hours=0.0, measured=HDF5, line=1, **metrics):
+    return ImportedRun(
+        case=measured,
+        time=NIGHT + timedelta(hours=hours),
+        metrics=metrics,
+        file=Path("old.log"),
+        line=line,
+        verdict="ok",
+    )
 
 
 def iowatch(*words):
@@ -68,12 +63,12 @@ def database(tmp_path):
 
 def test_imported_runs_are_read_like_any_other_but_are_not_verified(database):
     metrics = {"total_max": 512.25, "ratio": 0.5, "finish_fraction": 0.125}
-    file = database(run(**metrics, remark="verdict ok"), run(24, line=2))
+    file = database(run(**metrics), run(24, line=2))
     good, failed = read([file])
     assert (good.case, good.time, good.metrics) == (HDF5, NIGHT, metrics)
     assert (good.kind, failed.kind, failed.metrics) == ("imported", "invalid", {})
-    assert good.sentence == f"{HDF5}: imported from old.log:1, which says: verdict ok"
-    assert failed.sentence == f"{HDF5}: imported from old.log:2"
+    assert good.sentence == f"{HDF5}: imported from old.log:1, verdict ok"
+    assert failed.sentence == f"{HDF5}: imported from old.log:2, verdict ok"
 
 
 def test_session_is_one_of_reframe(database):
@@ -122,12 +117,15 @@ def test_all_or_nothing(database, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["old.sqlite"]
 
 
-def log(folder, *rates, name="old.log", first=NIGHT):
+def log(folder, *rates, name="old.log"):
+    """A log of HDF5 with the rate of a night each, and no other metric."""
+    days = ((NIGHT + timedelta(days=day), rate) for day, rate in enumerate(rates))
+    lines = [
+        line(HDF5, [rate if name == "total_max" else None for name in NAMES], time=f"{at:%FT%T%z}")
+        for at, rate in days
+    ]
     path = folder / name
-    days = enumerate(rates)
-    path.write_text(
-        "".join(LOG.format(time=first + timedelta(days=d), rate=rate) for d, rate in days)
-    )
+    path.write_text("\n".join([header(*NAMES), *lines, ""]))
     return path
 
 
@@ -135,23 +133,17 @@ def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path, golden, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("binary").write_bytes(b"\xff\xfe\n")
     for name, text in {
-        "other": "hello\n",
-        "job.out": " Simple Parallel IO benchmark\n",
-        "Built.log": "job_completion_time|result|case_id|verdict|\n2026-07-01T03:00:00|pass|null|"
-        "null|\n",
+        "other": "job_completion_time|result|name|triad_value|\n2026-07-01T03:00:00|pass|a|1|\n",
+        "Built.log": f"{header()}\n{NO_CASE}\n",
     }.items():
         Path(name).write_text(text)
     for name in ("old.log", "copy.log"):
         log(tmp_path, 100, name=name)
     lines = []
-    for files, options in (
-        *((name, []) for name in ("Built.log", "nosuch.log", ".", "binary", "old.log")),
-        *((names, OPTIONS) for names in ("old.log other", "old.log copy.log", "job.out")),
-        *(("old.log", [*OPTIONS, "--stripes", stripes]) for stripes in ("a=1", "a=0x1")),
-    ):
-        code, out, err = iowatch("import", *files.split(), "--to", "new.sqlite", *options)
+    for files in ("Built.log", "nosuch.log", ".", "binary", "old.log other", "old.log copy.log"):
+        code, out, err = iowatch("import", *files.split(), "--to", "new.sqlite")
         assert (code, out, err.count("\n")) == (2, "", 1), err
-        lines.append(f"{' '.join([files, *options])}\n    {err}")
+        lines.append(f"{files}\n    {err}")
     golden("importers-mistakes.txt", "".join(lines))
     assert not Path("new.sqlite").exists()
 
@@ -160,12 +152,12 @@ def test_imported_nights_can_be_blessed_and_replayed(tmp_path):
     (tmp_path / "old.yaml").write_text("")
     new, table = tmp_path / "new.sqlite", tmp_path / "past.csv"
     rates = [1000 + 7 * (day % 5) for day in range(40)] + [300] * 20
-    assert iowatch("import", log(tmp_path, *rates), "--to", new, *OPTIONS)[0] == 0
+    assert iowatch("import", log(tmp_path, *rates), "--to", new)[0] == 0
     options = ["--system", "old", "--why", "a test", "--folder", tmp_path, "--db", new]
     code, out, err = iowatch("bless", *options, "--to", "2020-06-25")
     assert code == 0, (out, err)
     (blessed,) = bless.read("old", tmp_path).values()
-    assert blessed.bandwidth == pytest.approx(1014e6 / 2**20)
+    assert blessed.bandwidth == pytest.approx(1014)
     table.write_text(iowatch("history", "--csv", "--db", new)[1])
     code, out, err = iowatch("backtest", table)
     assert (code, "1 alarm" in err, "1 persisted" in err) == (1, True, True), err
@@ -209,110 +201,103 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
     assert [line.split(",")[1][-2:] for line in only.splitlines()[1:]] == ["02", "03", "08"]
 
 
-# Outputs of EPCC's benchio
+# Lines of a log. The header has the metrics of the session's first test only.
 
 
 @pytest.fixture
-def output(tmp_path):
-    """output(text): the runs in an output of benchio with this text."""
-
-    def write(text, stripes=STRIPES):
-        path = tmp_path / "job.out"
-        path.unlink(missing_ok=True)  # what is written over goes to the disk at once
-        path.write_text(text)
-        os.utime(path, (1.5e9, 1.5e9))
-        return epcc.read(path, text, PLACE, stripes)
-
-    return write
+def british(monkeypatch):
+    """Times without a time zone are of London: an hour ahead in summer."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "GMT0BST,M3.5.0/1,M10.5.0")
+        time.tzset()
+        yield
+    time.tzset()
 
 
-def sample(name):
-    return (DATA / f"benchio-{name}.out").read_text()
+MPIIO = changed(HDF5, backend="mpiio")
+NAMES = HDF5.metrics
+VALUES = [100.1234567890123 + number for number in range(len(NAMES))]
+NO_CASE = "2026-07-01T03:00:00|pass|null|null|"
 
 
-@pytest.mark.parametrize("name", ["mib", "gib", "fpp"])
-def test_runs_of_an_output(output, golden, name):
-    """Ten rates of each library, rates in GiB/s, and folders striped in different ways."""
-    text, lines = sample(name), []
-    for run in output(text):
-        assert run.time == datetime(2017, 7, 14, 2, 40, tzinfo=UTC), "of the file"
-        (file,) = re.findall(r"Writing to (\S+)", text.splitlines()[run.line - 1])
-        part = text.partition(f"Writing to {file}")[2].partition("Writing to")[0]
-        factor = 1024 if name == "gib" else 1
-        rates = [float(rate) * factor for rate in re.findall(r", rate = +(\S+)", part)]
-        metrics = (max(rates), median(rates), fmean(rates), min(rates))
-        assert tuple(run.metrics[f"total_{one}"] for one in STATISTICS) == metrics, file
-        ratio = f", ratio {run.metrics['ratio']:.3f}" if "ratio" in run.metrics else ""
-        lines.append(f"{file}: {run.case}: {len(rates)} rates{ratio}\n")
-    golden(f"epcc-{name}.txt", "".join(lines))
+def header(*names):
+    columns = [f"{n}_{c}" for n in names for c in ("value", "lower_thres", "upper_thres")]
+    return "|".join(["job_completion_time|result|case_id|verdict", *(columns or [""])])
 
 
-@pytest.mark.parametrize("errors", ["error on rank", "HDF5-DIAG"])
-def test_rate_of_a_failed_write_is_no_metric(output, errors):
-    """Whichever rank says so, and when: after 'Finished', or in front of it."""
-    text = sample("failed")
-    assert text.count(", rate =") == 2
-    other = {"error on rank": "HDF5-DIAG", "HDF5-DIAG": "error on rank"}[errors]
-    text = "\n".join(line for line in text.splitlines() if other not in line) + "\n"
-    runs = output(text)
-    assert [(run.metrics, errors in run.remark) for run in runs] == [({}, True)] * 2
-    runs = output(re.sub(f".*{errors}.*", "", text).partition("#000")[0])
-    assert [bool(run.metrics) for run in runs] == [True] * 2, "it was for these lines"
+def line(measured, metrics, verdict="ok", result="pass", time="2026-07-01T03:00:00"):
+    columns = [f"{value}|-0.5|None" for value in metrics] or [""]
+    return "|".join([time, result, str(measured), verdict, *columns])
 
 
-def test_outputs_that_are_read_whole(output):
-    mib, gib = sample("mib"), sample("gib")
-    both = output("Job 7 begins\n" + mib + "Application resources: 3 s\n" + gib)
-    assert len(both) == 4 + 18, "jobs after each other in one file"
-    wrapped = mib.replace("       MiB/s", "\n MiB/s").replace(" , rate", "\n , rate")
-    assert wrapped.count("\n") > 1.5 * mib.count("\n"), "lines of at most 80 columns"
-    assert [run.metrics for run in output(wrapped)] == [run.metrics for run in output(mib)]
-    assert len(output(mib.replace("netcdf.dat", "adios.dat "))) == 3, "what is not measured here"
+def runs(*lines, end="\n"):
+    return list(perflogs.read(Path("old.log"), "\n".join(lines) + end))
 
 
-#: What is replaced by what, in which output.
-NOT_WHOLE = [
-    ("mib", "Finished", ""),
-    ("mib", r"(?s)Deleting: benchio_files/hdf5.*", ""),
-    ("mib", r"rate =    314\.", "rate =    14."),
-    ("gib", "GiB/s", "MiB/s"),
-    ("mib", "MiB/s", "MB/s"),
-    ("mib", r"maxrate = +\d", "maxrate = 9"),
-    ("mib", r" time = .*314\..*\n", ""),
-    ("mib", r"time =    1.59.*", "time =    1.59"),
-    ("mib", r"time =    1.59.*rate.*", "rate = "),
-    ("gib", r" time = .*33137.*\n", ""),
-    ("gib", r" Writing to striped/hdf5.*\n", ""),
-    ("mib", r"Running on.*", ""),
-    ("mib", r"Array size is.*", "Array size is ("),
-    ("mib", r"mpiio\.dat", "posix.dat"),
-    ("mib", r"(?s)Serial.*", "\n Finished\n"),
-    ("mib", r"(?s)^.*(?=Writing to benchio_files/hdf5)", ""),
-    ("mib", "Finished", "Simple Parallel IO benchmark"),
+@pytest.mark.parametrize("first", [NAMES, NAMES[:-1], [*NAMES, "drift"], []])
+def test_metrics_are_exact_under_any_header(first, british):
+    control, library, judged, invalid, stopped = runs(
+        header(*first),
+        line(MPIIO, VALUES[:-1]),
+        line(HDF5, VALUES, "regression", "fail"),
+        line(HDF5, [*VALUES, -0.25], time="2026-12-02T03:00:00"),
+        line(HDF5, [], "invalid", "fail"),
+        line(HDF5, [], "null", "fail"),
+    )
+    assert NAMES[-1] == "ratio"
+    assert control.metrics == dict(zip(NAMES[:-1], VALUES[:-1], strict=True))
+    assert library.metrics == dict(zip(NAMES, VALUES, strict=True))
+    assert judged.metrics == {**library.metrics, "drift": -0.25}
+    assert invalid.metrics == stopped.metrics == {}
+    assert library.case == HDF5
+    assert (library.verdict, library.line) == ("regression", 3)
+    assert library.time == datetime(2026, 7, 1, 2, tzinfo=UTC)
+    assert judged.time == datetime(2026, 12, 2, 3, tzinfo=UTC)
+
+
+@given(st.lists(st.floats(0, 1e12) | st.none(), min_size=10, max_size=10), st.integers(0, 999))
+def test_what_a_log_says_comes_back(values, ost):
+    """Metrics of OSTs are those of the header, and one that is none is left out."""
+    slow_ost = case("SlowOst", stripe_size=1)
+    names = [*slow_ost.metrics, f"ost_{ost}", f"ost_read_{ost}"]
+    assume(values[names.index("total_max")] is not None)
+    (run,) = runs(header(*names), line(slow_ost, values))
+    known = dict(zip(names, values, strict=True))
+    assert run.metrics == {name: value for name, value in known.items() if value is not None}
+
+
+def test_check_without_a_case_is_no_run():
+    assert runs(header(), NO_CASE) == []
+
+
+def test_exact_time_counts_where_it_stands():
+    head = header(*NAMES).replace("|result", "|job_completion_time_unix|result", 1)
+    (run,) = runs(head, line(HDF5, VALUES).replace("|pass", "|1795278190.954753|pass", 1))
+    assert run.time.timestamp() == 1795278190.954753
+
+
+WHOLE = line(HDF5, VALUES)
+IN_ALL = 3 * len(NAMES)  # columns: a metric and its two thresholds
+OF_ANOTHER = "truncated, or of another iowatch: {} columns of metrics, and not"
+GARBLED = [
+    (WHOLE.rpartition("|")[0], OF_ANOTHER.format(IN_ALL - 1)),
+    (f"{WHOLE}|1", OF_ANOTHER.format(IN_ALL + 1)),
+    ("2026-07-01T03:00:00|pa", "truncated: it ends in front of the metrics"),
+    (line(HDF5, []), "truncated: the test has passed, but has no metrics"),
+    (WHOLE.replace("100.", "1o0."), "'1o0.1234567890123' is no number"),
+    (WHOLE.replace("100.1234567890123", "nan"), "'nan' is no number"),
+    (WHOLE.replace("=hdf5", "=hdf6"), "'old:fs3/gnu/SharedFileWrite/backend=hdf6/"),
+    (WHOLE.replace("2026-07", "2026-13"), "'2026-13-01T03:00:00' is no time"),
 ]
 
 
-def test_output_that_is_not_whole_is_refused(output, tmp_path, golden):
-    def attempt(name, pattern, put):
-        text = sample(name)
-        changed = re.sub(pattern, put, text, count=name == "mib")
-        assert changed != text, pattern
-        output(changed)
+def test_garbled_line_is_named():
+    def attempt(garbled):
+        runs(header(*NAMES), WHOLE, garbled)
 
-    text = refusals(UserError, attempt, NOT_WHOLE)
-    golden("importers-epcc.txt", text.replace(str(tmp_path), ""))
-
-
-def test_cut_anywhere(output):
-    """And a folder that is not described."""
-    for name in ("mib", "gib"):
-        text = sample(name)
-        whole = text.index("Finished") + len("Finished")
-        for end in range(text.index("benchmark") + len("benchmark"), len(text), 61):
-            if end < whole:
-                with pytest.raises(UserError):
-                    output(text[:end])
-            else:
-                assert output(text[:end]), (name, end)
-    with pytest.raises(UserError, match=r"job.out: say how fullstriped and striped is striped: "):
-        output(text, {"unstriped": STRIPES["unstriped"]})
+    wanted = [(garbled, rf"old\.log:3: {re.escape(why)}") for garbled, why in GARBLED]
+    assert_refused(UserError, attempt, wanted)
+    with pytest.raises(UserError, match=r"old.log:2: speed is no metric of this iowatch"):
+        runs(header(*NAMES[:-1], "speed"), WHOLE)
+    with pytest.raises(UserError, match=r"old.log:2: truncated: the line has no end"):
+        runs(header(*NAMES), WHOLE, end="")

@@ -140,14 +140,14 @@ def test_nothing_outside_of_the_criteria_asks_for_their_kind():
 
 
 def test_adding_a_check_touches_no_other_module():
-    """None asks for a check by its name, but those of EPCC's benchio and of the papers' tables."""
+    """None asks for a check by its name, but the papers' tables."""
     named = {
         file.relative_to(SOURCES).as_posix()
         for file in SOURCES.rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and node.value in CHECKS
     }
-    papers = {"importers/epcc.py", "paper/figures.py", "paper/published.py"}
+    papers = {"paper/figures.py", "paper/published.py"}
     assert named == {"checks.py", "sweeps.py", *papers}, "sweeps are what sites ask for"
 
 

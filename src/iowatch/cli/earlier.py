@@ -59,44 +59,20 @@ def history_command(
 @app.command("import", rich_help_panel=PAST)
 def import_command(
     files: Annotated[
-        list[Path],
-        typer.Argument(help="Performance logs of ReFrame, or outputs of EPCC's benchio."),
+        list[Path], typer.Argument(help="Performance logs that ReFrame wrote of iowatch's checks.")
     ],
     to: Annotated[
         Path, typer.Option(help="Database to make, which other commands read with --db.")
     ],
-    case: Annotated[
-        str,
-        typer.Option(
-            help="Of a log whose lines name no case: the case's id, in which {field} stands for "
-            "that field of each line. Of an output of benchio: SYSTEM:PARTITION/ENVIRON."
-        ),
-    ] = "",
-    metric: Annotated[
-        str, typer.Option(help="Name of the metric in the log that is the bandwidth.")
-    ] = "",
-    unit: Annotated[
-        str,
-        typer.Option(help="Unit of that metric, such as GB/s.", show_default="what the log says"),
-    ] = "",
-    stripes: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Stripes of a folder that benchio wrote to, FOLDER=COUNTxMIB, such as "
-            "striped=-1x1, or scratch=none for a filesystem without stripes. May be repeated."
-        ),
-    ] = None,
 ) -> None:
-    """Make a results database of a centre's old data.
+    """Make a results database of performance logs, as after ReFrame's database was lost.
 
-    Its runs have the verdict `imported`, because nobody verified them. An output of benchio does
-    not say when it was made: the time of the file's last change is taken, which touch -d can set.
+    The verdict on each run is `imported`: a log does not say whether what was written was verified.
 
-    For example: iowatch import 2016/*.out --to old.db --case archer:fs3/cray --stripes
-    unstriped=1x1 --stripes striped=-1x1
+    For example: iowatch import perflogs/archer/*/*.log --to lost.db
     """
     with one_line_errors():
-        runs = old_data.read(files, case, metric, unit, stripes or [])
+        runs = old_data.read(files)
         old_data.write(runs, to)
     print(f"{to}: {old_data.summary(runs)}")
 
@@ -190,7 +166,7 @@ def bless_command(
 
 
 def nightly_suite(system: str) -> set[Case] | None:
-    """Its cases; None where the system is not configured, as that of old data. UserError."""
+    """Read the cases of the system's nightly suite; None: the system is not configured. UserError."""
     try:
         return read_site(system).cases(NIGHTLY)
     except UnknownSystem:

@@ -1,1 +1,1 @@
-"""A centre's old data, as a results database of its own."""
+"""Performance logs as a results database again."""

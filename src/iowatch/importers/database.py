@@ -1,12 +1,11 @@
-"""A centre's old data as a results database of its own, which is read like ReFrame's.
+"""Performance logs made a results database again, which is read like ReFrame's.
 
-ReFrame's code writes it, but nothing is added to a database that ReFrame writes to. What is
-imported was not verified here: its verdict is `imported`, whatever the old one was.
+ReFrame's code writes it, but nothing is added to a database that ReFrame writes to. A log has no
+word of the witness: the verdict on each run is `imported`, whatever the log says.
 """
 
 from __future__ import annotations
 
-import re
 import socket
 import sqlite3
 import tempfile
@@ -21,77 +20,35 @@ from iowatch.case import Case
 from iowatch.checks import metric
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
-from iowatch.importers import epcc, perflogs
-from iowatch.importers.runs import Run
+from iowatch.importers import perflogs
+from iowatch.importers.perflogs import ImportedRun
 from iowatch.verdict import Kind
 
 _TIME = "%Y%m%dT%H%M%S%z"  # as ReFrame writes a session's times
 _UUIDS = uuid.UUID("6cf3a3b0-7f0c-4a7e-9d55-0f4f7b9e3a51")  # made up: the name space of sessions
 
-_STRIPES = re.compile(r"(?P<folder>\S+)=(none|(?P<count>-1|[1-9]\d*)x(?P<size>[1-9]\d*))")
-_PLACE = re.compile(r"[^/:]+:[^/:]+/[^/]+")
 
-
-def read(
-    files: Sequence[Path],
-    case: str = "",
-    metric: str = "",
-    unit: str = "",
-    stripes: Iterable[str] = (),
-) -> list[Run]:
-    """The runs in performance logs and outputs of benchio; UserError if one of them won't do.
-
-    `case` is of logs that name none, and of benchio's outputs SYSTEM:PARTITION/ENVIRON only;
-    `metric` and `unit` are of logs; `stripes` such as `unstriped=1x1` are of outputs.
-    """
-    folders = _stripes(stripes)
-    runs: list[Run] = []
-    seen: dict[tuple[Any, ...], Run] = {}
+def read(files: Sequence[Path]) -> list[ImportedRun]:
+    """Read the runs in performance logs. UserError: one of them cannot be read or is there twice,
+    or there is none."""
+    seen: dict[tuple[Any, ...], ImportedRun] = {}
     for file in files:
         try:
             text = file.read_text("utf-8", errors="replace")  # then it is garbled, where it matters
         except OSError as err:
             raise UserError(f"{file}: cannot be read: {err.strerror}") from None
-        if perflogs.is_perflog(text):
-            found = perflogs.read(file, text, case, metric, unit)
-        elif epcc.BANNER in text:
-            if not _PLACE.fullmatch(case):
-                raise UserError(
-                    f"{file}: of benchio: say where it ran with --case SYSTEM:PARTITION/ENVIRON"
-                )
-            found = epcc.read(file, text, case, folders)
-        else:
-            raise UserError(
-                f"{file}: neither a performance log of ReFrame nor an output of EPCC's benchio"
-            )
-        for run in found:
+        for run in perflogs.read(file, text):
             key = (run.case, run.time, *run.metrics.items())
             if key in seen:
                 raise UserError(f"{run.place}: is the same run as {seen[key].place}")
             seen[key] = run
-        runs += found
-    if not runs:
+    if not seen:
         raise UserError("there is no run of a case in these files")
-    return runs
+    return [*seen.values()]
 
 
-def _stripes(given: Iterable[str]) -> dict[str, str]:
-    """How each folder is striped, as a case id has it."""
-    folders = {}
-    for text in given:
-        match = _STRIPES.fullmatch(text)
-        if not match:
-            raise UserError(
-                f"--stripes {text}: is not FOLDER=COUNTxSIZE such as striped=4x1 (MiB), or "
-                "FOLDER=none"
-            )
-        count, size = match["count"], match["size"]
-        folders[match["folder"]] = f"/stripe_count={count}/stripe_size={size}" if count else ""
-    return folders
-
-
-def write(runs: Sequence[Run], to: Path) -> None:
-    """Make a results database of these runs: all of it, or nothing. UserError says why."""
+def write(runs: Sequence[ImportedRun], to: Path) -> None:
+    """Make a results database of these runs, whole or not at all. UserError says why."""
     if to.exists():
         raise UserError(f"{to}: is there already: name a new file with --to")
     try:
@@ -122,13 +79,13 @@ def _store(database: Path, reports: Iterable[Mapping[str, Any]]) -> None:
         storage.store(report)
 
 
-def sessions(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
-    """The runs as reports of ReFrame: a session for each file and day, in UTC.
+def sessions(runs: Iterable[ImportedRun]) -> Iterator[dict[str, Any]]:
+    """Yield the runs as reports of ReFrame: a session for each file and day, in UTC.
 
-    Of runs of one case in the same second each has its own session, for a session's runs are told
+    Each of several runs of one case in the same second has a session: a session's runs are told
     apart by case and time.
     """
-    days: dict[tuple[Path, date, int], list[Run]] = {}
+    days: dict[tuple[Path, date, int], list[ImportedRun]] = {}
     same: Counter[tuple[Path, Case, datetime]] = Counter()
     for run in runs:
         key = (run.file, run.case, run.time)
@@ -138,7 +95,7 @@ def sessions(runs: Iterable[Run]) -> Iterator[dict[str, Any]]:
     return map(_report, days.values())
 
 
-def _report(runs: Sequence[Run]) -> dict[str, Any]:
+def _report(runs: Sequence[ImportedRun]) -> dict[str, Any]:
     from reframe.frontend.reporting import DATA_VERSION  # type: ignore[import-untyped]
 
     # The same runs have the same session whenever they are imported: history counts them once.
@@ -170,11 +127,10 @@ def _report(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _test(run: Run, identity: str) -> dict[str, Any]:
-    """A run as ReFrame's report has the test of it."""
+def _test(run: ImportedRun, identity: str) -> dict[str, Any]:
+    """Write a run as ReFrame's report has the test of it."""
     case, check = run.case, run.case.check.name
     prefix = f"{case.system}:{case.partition}"
-    said = f", which says: {run.remark}" if run.remark else ""
     return {
         "name": f"{check} {case}",
         "display_name": f"{check} {case}",
@@ -186,7 +142,7 @@ def _test(run: Run, identity: str) -> dict[str, Any]:
         "environ": case.environ,
         "case_id": str(case),
         "verdict": Kind.IMPORTED if run.metrics else Kind.INVALID,
-        "sentence": f"{case}: imported from {run.place}{said}",
+        "sentence": f"{case}: imported from {run.place}, verdict {run.verdict}",
         "result": "pass" if run.metrics else "fail",
         "fail_phase": None if run.metrics else "sanity",
         "fail_reason": None,
@@ -202,8 +158,8 @@ def _test(run: Run, identity: str) -> dict[str, Any]:
     }
 
 
-def summary(runs: Sequence[Run]) -> str:
-    """What has been read, in one line: it shows whether the cases and days are as meant."""
+def summary(runs: Sequence[ImportedRun]) -> str:
+    """Say in one line what was read, which shows whether the cases and days are as meant."""
     days = sorted(run.time.date() for run in runs)
     return (
         f"{counted(len(runs), 'run')} of {counted(len({run.case for run in runs}), 'case')},"
