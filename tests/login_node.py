@@ -57,20 +57,6 @@ himem1
      state = free
      resources_available.ncpus = 64
 """
-TORQUE = """\
-n01
-     state = free
-     power_state = Running
-     np = 16
-     properties = ib
-     ntype = cluster
-     status = opsys=linux,ncpus=32,physmem=65780000kb,loadave=0.02
-
-n02
-     state = job-exclusive
-     np = 16
-"""
-
 # lfs osts PATH: half of the OSTs are gone for good
 OSTS_24_OF_49 = "OBDS:\n" + "".join(
     f"{n}: fs3-OST{n:04x}_UUID {'INACTIVE' if n < 24 else 'ACTIVE'}\n" for n in range(49)

@@ -18,7 +18,6 @@ from login_node import (
     LUSTRE,
     PBS_PRO,
     SINFO,
-    TORQUE,
     answer,
     files,
 )
@@ -58,7 +57,6 @@ def test_nodes_that_schedulers_name():
     for text in ("", "sinfo: error: Unable to contact slurm controller", "a|up|1|2"):
         assert machine.parse_sinfo(text) == []
     assert machine.parse_pbsnodes(PBS_PRO) == Nodes(2, 48)
-    assert machine.parse_pbsnodes(TORQUE) == Nodes(2, 16)
     assert machine.parse_pbsnodes("pbsnodes: Server has no node list") is None
 
 
@@ -85,10 +83,7 @@ DATABASE, HERE = "accounting_storage/slurmdbd", os.cpu_count()
         (slurm(DATABASE, "none"), False, ("slurm", "srun", 128)),
         ({"qstat": "pbs_version = 19.1.3", "pbsnodes": PBS_PRO, "aprun": ""}, False,
          ("pbs", "alps", 48)),
-        ({"qstat": "Version: 6.1.2\nCommit: 6f", "pbsnodes": TORQUE}, False,
-         ("torque", "mpirun", 16)),
         ({"qstat": "pbs_version = 22.05"}, False, ("pbs", "mpirun", HERE)),
-        ({"bsub": ""}, False, ("lsf", "mpirun", HERE)),
         ({"sinfo": "sinfo: error: no controller"}, False, ("local", "mpirun", HERE)),
     ],
 )  # fmt: skip
@@ -98,6 +93,13 @@ def test_scheduler_and_launcher(commands, texts, is_open_mpi_4, expected):
     assert (jobs.scheduler, jobs.launcher, jobs.nodes.cores) == expected
     assert jobs.are_nodes_known == (jobs.scheduler == "local" or jobs.nodes.count > 1)
     assert len(jobs.others) == (5 if "scontrol" in texts else 0)
+
+
+@pytest.mark.parametrize("program", ["qsub", "bsub"])
+def test_other_schedulers_are_refused(commands, program):
+    commands(**{program: ""}, qstat="Version: 6.1.2")
+    with pytest.raises(UserError, match=rf"^{program} is here, which is not of PBS Professional"):
+        machine.find_jobs(False)
 
 
 def test_compiler_and_libraries_of_benchio():
@@ -207,7 +209,7 @@ def stripes(fs, sweep, check):
 
 
 #: The commands of other schedulers.
-OTHERS = {"pbs": {"qstat": "pbs_version = 22"}, "lsf": {"bsub": ""}, "local": {}}
+OTHERS = {"pbs": {"qstat": "pbs_version = 22"}, "local": {}}
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", *OTHERS])

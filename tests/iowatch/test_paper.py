@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from iowatch.cli import app, tests_and_paper
 from iowatch.files import UserError
 from iowatch.importers import database as old_data
-from iowatch.importers import runs as old_runs
+from iowatch.importers.perflogs import ImportedRun
 from iowatch.paper import drawings as paper_plots
 from iowatch.paper.figures import FIGURES, STATISTICS, of_table, own, published
 from iowatch.paper.published import read_tables
@@ -255,8 +255,13 @@ def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     """What a user gets wrong is one line, and nothing is drawn."""
     database, folder, file = tmp_path / "nights.db", tmp_path / "drawn", tmp_path / "file"
     shown = [run(day=day, writers=writers) for day in (1, 2) for writers in (48, 96)]
-    old = [old_runs.Run(one.case, one.time, one.metrics, Path("x"), 1, "") for one in shown]
-    old_data.write(old, database)
+    imported = [
+        ImportedRun(
+            case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, verdict="ok"
+        )
+        for one in shown
+    ]
+    old_data.write(imported, database)
     file.touch()
     unknown = ("--system", "nosuch", "--db", database, "--output", folder)
     nothing = "--system nosuch: nothing is on record of it, only of archer"

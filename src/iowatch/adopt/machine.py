@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iowatch.commands import Answer, run
+from iowatch.files import UserError
 
 
 def question(*words: str) -> Answer:
@@ -25,12 +26,9 @@ def question(*words: str) -> Answer:
 
 
 def ask(*words: str) -> str:
-    """What a command prints; nothing if there is no such command or it fails.
-
-    Torque's qstat gives its version on standard error.
-    """
+    """Return what a command prints; nothing if there is no such command or it fails."""
     answer = question(*words)
-    return "" if answer.trouble else answer.text + answer.errors
+    return "" if answer.trouble else answer.text
 
 
 # Scheduler and nodes
@@ -76,7 +74,10 @@ class Jobs:
 
 
 def find_jobs(is_open_mpi_4: bool) -> Jobs:
-    """The scheduler that answers, else none."""
+    """Find the scheduler that answers, else none.
+
+    UserError if jobs are run by a scheduler for which no configuration can be drafted.
+    """
     if nodes := parse_sinfo(ask(*SINFO)):
         config = dict(re.findall(r"^(\w+)\s*= (\S+)", ask("scontrol", "show", "config"), re.M))
         without = ("(null)", "accounting_storage/none")
@@ -86,18 +87,17 @@ def find_jobs(is_open_mpi_4: bool) -> Jobs:
         launcher = "mpirun" if no_pmi else "srun"
         return Jobs("Slurm", scheduler, launcher, nodes[0], tuple(nodes[1:]))
     here = Nodes(1, os.cpu_count() or 1)
-    if version := ask("qstat", "--version"):
+    if re.search("pbs_version|pbspro|openpbs", ask("qstat", "--version"), re.IGNORECASE):
         pbs_nodes = parse_pbsnodes(ask("pbsnodes", "-a"))
-        is_pro = re.search("pbs_version|pbspro|openpbs", version, re.IGNORECASE)
-        return Jobs(
-            "PBS Professional" if is_pro else "Torque",
-            "pbs" if is_pro else "torque",
-            "alps" if shutil.which("aprun") else "mpirun",
-            pbs_nodes or here,
-            are_nodes_known=pbs_nodes is not None,
+        launcher = "alps" if shutil.which("aprun") else "mpirun"
+        are_nodes_known = pbs_nodes is not None
+        return Jobs("PBS Professional", "pbs", launcher, pbs_nodes or here, (), are_nodes_known)
+    if other := next(filter(shutil.which, ("qsub", "bsub")), None):
+        raise UserError(
+            f"{other} is here, which is not of PBS Professional: site new knows Slurm, PBS "
+            "Professional and a machine without a scheduler; site_configs/cosma5.py is a site with "
+            "LSF and ulysses.py one with Torque to begin with"
         )
-    if shutil.which("bsub"):
-        return Jobs("LSF", "lsf", "mpirun", here, are_nodes_known=False)
     return Jobs("No scheduler", "local", "mpirun", here)
 
 
@@ -132,8 +132,8 @@ def parse_minutes(limit: str) -> int | None:
 
 
 def parse_pbsnodes(text: str) -> Nodes | None:
-    """The most frequent node type in what `pbsnodes -a` says, PBS Professional's or Torque's."""
-    cores = re.findall(r"^\s*(?:resources_available\.ncpus|np) = ([1-9]\d*)", text, re.M)
+    """Read the most frequent node type in what `pbsnodes -a` says."""
+    cores = re.findall(r"^\s*resources_available\.ncpus = ([1-9]\d*)", text, re.M)
     if not cores:
         return None
     usual = max(set(cores), key=lambda n: (cores.count(n), int(n)))

@@ -54,7 +54,6 @@ SMALLER_EDGES = (16, 32, 64, 128, 256)
 LEAST_OF_IOR = 64
 #: Of a profile, second_opinions of iowatch.sweeps: of fewer, headers could not be told from data.
 LEAST_WRITERS = 12
-ACCOUNT = {"pbs": "-A NAME", "torque": "-A NAME", "lsf": "-P NAME"}  # else Slurm's --account
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "reading": [nodes for nodes in jobs.node_counts if nodes > 1],
         "backends": ", ".join(map(literal, shared or ["mpiio", "hdf5", "netcdf"])),
         "jobs": jobs,
-        "account": ACCOUNT.get(jobs.scheduler, "--account=NAME"),
+        "account": "-A NAME" if jobs.scheduler == "pbs" else "--account=NAME",
         "instances": [count for count in (1, 2, 4) if jobs.nodes.cores % count == 0],
         "sizes": sizes,
         "smaller": sizes != USUAL_SIZES,
