@@ -1,5 +1,5 @@
 """`python -m iowatch`: the command line where the entry point is not installed."""
 
-from iowatch.cli import app
+from iowatch.cli import main
 
-app(prog_name="iowatch")
+main()

@@ -33,5 +33,5 @@ if asked:
     for stream in (1, 2):
         os.dup2(os.open(asked["output"], os.O_WRONLY | os.O_APPEND), stream)
     if sys.argv[0] == "iowatch":
-        iowatch.cli.app()
+        iowatch.cli.main()
     sys.exit(reframe.frontend.cli.main())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import errno
 import os
 import re
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -24,64 +24,31 @@ from iowatch.site import results_database
 DAY = "%Y-%m-%d"
 
 
-class Output(io.TextIOWrapper):
-    """Standard output, whose errors name it: of any other file Python may say no name either."""
-
-    NAME = "<stdout>"
-
-    @classmethod
-    def of(cls, stream: Any) -> Output:
-        """One that writes where this one does, and as it does."""
-        lines, through = stream.line_buffering, stream.write_through
-        return cls(stream.buffer, stream.encoding, stream.errors, None, lines, through)
-
-    def write(self, text: str, /) -> int:
-        with self._telling():
-            return super().write(text)
-
-    def flush(self) -> None:
-        with self._telling():
-            super().flush()
-
-    @staticmethod
-    @contextmanager
-    def _telling() -> Iterator[None]:
+def main() -> None:
+    """Run the command. A disk that is full, as of standard output, is one line and exit code 3."""
+    try:
         try:
-            yield
-        except OSError as err:
-            err.filename = Output.NAME
+            app(prog_name="iowatch")
+        finally:
+            if sys.stdout:  # not closed
+                sys.stdout.flush()
+    except OSError as err:
+        if err.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
+        say_not_written(f"no room is left for {err.filename or 'what is printed'}: {err.strerror}")
+        ended = err.__context__
+        raise SystemExit(ended.code or 3 if isinstance(ended, SystemExit) else 3) from None
 
 
-class App(typer.Typer):
-    """The command: if it cannot print, as on a full disk, that is an error of one line too."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if sys.stdout:  # not closed
-            sys.stdout = Output.of(sys.stdout)
-        try:
-            try:
-                return super().__call__(*args, **kwargs)
-            finally:
-                if sys.stdout:
-                    sys.stdout.flush()
-        except OSError as err:
-            if err.filename != Output.NAME:
-                raise
-            say_not_printed("what there is to say", err.strerror)
-            ended = err.__context__
-            raise SystemExit(ended.code or 3 if isinstance(ended, SystemExit) else 3) from None
-
-
-def say_not_printed(what: str, why: str | None) -> None:
-    """A line, and nothing more is tried, or Python would at its end."""
+def say_not_written(why: str) -> None:
+    """Print why in a line, and let nothing more be tried, as Python would at its end."""
     with suppress(OSError):
-        typer.echo(f"iowatch: error: {what} cannot be printed: {why}", err=True)
+        typer.echo(f"iowatch: error: {why}", err=True)
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-app = App(
+app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -111,6 +78,7 @@ Matching = Annotated[
 
 
 def say_version(wanted: bool) -> None:
+    """Print the version and exit, if that is wanted."""
     if wanted:
         print(f"iowatch {build.version(__version__)}")
         raise typer.Exit

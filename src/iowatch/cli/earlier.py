@@ -166,7 +166,7 @@ def bless_command(
 
 
 def nightly_suite(system: str) -> set[Case] | None:
-    """Read the cases of the system's nightly suite; None: the system is not configured. UserError."""
+    """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
     try:
         return read_site(system).cases(NIGHTLY)
     except UnknownSystem:

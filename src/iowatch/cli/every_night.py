@@ -18,7 +18,7 @@ from iowatch.cli.command import (
     app,
     of_system,
     one_line_errors,
-    say_not_printed,
+    say_not_written,
     selected,
 )
 from iowatch.files import UserError, counted
@@ -192,7 +192,7 @@ def show(night: Night) -> bool:
             sys.stdout.flush()
     except (OSError, SystemExit) as err:  # rich exits when nobody reads it
         why = err.strerror if isinstance(err, OSError) else "nobody reads it"
-        say_not_printed("the summary", why)
+        say_not_written(f"the summary cannot be printed: {why}")
         return False
     return True
 

@@ -298,7 +298,7 @@ def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -
             as_planned(asked.red.script.shell, difference.parts(whats)) for whats in taken
         ],
     }
-    with temporary_folder() as (folder, _):
+    with temporary_folder() as folder:
         file, config = folder / "plan.json", folder / "bare.py"
         file.write_text(json.dumps(planned), "utf-8")
         bare = bare_configuration(case.system, case.partition, case.environ)

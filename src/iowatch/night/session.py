@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import json
 import os
 import re
-import shutil
 import signal
-import stat
 import subprocess
 import tempfile
 import time
@@ -30,7 +27,6 @@ FOLLOW_S = 1.0  # how often it is looked what ReFrame says
 GRACE_S = 120.0  # for ReFrame to cancel its jobs, one after the other, and to store
 JOB_GRACE_S = 30.0  # for the jobs on this machine to end after that
 PR_SET_CHILD_SUBREAPER = 36
-IN_USE = "in_use"  # the file that is locked while somebody needs a temporary folder
 OUT_OF_TIME = "the time limit was reached"
 LOST = "the session is lost, and the scheduler may still have its jobs"
 
@@ -118,7 +114,7 @@ def run_session(
     then; without it they go through. ReFrame inherits the descriptors `locks`, and so keeps
     these locks if iowatch itself is killed. UserError if there is no room for temporary files.
     """
-    with held(), _adopting(), temporary_folder() as (folder, in_use):
+    with held(), _adopting(), temporary_folder() as folder:
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
         command = [
@@ -141,7 +137,7 @@ def run_session(
                         # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
                         start_new_session=True,
                         preexec_fn=_heed_interrupts,
-                        pass_fds=(in_use, *locks),
+                        pass_fds=locks,
                         env=environment(folder, night),
                     )
                     if follow:
@@ -204,47 +200,14 @@ def _heed_interrupts() -> None:
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[tuple[Path, int]]:
-    """A folder that is removed after the block, or by the next session if this process is killed;
-    UserError if none can be made.
-
-    Gives a descriptor too: the folder is in use until everybody who inherits it has ended.
-    """
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder that is removed after the block. UserError if none can be made."""
     try:
-        _remove_abandoned(Path(tempfile.gettempdir()))
         folder = tempfile.TemporaryDirectory(prefix="iowatch.")
-        in_use = _say_in_use(Path(folder.name))
     except OSError as err:
         raise UserError(f"no temporary folder can be made, nothing was run: {err}") from None
-    try:
-        with folder as name:
-            yield Path(name), in_use
-    finally:
-        os.close(in_use)
-
-
-def _say_in_use(folder: Path) -> int:
-    new = folder / f".{IN_USE}"
-    handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    with contextlib.suppress(OSError):  # there are no locks: then only this process removes it
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        new.rename(folder / IN_USE)  # with its lock: nobody can find it free
-    return handle
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary folders that an iowatch of this user left as it was killed."""
-    for left in folder.glob("iowatch.*"):
-        with contextlib.suppress(OSError):
-            found = left.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-                continue
-            handle = os.open(left / IN_USE, os.O_RDWR | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left)
-            finally:
-                os.close(handle)
+    with folder as name:
+        yield Path(name)
 
 
 def environment(folder: Path, night: str) -> dict[str, str]:
