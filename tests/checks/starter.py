@@ -14,8 +14,7 @@ import reframe.frontend.cli
 import iowatch.cli
 from iowatch.report import templates
 
-for name in ("report.html.j2", "plots.svg.j2"):
-    templates(autoescape=True).get_template(name)
+templates(autoescape=True).get_template("report.html.j2")
 asked = None
 for line in sys.stdin:
     if os.fork() == 0:

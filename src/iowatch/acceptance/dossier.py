@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import jinja2
+from markupsafe import Markup
 
+from iowatch import svg
 from iowatch.acceptance.certify import WORST_FIRST, Judged
 from iowatch.acceptance.criteria.base import FAIL, OPEN, PASS, Criterion, Finding
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
+from iowatch.svg import Axis, element, path, round_values, text
 
 FORMATS = (".html", ".pdf")
 SCRIPT = "rfm_job.sh"
@@ -146,49 +148,27 @@ def _write(page: str, path: Path, temporary: Path) -> None:
     weasyprint.HTML(string=page).write_pdf(temporary)
 
 
-#: Told apart without colours, too; these are legible on white and on black (a PDF has no styles).
+# Drawings. A PDF gives them no style sheet: what they look like stands in them.
+
+#: Told apart without colours, too; these are legible on white and on black.
 MARKERS = {
     PASS: ("M-2 0a2 2 0 0 0 4 0a2 2 0 0 0-4 0", "#009e73"),
     FAIL: ("M-3-3L3 3M-3 3L3-3", "#d55e00"),
     OPEN: ("M0-3L3 0L0 3L-3 0z", "#b07d00"),
 }
+_LOOK = {"fill": "currentColor", "font_family": "DejaVu Sans, sans-serif", "font_size": 10}
+_STROKE = {"fill": "none", "stroke": "currentColor"}
 _LONGEST = 20  # characters of a name
 _FARTHEST = 32.0  # times as good, or as bad: what is beyond is drawn there
-_LEFT, _RIGHT = 140, 392  # of the axis, in units of the drawing
+_LEFT, _RIGHT = 140, 392  # of the axis
 _ROW = 18
+_MARGIN = 1.15  # from the farthest values to the ends of the axis
 _POWERS = 8  # of two, as many have room
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where on the drawing a criterion stands."""
-
-    name: str
-    y: float
-    marker: str  # a path
-    colour: str
-    measured: float
-    interval: Sequence[float]  # both ends, or nothing
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """Where on an axis of powers of two each measured value stands."""
-
-    rows: Sequence[Place]
-    ticks: Sequence[tuple[float, str]]
-    committed: float
-    left: ClassVar = _LEFT
-    right: ClassVar = _RIGHT
-
-    @property
-    def axis(self) -> int:
-        """Below the rows."""
-        return _ROW * len(self.rows) + 6
-
-
-def drawing(findings: Mapping[Criterion, Finding]) -> Drawing | None:
-    """A row for each criterion with a measured value; None if none has one."""
+def drawing(findings: Mapping[Criterion, Finding]) -> Markup | None:
+    """Draw how many times as good as committed each measured value is, a row for each criterion
+    with one; None if none has one."""
     times = {
         criterion: [
             _goodness(criterion, value)
@@ -201,25 +181,42 @@ def drawing(findings: Mapping[Criterion, Finding]) -> Drawing | None:
     if not times:
         return None
     every = [value for values in times.values() for value in values]
-    low, high = math.log2(min(0.5, *every)) - 0.2, math.log2(max(2, *every)) + 0.2
-
-    def place(value: float) -> float:
-        return round(_LEFT + (math.log2(value) - low) / (high - low) * (_RIGHT - _LEFT), 1)
-
-    powers = range(math.ceil(low), math.floor(high) + 1)
-    step = 1 if len(powers) <= _POWERS else 2
-    rows = []
+    low, high = min(0.5, *every) / _MARGIN, max(2, *every) * _MARGIN
+    place = Axis(low=low, high=high, begin=_LEFT, end=_RIGHT, scale=math.log2).place
+    below = _ROW * len(times) + 6
+    shapes = [
+        path(f"M{place(1)} 0V{below}", class_="committed", stroke_dasharray="3.7 1.6", **_STROKE)
+    ]
     for number, (criterion, values) in enumerate(times.items()):
         measured, *interval = map(place, values)
         marker, colour = MARKERS[findings[criterion].verdict]
         y = _ROW * (number + 0.5)
-        rows.append(Place(_short(criterion.name), y, marker, colour, measured, interval))
+        shapes.append(text(_LEFT - 6, y + 3.5, _short(criterion.name), text_anchor="end"))
+        marks = [path(marker, class_="measured", transform=f"translate({measured} {y})")]
+        if interval:
+            marks.insert(0, path(f"M{interval[0]} {y}H{interval[1]}", class_="interval"))
+        shapes.append(element("g", *marks, fill=colour, stroke=colour, stroke_width=2))
+    powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
+    step = 1 if len(powers) <= _POWERS else 2
     ticks = [(place(2.0**power), f"{2.0**power:g}") for power in powers if power % step == 0]
-    return Drawing(rows, ticks, place(1))
+    axis = f"M{_LEFT} {below}H{_RIGHT}" + "".join(f"M{x} {below}v3" for x, _ in ticks)
+    numbers = (text(x, below + 14, number) for x, number in ticks)
+    unit = "times as good as committed (dashed), with the confidence interval"
+    shapes += [
+        path(axis, stroke_width=0.8, **_STROKE),
+        element("g", *numbers, class_="ticks", text_anchor="middle"),
+        text(_RIGHT, below + 28, unit, text_anchor="end", font_size=9),
+    ]
+    title = (
+        "Each measured value against the committed one, with its confidence interval; the table "
+        "has the numbers"
+    )
+    return svg.drawing(title, 400, below + 32, *shapes, **_LOOK)
 
 
 def _goodness(criterion: Criterion, value: float) -> float:
-    """How many times as good as committed a value is; 1 is just enough, and an axis has ends."""
+    """Return how many times as good as committed a value is; 1 is just enough, and the axis ends
+    at a value that is very good or very bad."""
     if value <= 0:
         return _FARTHEST if criterion.is_less_better else 1 / _FARTHEST
     return min(max(criterion.goodness(value), 1 / _FARTHEST), _FARTHEST)
@@ -229,48 +226,19 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
 
 
-# Curves
-
-
-@dataclass(frozen=True)
-class Level:
-    """A line that is not measured: committed, a peak, linear scaling."""
-
-    name: str
-    ends: tuple[tuple[float, float], tuple[float, float]]
-    dashes: str
-    label_y: float
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Measured points over sessions or over nodes, in units of the drawing."""
-
-    title: str
-    x_label: str
-    points: Sequence[tuple[float, float]]
-    colour: str
-    levels: Sequence[Level]
-    x_ticks: Sequence[tuple[float, str]]
-    y_ticks: Sequence[tuple[float, str]]
-    left: ClassVar = 62
-    right: ClassVar = 300  # of the points; names of lines stand beside them
-    top: ClassVar = 8
-    bottom: ClassVar = 110
-
-    @property
-    def path(self) -> str:
-        return "M" + "L".join(f"{x} {y}" for x, y in self.points)
-
-
 _DASHES = ("3.7 1.6", "1 2", "6 2 1 2")
 _HIGHEST = 1.05  # of the axis, times the highest value
 _NAME_HEIGHT = 11.0
 _TICKS = 6  # of the axis of y, at most
+_CHART_LEFT, _CHART_RIGHT = 62, 300  # of the points; names of lines stand beside them
+_CHART_TOP, _CHART_BOTTOM = 8, 110
 
 
-def charts_of(judged: Judged, criterion: Criterion, finding: Finding) -> Iterator[Chart]:
-    """What each session said against what was committed; of a scaling also the rate over nodes."""
+def charts_of(
+    judged: Judged, criterion: Criterion, finding: Finding
+) -> Iterator[tuple[str, Markup]]:
+    """Draw what each session measured against what was committed, and of a scaling the rate over
+    nodes. Yields titles and drawings."""
     storage = judged.contract.filesystems[criterion.filesystem]
     colour = MARKERS.get(finding.verdict, MARKERS[OPEN])[1]
     values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
@@ -278,20 +246,21 @@ def charts_of(judged: Judged, criterion: Criterion, finding: Finding) -> Iterato
         lines = {"committed": (criterion.committed, criterion.committed)}
         if ceiling := criterion.ceiling(storage):
             lines["peak"] = (ceiling, ceiling)
-        title = f"{criterion.name}: each session that judges"
 
         def number(value: float) -> str:
             return criterion.amount(value).split(" ")[0]
 
-        yield _chart(title, "session", colour, values, (0.5, len(values) + 0.5), lines, number)
+        title = f"{criterion.name}: each session that judges"
+        ends = (0.5, len(values) + 0.5)
+        yield title, _chart(title, "session", colour, values, ends, lines, number)
     if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
         return
-    ends = (curve.points[0][0], curve.points[-1][0])
     lines = {**curve.lines}
     if storage.peak:
         lines["peak"] = (storage.peak, storage.peak)
     title = f"{criterion.name}: MiB/s over the number of nodes"
-    yield _chart(title, "nodes", colour, curve.points, ends, lines, brief)
+    ends = (curve.points[0][0], curve.points[-1][0])
+    yield title, _chart(title, "nodes", colour, curve.points, ends, lines, brief)
 
 
 def _chart(
@@ -302,32 +271,35 @@ def _chart(
     ends: tuple[float, float],
     lines: Mapping[str, tuple[float, float]],
     in_words: Callable[[float], str],
-) -> Chart:
-    """From measured points, and from lines by their values at both ends of the axis of x; that of y
+) -> Markup:
+    """Draw measured points, and lines by their values at both ends of the axis of x; that of y
     begins at 0."""
+    left, right, bottom = _CHART_LEFT, _CHART_RIGHT, _CHART_BOTTOM
     highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
-    width = ends[1] - ends[0] or 1.0
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        right = (x - ends[0]) / width * (Chart.right - Chart.left)
-        up = y / highest * (Chart.bottom - Chart.top)
-        return round(Chart.left + right, 1), round(Chart.bottom - up, 1)
-
-    levels: list[Level] = []
+    x_of = Axis(low=ends[0], high=ends[1], begin=left, end=right).place
+    y_of = Axis(low=0.0, high=highest, begin=bottom, end=_CHART_TOP).place
+    x_ticks = [(x_of(x), f"{x:g}") for x, _ in points]
+    y_ticks = [(y_of(y), in_words(y)) for y in round_values(highest, _TICKS, (1, 2, 5))]
+    axes = f"M{left} {_CHART_TOP}V{bottom}H{right}"
+    axes += "".join(f"M{left} {y}h-3" for y, _ in y_ticks)
+    axes += "".join(f"M{x} {bottom}v3" for x, _ in x_ticks)
+    end, middle = ({"text_anchor": anchor, "font_size": 9} for anchor in ("end", "middle"))
+    shapes = [
+        path(axes, stroke_width=0.8, **_STROKE),
+        *(text(left - 6, y + 3.5, number, **end) for y, number in y_ticks),
+        *(text(x, bottom + 14, number, **middle) for x, number in x_ticks),
+        text(right, bottom + 28, x_label, **end),
+    ]
+    above = 0.0
     highest_first = sorted(lines.items(), key=lambda line: -line[1][1])
-    for (name, (left, right)), dashes in zip(highest_first, _DASHES, strict=False):
-        first, last = place(ends[0], left), place(ends[1], right)
-        above = levels[-1].label_y + _NAME_HEIGHT if levels else 0.0
-        levels.append(Level(name, (first, last), dashes, max(last[1] + 3.5, above)))
-    power = 10 ** math.floor(math.log10(highest))
-    step = next(part * power for part in (0.2, 0.5, 1, 2) if highest / (part * power) <= _TICKS)
-    y_ticks = [number * step for number in range(int(highest / step) + 1)]
-    return Chart(
-        title,
-        x_label,
-        [place(*point) for point in points],
-        colour,
-        levels,
-        [(place(x, 0)[0], f"{x:g}") for x, _ in points],
-        [(place(ends[0], y)[1], in_words(y)) for y in y_ticks],
-    )
+    for (name, (first, last)), dashes in zip(highest_first, _DASHES, strict=False):
+        level = f"M{left} {y_of(first)}L{right} {y_of(last)}"
+        label_y = max(y_of(last) + 3.5, above)
+        above = label_y + _NAME_HEIGHT
+        shapes.append(path(level, class_="level", stroke_dasharray=dashes, **_STROKE))
+        shapes.append(text(right + 5, label_y, name, font_size=9))
+    places = [(x_of(x), y_of(y)) for x, y in points]
+    curve = svg.line(places)
+    shapes.append(path(curve, class_="curve", fill="none", stroke=colour, stroke_width=1.5))
+    shapes += [element("circle", cx=x, cy=y, r=2.5, fill=colour) for x, y in places]
+    return svg.drawing(title, 360, bottom + 32, *shapes, **_LOOK)
