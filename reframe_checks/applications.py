@@ -4,7 +4,6 @@ docs/applications.md says how to add one.
 """
 
 from iowatch import application
-from iowatch.ior import layout_commands, listing_command
 from iowatch.metrics import Measured
 
 from .rounds import InRounds
@@ -59,7 +58,7 @@ class Application(InRounds):
     def commands_before(self):
         listing = ":"
         if self.filesystem.osts is not None:
-            listing = listing_command('"$@"', self.filesystem)
+            listing = self.filesystem.storage.listing('"$@"')
             listing += ' > "$HERE/application.$round.layout"'
         functions = ("to_prepare", "to_run", "to_time", "to_tell_version", "to_confirm")
         return [
@@ -67,7 +66,7 @@ class Application(InRounds):
             f"INPUT=$RUNDIR/input PROGRAM={self.found.program}",
             *(f"{name}() {{\n{getattr(self, name)}\n}}" for name in functions),
             f"to_list() {{ {listing}; }}",
-            *layout_commands(self.case, self.filesystem),
+            *self.filesystem.layout_commands(self.case),
             shell(
                 "application",
                 FORMAT=application.FORMAT,

@@ -74,13 +74,13 @@ class IorCheck(InRounds):
         return self.ior.missing_for(self)
 
     def commands_before(self):
-        return ior.layout_commands(self.case, self.filesystem)
+        return self.filesystem.layout_commands(self.case)
 
     def commands_of_round(self):
         options = ior.write_options(self.case, IOR_FILE, "ior.$round.json")
         commands = _commands(self.ior, "ior", options)
         if self.filesystem.osts is not None:
-            listing = ior.listing_command(f"{IOR_FILE}*", self.filesystem)
+            listing = self.filesystem.storage.listing(f"{IOR_FILE}*")
             commands += [f"{listing} > ior.$round.layout"]
         if self.case.operation == "read":
             spread, summary = self.writers_per_node, "read.$round.json"

@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import BESIDE_APPLICATION, CONTROL, Size
 from iowatch.files import counted
-from iowatch.ior import layouts
 from iowatch.metrics import rate_metrics
 from iowatch.raw_results import read_text
 from iowatch.records import number
@@ -29,7 +27,7 @@ from iowatch.result import (
     Result,
     conditions,
     id_of_round,
-    layout_laws,
+    require_layouts,
     verified,
 )
 from iowatch.site import MIB
@@ -156,7 +154,8 @@ def _round(job: Job, number: int) -> Round:
             )
         if not _SECONDS.accepts(data["sync_s"]):
             raise InvalidResult(f"{name}: sync_s is {data['sync_s']!r}")
-        _require_layout(job, number, files)
+        largest = max(file.bytes for file in files)
+        require_layouts(who, job, f"{NAME}.{number}.layout", len(files), largest)
         return Round(
             version=str(data["version"]),
             output_s=float(seconds),
@@ -201,25 +200,6 @@ def _require_files(who: str, files: Sequence[Output], written: int, where: str) 
             raise InvalidResult(f"{who} ended well, and its {file.name} is empty")
         if len(file.digest) != 64 or file.how not in _DETOURS:
             raise InvalidResult(f"{file.name} of {who} could not be read again")
-
-
-def _require_layout(job: Job, number: int, files: Sequence[Output]) -> None:
-    """That its files have the case's layout, where there are any."""
-    if job.filesystem.osts is None:
-        return
-    listing = Path(job.folder, f"{NAME}.{number}.layout")
-    listed = layouts(read_text(listing) if listing.exists() else "", max(f.bytes for f in files))
-    who = job.case.backend
-    if len(listed) != len(files):
-        raise InvalidResult(
-            f"the layouts of {counted(len(listed), 'file')} are listed, and {who} has written "
-            f"{len(files)}: see {listing.name}"
-        )
-    for layout in listed:
-        for name, value, allowed in layout_laws(f"{who}'s files", layout, job.case, job.filesystem):
-            if value not in allowed:
-                wanted = " or ".join(map(str, allowed))
-                raise InvalidResult(f"{name}: {value}, where {wanted} was asked for")
 
 
 def _require_the_same(case: Case, first: Round, other: Round, number: int) -> None:

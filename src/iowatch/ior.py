@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import DEFAULT, HARD, IO500
-from iowatch.files import counted
-from iowatch.result import InvalidResult, Job, Result, layout_laws, verified
-from iowatch.site import LUSTRE, MIB, Filesystem
+from iowatch.checks import HARD, IO500
+from iowatch.result import InvalidResult, Job, Result, require_layouts, verified
+from iowatch.site import MIB
 
 #: IOR's name of the library that a backend writes through.
 API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "posix": "POSIX"}
@@ -42,8 +41,9 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
         rounds.append(verified(job, f"result.{number}.json", 1))
         file = f"{rounds[-1].run['directory']}/{NAME}"
         found = rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file)
-        if job.filesystem.osts is not None:
-            require_layout(job.folder / f"{NAME}.{number}.layout", case, job.filesystem)
+        size = 8 * math.prod(case.local_size)
+        files, size = (case.writers, size) if case.files == "process" else (1, size * case.writers)
+        require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
         if case.operation == "read":
             found = rate(job.folder, f"read.{number}", case, nodes, "read", file)
         rates.append(found)
@@ -190,92 +190,3 @@ def _is_rate(result: dict[str, Any], mib: float) -> bool:
         return False
     wrong = abs(rate * seconds - mib)
     return bool(rate > 0 and wrong <= (rate + seconds) * _HALF_A_DIGIT * 1.01)
-
-
-# The layout of IOR's files, which are in the job's own directory
-
-_FIELD = re.compile(r"\s*(l[cm]\w+(?:\.e_\w+)?):\s+(\S+)")
-_CEPH = re.compile(r'ceph\.file\.layout="(.*)"')
-_OBJECT = 4 * MIB  # bytes that CephFS keeps in one object, unless told otherwise
-
-
-def layout_commands(case: Case, filesystem: Filesystem) -> list[str]:
-    """What a job does so that IOR's files get the layout of the case."""
-    if case.layout == DEFAULT or filesystem.osts is None:
-        return []
-    if LUSTRE in filesystem.types:
-        options = filesystem.layouts.get(case.layout or "") or " ".join(
-            [
-                f"-c {case.stripe_count} -S {(case.stripe_size or 1) * MIB}",
-                *([f"-p {case.pool}"] if case.pool else []),
-            ]
-        )
-        return [f'lfs setstripe {options} "$RUNDIR" || exit 1']
-    size = (case.stripe_size or 1) * MIB
-    layout = f"stripe_unit={size} stripe_count={filesystem.stripe_count(case)}"
-    layout += f" object_size={size * max(1, _OBJECT // size)}"
-    layout += f" pool={case.pool}" if case.pool else ""
-    return [f'setfattr -n ceph.dir.layout -v "{layout}" "$RUNDIR" || exit 1']
-
-
-def listing_command(files: str, filesystem: Filesystem) -> str:
-    """What then lists the layouts of these files."""
-    if LUSTRE in filesystem.types:
-        return f"lfs getstripe {files}"
-    return f"getfattr --absolute-names -n ceph.file.layout {files}"
-
-
-def require_layout(listing: Path, case: Case, filesystem: Filesystem) -> None:
-    """The law of IOR's files, as that command has listed them: they have the case's layout."""
-    text = listing.read_text(errors="replace") if listing.exists() else ""
-    whole = 8 * math.prod(case.local_size)
-    files, size = (case.writers, whole) if case.files == "process" else (1, whole * case.writers)
-    found = layouts(text, size)
-    if len(found) != files:
-        raise InvalidResult(
-            f"IOR: the layouts of {counted(len(found), 'file')} are listed, and it has written "
-            f"{files}: see {listing.name}"
-        )
-    for layout in found:
-        for name, value, allowed in layout_laws("IOR's files", layout, case, filesystem):
-            if value not in allowed:
-                wanted = " or ".join(map(str, allowed))
-                raise InvalidResult(f"IOR: {name}: {value}, where {wanted} was asked for")
-
-
-def layouts(listing: str, size: int) -> list[dict[str, Any]]:
-    """Stripe count, stripe size in bytes, and pool of each file of so many bytes that is listed; of
-    several components, that of most of its data."""
-    files: list[list[dict[str, str]]] = []  # the components of each
-    for line in listing.splitlines():
-        if found := _CEPH.fullmatch(line):
-            fields = dict(field.split("=", 1) for field in found[1].split())
-            files[-1][-1] |= {
-                "lmm_stripe_count": fields["stripe_count"],
-                "lmm_stripe_size": fields["stripe_unit"],
-                "lmm_pool": fields["pool"],
-            }
-        elif found := _FIELD.match(line):
-            if found[1] == "lcme_id":
-                files[-1].append({})
-            files[-1][-1][found[1]] = found[2]
-        elif line and not line[0].isspace():  # its path
-            files.append([{}])
-    return [_layout(max(parts, key=lambda part: _held(part, size))) for parts in files]
-
-
-def _held(part: dict[str, str], size: int) -> int:
-    """Bytes of a file of this size that a component holds."""
-    if "lmm_stripe_count" not in part:
-        return -1
-    end = part.get("lcme_extent.e_end", "EOF")
-    first = int(part.get("lcme_extent.e_start", "0"))
-    return max(0, (size if end == "EOF" else min(size, int(end))) - first)
-
-
-def _layout(part: dict[str, str]) -> dict[str, Any]:
-    return {
-        "stripe_count": int(part["lmm_stripe_count"]),
-        "stripe_size": int(part["lmm_stripe_size"]),
-        "pool": part.get("lmm_pool"),
-    }

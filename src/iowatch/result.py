@@ -36,7 +36,7 @@ from iowatch.checks import (
 )
 from iowatch.files import counted
 from iowatch.raw_results import EXIT_CODE, read_text, why_it_failed
-from iowatch.site import LUSTRE, MIB, Filesystem
+from iowatch.site import MIB, Filesystem
 
 
 class InvalidResult(Exception):
@@ -705,7 +705,7 @@ def _layout(
     ]
     observed = measurement.layout["observed"]
     laws += layout_laws(backend, observed, case, filesystem, target)
-    if target and LUSTRE in filesystem.types and observed:
+    if target and filesystem.storage.is_numbered and observed:
         laws += [(f"OSTs of {backend}", observed["osts"], [[filesystem.targets.get(target)]])]
     return laws
 
@@ -734,6 +734,30 @@ def layout_laws(
     ]
 
 
+def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> None:
+    """Enforce the law of the layouts of a program's files, as the job has listed them in a file of
+    this name: so many files, of `size` bytes at most, have the layout of the case."""
+    if job.filesystem.osts is None:
+        return
+    listing = job.folder / name
+    text = listing.read_text("utf-8", "replace") if listing.exists() else ""
+    listed = job.filesystem.storage.layouts(text)
+    if len(listed) != files:
+        raise InvalidResult(
+            f"the layouts of {counted(len(listed), 'file')} are listed, and {who} has written "
+            f"{files}: see {name}"
+        )
+    for components in listed:
+        observed = None
+        if components:  # of several, the one that holds most of the file
+            most = max(components, key=lambda part: part.bytes_of(size))
+            pool = most.pool or None
+            observed = {"stripe_count": most.count, "stripe_size": most.size, "pool": pool}
+        for law, value, wanted in layout_laws(f"{who}'s files", observed, job.case, job.filesystem):
+            if value not in wanted:
+                raise InvalidResult(_broken(law, value, wanted))
+
+
 def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict[str, Any]:
     """What a case asks for in numbers; None: it does not say."""
     if filesystem.osts is None or case.stripe_size is None:
@@ -741,7 +765,7 @@ def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict
     return {
         "stripe_count": filesystem.stripe_count(case),
         "stripe_size": case.stripe_size * MIB,
-        "pool": case.pool if LUSTRE in filesystem.types else case.pool or target or None,
+        "pool": case.pool or (None if filesystem.storage.is_numbered else target or None),
     }
 
 

@@ -56,6 +56,8 @@ from iowatch.records import (
     require_known,
 )
 from iowatch.run import Promise
+from iowatch.storage import LUSTRE, of_types
+from iowatch.storage.plain import Plain
 
 #: The environment variable with the id of the night that a session of ReFrame belongs to.
 NIGHT = "IOWATCH_NIGHT"
@@ -85,7 +87,6 @@ MDTEST = "mdtest"
 #: Likewise: the path of an application, by its name in small letters.
 APPLICATION_PATHS = tuple(CHECKS[name].backends[0].lower() for name in APPLICATIONS)
 
-LUSTRE = "lustre"
 MIB = 2**20
 
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
@@ -220,9 +221,9 @@ class Filesystem(Record):
         for name, osts in self.pools.items():
             if unknown := sorted({*osts} - {*(self.osts or ())}):
                 return f"pools has OST {unknown[0]} in {name!r}, and osts has not"
-        for name in ("layouts", "mdts"):
-            if getattr(self, name) and LUSTRE not in self.types:
-                return f"{name} is for {LUSTRE}, and type is {' or '.join(self.types)}"
+        for name in LUSTRE.keys:
+            if getattr(self, name) and name not in self.storage.keys:
+                return f"{name} is for {LUSTRE.name}, and type is {' or '.join(self.types)}"
         return ""
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
@@ -230,22 +231,22 @@ class Filesystem(Record):
         return self.sweeps[sweep].get(check.name, ())
 
     @property
+    def storage(self) -> Plain:
+        """The type of the filesystem."""
+        return of_types(self.types, self.osts is not None)
+
+    @property
     def targets(self) -> dict[str, int]:
-        """The OSTs that can be written to one by one, by what benchio calls them: on Lustre their
-        numbers, on CephFS the pools that have one OST each."""
-        if LUSTRE in self.types:
-            return {str(ost): ost for ost in self.osts or ()}
-        return {pool: osts[0] for pool, osts in self.pools.items() if len(osts) == 1}
+        """The OSTs that can be written to one by one, by what benchio calls them."""
+        return self.storage.targets(self.osts or (), self.pools)
 
     def osts_of(self, case: Case) -> tuple[int, ...]:
         """Those that a file of this case may be on."""
         return self.pools.get(case.pool or "", self.osts or ())
 
     def stripe_count(self, case: Case) -> int | None:
-        """That benchio is asked for: what all are, it can say to Lustre alone."""
-        if case.stripe_count == -1 and LUSTRE not in self.types:
-            return len(self.osts_of(case))
-        return case.stripe_count
+        """The stripe count to ask for; -1 is all OSTs, None what users get."""
+        return self.storage.stripe_count(case.stripe_count, self.osts_of(case))
 
     def layout_options(self, case: Case) -> list[str]:
         """benchio's options for the layout of a case's files. UserError: nobody knows it."""
@@ -264,6 +265,15 @@ class Filesystem(Record):
         if case.stripe_size is not None:
             options += [f"--stripe-size {case.stripe_size * MIB}"]
         return [*options, f"--pool {case.pool}"] if case.pool else options
+
+    def layout_commands(self, case: Case) -> list[str]:
+        """Return what a job does so that the files of another program than benchio, in the job's
+        run directory, get the layout of the case."""
+        if case.layout == DEFAULT or self.osts is None:
+            return []
+        named, size = self.layouts.get(case.layout or "", ""), (case.stripe_size or 1) * MIB
+        count, pool = self.stripe_count(case), case.pool or ""
+        return [f'{self.storage.set_layout(named, count, size, pool)} "$RUNDIR" || exit 1']
 
     def case(self, environ: str, setting: Setting) -> Case:
         """The case of one setting in one environment."""
@@ -517,7 +527,7 @@ def read_filesystem(
         raise UserError(f"{where}: sweeps {err}") from None
     each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].needs_stripes]
     if each and len(place.targets) < 2:
-        kind = "OSTs in osts" if LUSTRE in place.types else "pools of one OST each"
+        kind = place.storage.single_targets
         raise UserError(
             f"{where}: sweeps compare each OST with the others, and there are no two {kind}: add "
             "them, or take the check out"

@@ -377,7 +377,9 @@ def test_hostile_text_stays_text(facts, tmp_path):
     found = facts()
     found["name"], found["host"] = "a" * 40, "login" * 12
     mount = Mount("/x", "nfs", HOSTILE)
-    found["filesystems"] = [mounts.Filesystem("a", "/x" * 60, "nfs", mount, 10**9)]
+    found["filesystems"] = [
+        mounts.Candidate(name="a", path="/x" * 60, type="nfs", mount=mount, free=10**9)
+    ]
     found["left_out"] = [(Mount(HOSTILE, HOSTILE, ""), HOSTILE)]
     found["modules_system"], found["modules"] = "lmod", ['a"b', "it's", "back\\slash\n", "é" * 99]
     text = site_new.render(found)

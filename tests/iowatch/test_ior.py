@@ -1,6 +1,5 @@
 """IOR's results, as the real one gave them, under the law that benchio's must satisfy."""
 
-import contextlib
 import json
 import re
 from pathlib import Path
@@ -13,16 +12,11 @@ from refusals import assert_refused
 from iowatch.checks import CHECKS
 from iowatch.ior import (
     API,
-    layout_commands,
-    layouts,
-    listing_command,
     rate,
     read_options,
-    require_layout,
     write_options,
 )
 from iowatch.result import InvalidResult
-from iowatch.site import read_filesystem
 
 DATA = Path(__file__).parents[1] / "data/ior"
 SIZE = {"local_size": (16, 16, 16), "writers": 2}
@@ -176,103 +170,3 @@ def test_patterns_of_io500():
     commands = [" ".join(case.check.command_line(case)) for case in (easy, hard)]
     assert commands[0].endswith("--local-size 64x64x64 --transfer 2097152 --halo 0")
     assert commands[1].endswith("--local-size 5876x10x3 --transfer 47008 --halo 0 --grid 2x1x1")
-
-
-# The layout of its files
-
-LUSTRE = Path(__file__).parents[1] / "data/lustre"
-EXTRAS = {
-    "filesystem": "fs", "path": "/fs/x", "peak": 1e5, "cached_reads": False, "keep_days": 60,
-    "writers_per_node": 4, "sweeps": {"nightly": {}, "acceptance": {}},
-}  # fmt: skip
-
-
-STRIPED = {"osts": [0, 1, 2, 3], "pools": {"fast": [1, 2]}}
-
-
-def filesystem(kind, **extras):
-    return read_filesystem("s", "p", ["e"], {**EXTRAS, "type": kind, **extras}, ["s.py"])
-
-
-ON_LUSTRE = filesystem("lustre", **STRIPED, layouts={"progressive": "-E 64M -c 1 -E -1 -c 4"})
-ON_CEPH = filesystem(["ceph", "fuse"], **STRIPED)
-
-
-def listed(*names):
-    """What `lfs getstripe` says of several files, as it was recorded on a real Lustre."""
-    texts = [(LUSTRE / f"getstripe-file-{name}.txt").read_text() for name in names]
-    return "".join(t.partition("--- stdout\n")[2].partition("--- stderr")[0] for t in texts)
-
-
-def test_layouts_as_a_real_lustre_lists_them():
-    kib, mib = 2**10, 2**20
-    for name, size, found in [
-        ("c1", mib, (1, mib, None)),
-        ("c4", mib, (4, mib, None)),
-        ("all", mib, (4, 4 * mib, None)),
-        ("pool", mib, (2, 2 * mib, "fast")),
-        ("over", mib, (8, mib, None)),
-        # Of several components, the one that has most of the file.
-        ("pfl", 64 * kib, (1, mib, None)),
-        ("pfl", 4 * mib, (2, 2 * mib, None)),
-        ("pfl", 64 * mib, (-1, 4 * mib, None)),
-        ("dom", 64 * kib, (0, 64 * kib, None)),
-        ("dom", mib, (2, mib, None)),
-    ]:
-        (layout,) = layouts(listed(name), size)
-        assert tuple(layout.values()) == found, (name, size)
-    several = layouts(listed("c1", "pfl", "pool", "c2"), 4 * mib)
-    assert [layout["stripe_count"] for layout in several] == [1, 2, 2, 2]
-    assert layouts("", mib) == []
-
-
-CEPH = """\
-# file: /ceph/iowatch.x/ior.0000000{}
-ceph.file.layout="stripe_unit=4194304 stripe_count={} object_size=4194304 pool=fast"
-
-"""
-
-
-def test_the_law_of_its_layout(tmp_path):
-    size = {"local_size": (128, 128, 64), "writers": 2}  # 16 MiB
-    striped = changed(CASE, **size, stripe_count=-1, stripe_size=4)
-    pool = {"stripe_count": 2, "stripe_size": 2, "pool": "fast"}
-    each = {"files": "process"}
-    ceph = {**pool, "stripe_size": 4}
-    for case, text, place, said in [
-        (striped, listed("all"), ON_LUSTRE, ""),
-        (striped, listed("c1"), ON_LUSTRE, "stripe count of IOR's files: 1, where -1"),
-        (changed(CASE, **size, **pool), listed("c2"), ON_LUSTRE, "stripe size of IOR"),
-        (changed(CASE, **size, **pool, **each), listed("pool", "pool"), ON_LUSTRE, ""),
-        (changed(CASE, **size, **pool, **each), listed("pool"), ON_LUSTRE,
-         r"the layouts of 1 file are listed, and it has written 2: see listing$"),
-        (changed(CASE, **size, layout="default"), listed("pfl"), ON_LUSTRE, ""),
-        (changed(CASE, **size, **ceph), CEPH.format(0, 2), ON_CEPH, ""),
-        (changed(CASE, **size, **ceph, **each), CEPH.format(0, 2) + CEPH.format(1, 4), ON_CEPH,
-         "stripe count of IOR's files: 4, where 2 was asked for"),
-    ]:  # fmt: skip
-        (tmp_path / "listing").write_text(text)
-        refused = pytest.raises(InvalidResult, match=f"^IOR: {said}")
-        with refused if said else contextlib.nullcontext():
-            require_layout(tmp_path / "listing", case, place)
-
-
-def test_its_files_get_the_layout_that_benchios_have():
-    stripes = {"stripe_count": -1, "stripe_size": 8}
-    for parameters, place, command in [
-        (stripes, ON_LUSTRE, "lfs setstripe -c -1 -S 8388608"),
-        ({**stripes, "pool": "fast"}, ON_LUSTRE, "lfs setstripe -c -1 -S 8388608 -p fast"),
-        ({"layout": "progressive"}, ON_LUSTRE, "lfs setstripe -E 64M -c 1 -E -1 -c 4"),
-        ({"layout": "default"}, ON_LUSTRE, None),
-        ({"layout": "default"}, ON_CEPH, None),
-        ({}, filesystem("gpfs", osts=None), None),
-        # An object has a whole number of stripes.
-        (stripes, ON_CEPH, 'setfattr -n ceph.dir.layout -v "stripe_unit=8388608 stripe_count=4 '
-         'object_size=8388608"'),
-        ({**stripes, "stripe_size": 3, "pool": "fast"}, ON_CEPH, "setfattr -n ceph.dir.layout "
-         '-v "stripe_unit=3145728 stripe_count=2 object_size=3145728 pool=fast"'),
-    ]:  # fmt: skip
-        told = [f'{command} "$RUNDIR" || exit 1'] if command else []
-        assert layout_commands(changed(CASE, **parameters), place) == told
-    assert listing_command("F*", ON_LUSTRE) == "lfs getstripe F*"
-    assert "-n ceph.file.layout F*" in listing_command("F*", ON_CEPH)

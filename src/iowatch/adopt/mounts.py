@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from iowatch.adopt.machine import ask, question
-from iowatch.adopt.striped import Striped, look_at_ceph, look_at_lustre
 from iowatch.commands import run
 from iowatch.files import UserError
+from iowatch.storage import of_mount
+from iowatch.storage.striped import Striped
 
 FINDMNT = (
     *("findmnt", "--json", "--list", "--nofsroot"),
@@ -36,8 +36,6 @@ PARALLEL = {
     "fuse.ceph-fuse": "fuse",
     "fuse.daos": "fuse",
 }
-#: Those whose files are spread over targets as a user asks for, and how to look at them.
-STRIPED = {"lustre": look_at_lustre, "ceph": look_at_ceph, "fuse.ceph-fuse": look_at_ceph}
 DISKS = {
     "ext2": "ext4",
     "ext3": "ext4",
@@ -67,9 +65,9 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True)
-class Filesystem:
-    """A filesystem to measure."""
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A filesystem that a new site is to measure."""
 
     name: str
     path: str
@@ -133,7 +131,7 @@ def _not_listed(why: str) -> UserError:
 
 def find_filesystems(
     mounts: Collection[Mount], paths: Collection[Path], own: Path, is_local: bool
-) -> tuple[list[Filesystem], list[LeftOut]]:
+) -> tuple[list[Candidate], list[LeftOut]]:
     """What to measure, by default all that is parallel, and what is left out and why.
 
     `own` is a directory of the user's own. `is_local`: no other node need see the filesystem.
@@ -150,8 +148,8 @@ def find_filesystems(
     return _with_own_names(chosen), left_out
 
 
-def _with_own_names(filesystems: Iterable[Filesystem]) -> list[Filesystem]:
-    named: dict[str, Filesystem] = {}
+def _with_own_names(filesystems: Iterable[Candidate]) -> list[Candidate]:
+    named: dict[str, Candidate] = {}
     for filesystem in filesystems:
         name, number = filesystem.name, 1
         while name in named:
@@ -160,7 +158,7 @@ def _with_own_names(filesystems: Iterable[Filesystem]) -> list[Filesystem]:
     return list(named.values())
 
 
-def _asked_for(path: Path, mounts: Collection[Mount]) -> Filesystem:
+def _asked_for(path: Path, mounts: Collection[Mount]) -> Candidate:
     directory = path.absolute()
     parent = directory if os.access(directory, os.F_OK) else directory.parent
     if not is_writable_directory(parent):
@@ -172,7 +170,7 @@ def _asked_for(path: Path, mounts: Collection[Mount]) -> Filesystem:
 
 def _of_types(
     types: Collection[str], mounts: Collection[Mount], more: Iterable[Path]
-) -> tuple[list[Filesystem], list[LeftOut]]:
+) -> tuple[list[Candidate], list[LeftOut]]:
     chosen, left_out = [], []
     for mount in of_interest(mounts, types):
         if why := why_not(mount):
@@ -184,17 +182,17 @@ def _of_types(
     return chosen, left_out
 
 
-def _describe(path: Path, mount: Mount) -> Filesystem:
+def _describe(path: Path, mount: Mount) -> Candidate:
     asked = path if path.exists() else path.parent
-    look = STRIPED.get(mount.type)
-    return Filesystem(
+    storage = of_mount(mount.type)
+    return Candidate(
         name=name_of(mount),
         path=str(path),
         type=STATFS.get(mount.type, "fuse" if mount.type.startswith("fuse") else "unknown"),
         mount=mount,
         free=shutil.disk_usage(asked).free,
-        quota=quota_left(asked, mount),
-        striped=look(str(asked)) if look else None,
+        quota=storage.quota_left(asked, mount.path),
+        striped=storage.look(str(asked)),
     )
 
 
@@ -249,37 +247,3 @@ def writable_directory(
 def is_writable_directory(path: Path) -> bool:
     """Whether the user may make files there; also what cannot be reached at all is not."""
     return os.access(f"{path}/", os.W_OK | os.X_OK)
-
-
-def quota_left(directory: Path, mount: Mount) -> int | None:
-    """Bytes that the user's quotas leave in this directory; None if none is known."""
-    if "ceph" in mount.type:
-        left = [_ceph_quota_left(one) for one in (directory, *directory.parents)]
-    elif mount.type == "lustre":
-        said = [ask("lfs", "quota", str(directory))]  # the user's and the group's
-        if project := re.match(r"\s*([1-9]\d*) ", ask("lfs", "project", "-d", str(directory))):
-            said.append(ask("lfs", "quota", "-p", project[1], str(directory)))
-        left = [parse_quota(text) for text in said]
-    else:
-        left = [parse_quota(question("quota", "-w", "-f", mount.path).text)]  # fails if exceeded
-    return min((bytes_ for bytes_ in left if bytes_ is not None), default=None)
-
-
-def parse_quota(text: str) -> int | None:
-    """Bytes left of the strictest limit in what `lfs quota PATH` says, or `quota -w`; None if
-    there is no limit: KiB used, soft limit, hard limit, grace."""
-    left = [
-        max(int(limit) - int(used), 0) * 1024
-        for used, *limits in re.findall(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\d", text)
-        for limit in limits
-        if int(limit) > 0
-    ]
-    return min(left, default=None)
-
-
-def _ceph_quota_left(directory: Path) -> int | None:
-    try:
-        limit = int(os.getxattr(directory, "ceph.quota.max_bytes"))
-        return max(limit - int(os.getxattr(directory, "ceph.dir.rbytes")), 0) if limit else None
-    except (OSError, ValueError):
-        return None

@@ -22,8 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iowatch.adopt import machine
-from iowatch.adopt.mounts import Filesystem, find_filesystems, read_mounts
-from iowatch.adopt.striped import runs
+from iowatch.adopt.mounts import Candidate, find_filesystems, read_mounts
 from iowatch.files import UserError
 from iowatch.paper.published import bounds_of_checks
 from iowatch.places import (
@@ -38,6 +37,7 @@ from iowatch.places import (
     typed,
 )
 from iowatch.references import GENERAL
+from iowatch.storage.striped import runs
 
 LINKS = Path("/sys/class")
 #: Edges of the cube of each writer, and those where these would need too much space.
@@ -173,7 +173,7 @@ def edges(usual: list[int], writers: int, room: int) -> list[int]:
     return [e for e in usual if e in fitting] or [max(fitting, default=min(SMALLER_EDGES))]
 
 
-def without_peak(filesystems: Iterable[Filesystem]) -> list[str]:
+def without_peak(filesystems: Iterable[Candidate]) -> list[str]:
     """The filesystems whose peak is not known where the rate of the links is not."""
     return [fs.name for fs in filesystems if fs.bound == "link"]
 
@@ -228,7 +228,7 @@ def setting(values: Mapping[str, list[Any]], base: str, indent: int) -> str:
     return _in_lines("{", [f"**{base}", *given] if base else given, "},", indent)
 
 
-def peers(fs: Filesystem, size: int, nodes: int, jobs: machine.Jobs) -> str:
+def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
     """An entry of a mapping, by the name of a filesystem: `second_opinions` of iowatch.sweeps."""
     words = [str(size), str(nodes)]
     if fs.striped and fs.striped.osts:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from iowatch.context.source import Answer, Quantity, Source
-from iowatch.site import LUSTRE
+from iowatch.storage import CEPH
 
 if TYPE_CHECKING:
     from iowatch.site import Filesystem
@@ -38,10 +38,7 @@ def _parse_perf(answer: Answer, *texts: str) -> None:
 
 
 def _is_ceph(filesystem: Filesystem, under_slurm: bool) -> bool:
-    """Tell CephFS: whatever has OSTs and is no Lustre. Its client in user space is of type fuse."""
-    if LUSTRE in filesystem.types:
-        return False
-    return "ceph" in filesystem.types or filesystem.osts is not None
+    return filesystem.storage is CEPH
 
 
 STATUS: Source = Source(

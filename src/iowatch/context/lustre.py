@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from iowatch.context.source import Answer, Quantity, Source
-from iowatch.site import LUSTRE
+from iowatch.storage import LUSTRE
 
 #: What ends the name of a target that this client cannot reach, by why.
 _AWAY = {"away": "", "deactivated": " (deactivated)"}
@@ -85,6 +85,6 @@ SOURCE: Source = Source(
         "lustre_timeouts": Quantity("requests that a Lustre server did not answer in time", 0.5),
         "lustre_away": Quantity("Lustre targets without a connection", 0.5),
     },
-    is_asked=lambda filesystem, under_slurm: LUSTRE in filesystem.types,
+    is_asked=lambda filesystem, under_slurm: filesystem.storage is LUSTRE,
     parse=_parse,
 )
