@@ -31,17 +31,10 @@ from iowatch.checks import CHECKS, DRIFT, metric
 from iowatch.context.nodes import node_busy
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
+from iowatch.law import Job, exit_code, id_of_round, notes, require_end, verified
 from iowatch.metrics import measured, slow_node, slow_rank
 from iowatch.references import excuse
-from iowatch.result import (
-    InvalidResult,
-    Job,
-    exit_code,
-    id_of_round,
-    notes,
-    require_end,
-    verified,
-)
+from iowatch.result import InvalidResult
 from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, JOB_TMPDIR
 from iowatch.verdict import EXCUSABLE, Kind, Verdict
@@ -548,7 +541,7 @@ class BenchioJob(CaseCheck):
 
     @property
     def ended_job(self):
-        """The job, :class:`iowatch.result.Job`, as the law asks of it."""
+        """The job, :class:`iowatch.law.Job`, as the law asks of it."""
         spec = self.benchio.concrete_spec
         return Job(
             Path(self.kept), self.case, self.filesystem, self.run_id, self.made, self.nodes, spec

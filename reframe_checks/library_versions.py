@@ -6,7 +6,8 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from iowatch.result import InvalidResult, known_faults, read_versions, require_built
+from iowatch.law import require_built
+from iowatch.result import InvalidResult, known_faults, read_versions
 from iowatch.verdict import Kind, Verdict
 
 from .base import CaseCheck

@@ -9,10 +9,11 @@ from reframe.core.builtins import run_before
 
 from iowatch import raw_results
 from iowatch.checks import READ_EXISTING, WRITE_KEEP
+from iowatch.law import id_of_round, notes, others_in_place
 from iowatch.metrics import measured
 from iowatch.raw_results import KEPT_RESULT as KEPT
 from iowatch.raw_results import LAST, READ_CODE
-from iowatch.result import InvalidResult, id_of_round, notes, others_in_place, read_result
+from iowatch.result import InvalidResult, read_result
 from iowatch.run import is_night_id
 
 from . import site_record

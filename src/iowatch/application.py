@@ -18,18 +18,11 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.checks import BESIDE_APPLICATION, CONTROL, Size
 from iowatch.files import counted
+from iowatch.law import Job, id_of_round, require_layouts, verified
 from iowatch.metrics import rate_metrics
 from iowatch.raw_results import read_text
 from iowatch.records import number
-from iowatch.result import (
-    InvalidResult,
-    Job,
-    Result,
-    conditions,
-    id_of_round,
-    require_layouts,
-    verified,
-)
+from iowatch.result import InvalidResult, Result, conditions
 from iowatch.site import MIB
 
 FORMAT = "iowatch.application/1"

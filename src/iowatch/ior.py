@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import HARD, IO500
-from iowatch.result import InvalidResult, Job, Result, require_layouts, verified
+from iowatch.law import Job, Law, enforce, require_layouts, verified
+from iowatch.result import InvalidResult, Result
 from iowatch.site import MIB
 
 #: IOR's name of the library that a backend writes through.
@@ -32,21 +32,20 @@ NAME = "ior"  # of the file that it writes, and of what it leaves
 
 
 def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
-    """What benchio and IOR came to in each round of a job in which they took turns: the results,
-    and IOR's rates in MiB/s. InvalidResult says which of them breaks the law."""
-    case, nodes, rounds, rates = job.case, job.nodes, [], []
+    """Return the results of benchio and the rates of IOR, MiB/s, in each round of a job in which
+    they took turns. InvalidResult says which of them breaks the law."""
+    case, nodes, rounds, rates = job.case, job.nodes, list[Result](), list[float]()
     if case.operation == "read" and nodes == 1 and not job.filesystem.cached_reads:
         raise InvalidResult("IOR may read from the cache of the only node: ask for 2 nodes")
     for number in range(1, repeats + 1):
         rounds.append(verified(job, f"result.{number}.json", 1))
         file = f"{rounds[-1].run['directory']}/{NAME}"
-        found = rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file)
+        rates.append(rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file))
         size = 8 * math.prod(case.local_size)
         files, size = (case.writers, size) if case.files == "process" else (1, size * case.writers)
         require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
         if case.operation == "read":
-            found = rate(job.folder, f"read.{number}", case, nodes, "read", file)
-        rates.append(found)
+            rates[-1] = rate(job.folder, f"read.{number}", case, nodes, "read", file)
     return rounds, rates
 
 
@@ -125,16 +124,16 @@ def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str
 
 
 def output_of(folder: Path, name: str, program: str) -> str:
-    """What IOR, or the mdtest that comes with it, has said on standard output, named as above;
-    InvalidResult if it has complained or failed."""
-    output, code = folder / f"{name}.out", folder / f"{name}.code"
-    said = output.read_text(errors="replace") if output.exists() else ""
-    if complaints := [line for line in _COMPLAINT.findall(said) if _HARMLESS not in line]:
+    """Return the standard output of IOR, or of the mdtest that comes with it, named as above.
+    InvalidResult: it has complained or failed."""
+    file, code = folder / f"{name}.out", folder / f"{name}.code"
+    output = file.read_text(errors="replace") if file.exists() else ""
+    if complaints := [line for line in _COMPLAINT.findall(output) if _HARMLESS not in line]:
         raise InvalidResult(f"{program}: {complaints[0]}")
     status = code.read_text().strip() if code.exists() else "missing"
     if status != "0":
-        raise InvalidResult(f"{program}: its exit status is {status}; see {output.name}")
-    return said
+        raise InvalidResult(f"{program}: its exit status is {status}; see {file.name}")
+    return output
 
 
 def _flat(results: list[Any]) -> list[dict[str, Any]]:
@@ -155,7 +154,7 @@ def _require(
     """Enforce the law: what ran is what was asked for, synced and read back by IOR."""
     block = 8 * math.prod(case.local_size)
     mib = block * case.writers / MIB
-    laws: list[tuple[str, Any, Collection[Any]]] = [
+    laws: list[Law] = [
         ("api", asked["api"], [API[case.backend]]),
         ("tasks", ran["tasks"], [case.writers]),
         ("nodes", ran["nodes"], [nodes]),
@@ -177,10 +176,7 @@ def _require(
     laws += [(name, asked[name], [1]) for name in needed]
     accesses = ["write"] * (1 + _WARMUP) if access == "write" else ["read"]
     laws += [("accesses", [result["access"] for result in results], [accesses])]
-    for name, found, allowed in laws:
-        if found not in allowed:
-            wanted = " or ".join(map(str, allowed))
-            raise InvalidResult(f"IOR: {name}: {found!r}, where {wanted} was asked for")
+    enforce(laws, "IOR")
 
 
 def _is_rate(result: dict[str, Any], mib: float) -> bool:

@@ -13,7 +13,8 @@ import shlex
 from iowatch.case import Case
 from iowatch.checks import EASY, HARD, IO500
 from iowatch.ior import output_of
-from iowatch.result import InvalidResult, Job, Result, verified
+from iowatch.law import Job, Law, enforce, verified
+from iowatch.result import InvalidResult, Result
 
 NAME = "mdtest"  # of its directory, and of what it leaves
 
@@ -29,21 +30,21 @@ _PHASES = {
 
 
 def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, float]]]:
-    """What benchio and mdtest came to in each round of a job in which they took turns: the results,
-    and mdtest's operations a second by phase. InvalidResult says which of them breaks the law."""
-    case, rounds, found = job.case, [], []
+    """Return the results of benchio, and mdtest's operations a second by phase, in each round of a
+    job in which they took turns. InvalidResult says which of them breaks the law."""
+    case, rounds, by_phase = job.case, list[Result](), list[dict[str, float]]()
     for number in range(1, repeats + 1):
         rounds.append(verified(job, f"result.{number}.json", 1))
         directory = f"{rounds[-1].run['directory']}/{NAME}"
         asked = shlex.split(" ".join(options(case, case.writers // job.nodes, directory)))
-        said = output_of(job.folder, f"{NAME}.{number}", "mdtest")
-        found.append(rates(said, case, job.nodes, asked))
-    return rounds, found
+        output = output_of(job.folder, f"{NAME}.{number}", "mdtest")
+        by_phase.append(rates(output, case, job.nodes, asked))
+    return rounds, by_phase
 
 
 def options(case: Case, writers_per_node: int, directory: str) -> list[str]:
-    """The command line that makes as many files as benchio, which those of another node, if there
-    is one, then look at; synced in each phase."""
+    """Return the command line that makes as many files as benchio, which tasks of another node, if
+    there is one, then look at; synced in each phase."""
     shift = writers_per_node if writers_per_node < case.writers else 1
     io500 = case.get(IO500.name)
     size = {EASY: 0, HARD: _HARD_FILE}.get(io500, _FILE)
@@ -56,28 +57,27 @@ def options(case: Case, writers_per_node: int, directory: str) -> list[str]:
     ]
 
 
-def rates(said: str, case: Case, nodes: int, asked: list[str]) -> dict[str, float]:
-    """Operations a second in each phase, by benchio's name of it, of what mdtest has said on
-    standard output, if it did what `asked`, the words of its command line, says; InvalidResult."""
-    line = re.search(r"^Command line used: (.*)$", said, re.MULTILINE)
+def rates(output: str, case: Case, nodes: int, asked: list[str]) -> dict[str, float]:
+    """Read operations a second in each phase, by benchio's name of it, in mdtest's standard output.
+    InvalidResult: mdtest did not do what `asked`, the words of its command line, says."""
+    line = re.search(r"^Command line used: (.*)$", output, re.MULTILINE)
     words = shlex.split(line[1])[1:] if line else []
-    tasks = re.search(r"^(\d+) tasks, (\d+) files$", said, re.MULTILINE)
-    launched = re.search(r" on (\d+) node\(s\)$", said, re.MULTILINE)
-    rounds = re.search(r"^SUMMARY rate.*\(of (\d+) iterations\)", said, re.MULTILINE)
-    for name, found, wanted in (
-        ("command line", " ".join(words), " ".join(asked)),
-        ("tasks and files", tasks and tasks[0], f"{case.writers} tasks, "
-         f"{case.items * case.writers} files"),
-        ("nodes", launched and launched[1], str(nodes)),
-        ("iterations", rounds and rounds[1], "1"),
-    ):  # fmt: skip
-        if found != wanted:
-            raise InvalidResult(f"mdtest: {name}: {found!r}, where {wanted!r} was asked for")
+    tasks = re.search(r"^(\d+) tasks, (\d+) files$", output, re.MULTILINE)
+    launched = re.search(r" on (\d+) node\(s\)$", output, re.MULTILINE)
+    rounds = re.search(r"^SUMMARY rate.*\(of (\d+) iterations\)", output, re.MULTILINE)
+    files = f"{case.writers} tasks, {case.items * case.writers} files"
+    laws: list[Law] = [
+        ("command line", " ".join(words) or None, [" ".join(asked)]),
+        ("tasks and files", tasks and tasks[0], [files]),
+        ("nodes", launched and launched[1], [str(nodes)]),
+        ("iterations", rounds and rounds[1], ["1"]),
+    ]
+    enforce(laws, "mdtest")
     values = {}
     for phase, name in _PHASES.items():
         if phase == "read" and "-E" not in asked:
             continue
-        row = re.search(rf"^ *{name} *:? +(\S+)", said, re.MULTILINE)
+        row = re.search(rf"^ *{name} *:? +(\S+)", output, re.MULTILINE)
         try:
             values[phase] = float(row[1]) if row else 0.0
         except ValueError:

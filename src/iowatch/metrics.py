@@ -24,15 +24,8 @@ from iowatch.checks import (
     rate_unit,
 )
 from iowatch.files import brief_rate
-from iowatch.result import (
-    InvalidResult,
-    Repetition,
-    Result,
-    Slowest,
-    bytes_of,
-    conditions,
-    osts_in_words,
-)
+from iowatch.law import bytes_of, osts_in_words
+from iowatch.result import InvalidResult, Repetition, Result, Slowest, conditions
 
 #: What the time of a run goes into, one after the other; output is all that an application says.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")

@@ -14,9 +14,10 @@ from iowatch.checks import NAME_PHASES, NAME_RATES, rate_name, rate_unit
 from iowatch.detector.baseline import estimate
 from iowatch.export import prometheus
 from iowatch.judge import judge
+from iowatch.law import require
 from iowatch.metrics import measured, metrics_of
 from iowatch.report import html, markdown
-from iowatch.result import InvalidResult, conditions, read_result, require
+from iowatch.result import InvalidResult, conditions, read_result
 from iowatch.site import read_sweeps
 from iowatch.verdict import Kind
 

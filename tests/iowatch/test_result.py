@@ -33,19 +33,9 @@ from result_file import (
 from iowatch.case import Case
 from iowatch.checks import is_of_ost
 from iowatch.judge import by_contract
+from iowatch.law import notes, require, require_built, require_hosts, require_of_job
 from iowatch.metrics import measured, metrics_of, ost_metrics, physical_rate
-from iowatch.result import (
-    InvalidResult,
-    conditions,
-    known_faults,
-    notes,
-    read_result,
-    read_versions,
-    require,
-    require_built,
-    require_hosts,
-    require_of_job,
-)
+from iowatch.result import InvalidResult, conditions, known_faults, read_result, read_versions
 from iowatch.site import Filesystem
 from iowatch.verdict import Kind
 

@@ -21,7 +21,8 @@ from login_node import (
     recorded,
 )
 
-from iowatch.result import InvalidResult, Job, require_layouts
+from iowatch.law import Job, require_layouts
+from iowatch.result import InvalidResult
 from iowatch.site import read_filesystem
 from iowatch.storage import CEPH, PLAIN, of_mount
 from iowatch.storage import LUSTRE as LUSTRE_TYPE

@@ -29,6 +29,7 @@ from iowatch.case import Case, known_case
 from iowatch.checks import READ_EXISTING, WRITE_KEEP
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read_metrics, tests_of
+from iowatch.law import Job, osts_in_words, require_end, verified
 from iowatch.metrics import (
     hung_osts,
     ior_metrics,
@@ -49,16 +50,7 @@ from iowatch.raw_results import (
     READ_CODE,
     names_before,
 )
-from iowatch.result import (
-    InvalidResult,
-    Job,
-    Result,
-    conditions,
-    osts_in_words,
-    read_result,
-    require_end,
-    verified,
-)
+from iowatch.result import InvalidResult, Result, conditions, read_result
 from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, Filesystem
 from iowatch.verdict import UNTRIED, Kind

@@ -12,7 +12,7 @@ from iowatch.acceptance.gather import sweep
 from iowatch.application import control
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.result import bytes_of
+from iowatch.law import bytes_of
 from iowatch.run import Run, by_case
 from iowatch.site import MIB, Filesystem, Site
 

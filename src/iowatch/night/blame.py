@@ -23,6 +23,7 @@ from iowatch.checks import rate_name
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read, reason, tests_of
 from iowatch.judge import judge
+from iowatch.law import require, require_of_job
 from iowatch.locks import locked
 from iowatch.metrics import metrics_of, physical_rate
 from iowatch.night.case_night import CaseNight, Change
@@ -37,14 +38,7 @@ from iowatch.night.job_script import (
 )
 from iowatch.night.nightly import look_back
 from iowatch.night.session import Interrupted, run_session, temporary_folder
-from iowatch.result import (
-    InvalidResult,
-    Result,
-    conditions,
-    read_result,
-    require,
-    require_of_job,
-)
+from iowatch.result import InvalidResult, Result, conditions, read_result
 from iowatch.run import Run, night_id
 from iowatch.site import Filesystem, Site, bare_configuration, read_site, results_database
 

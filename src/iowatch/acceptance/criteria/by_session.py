@@ -34,8 +34,8 @@ from iowatch.acceptance.terms import Rules, Storage, Terms
 from iowatch.case import Case
 from iowatch.checks import FILES
 from iowatch.files import counted
+from iowatch.law import bytes_of
 from iowatch.records import Shape, key
-from iowatch.result import bytes_of
 from iowatch.site import MIB
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power

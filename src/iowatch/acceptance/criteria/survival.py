@@ -23,7 +23,7 @@ from iowatch.acceptance.exhibits import Evidence, ReadBack, Session
 from iowatch.acceptance.terms import Terms
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.result import others_in_place
+from iowatch.law import others_in_place
 
 
 @attrs.frozen(kw_only=True)

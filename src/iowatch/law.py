@@ -1,0 +1,486 @@
+"""The law that a result must satisfy: no figure without a verified write."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from iowatch.case import Case
+from iowatch.checks import (
+    CHUNK,
+    COLLECTIVE,
+    COLLECTIVE_METADATA,
+    FLUSH,
+    MDT,
+    NAME_PHASES,
+    PATTERN,
+    READ_EXISTING,
+    TRANSFER,
+    WRITE_KEEP,
+    Way,
+    format_size,
+    pattern_of,
+)
+from iowatch.files import counted
+from iowatch.raw_results import EXIT_CODE, why_it_failed
+from iowatch.result import (
+    DIGITS,
+    TOGETHER,
+    VERSION_NUMBER,
+    InvalidResult,
+    Measurement,
+    Repetition,
+    Result,
+    read_result,
+)
+from iowatch.site import MIB, Filesystem
+
+#: The subject of a law, the value of a run, and the values that satisfy the law.
+Law = tuple[str, Any, Collection[Any]]
+
+
+def enforce(laws: Iterable[Law], who: str = "") -> None:
+    """Raise InvalidResult for the first law that is broken; `who` is the program it is about."""
+    for subject, value, wanted in laws:
+        if value in wanted:
+            continue
+        if wanted == [0] and subject.startswith("repetitions"):
+            one = f"is 1 {subject.replace('repetitions', 'repetition', 1)}"
+            there = one if value == 1 else f"are {value} {subject}"
+            sentence = f"there {there}, and there should be none"
+        else:
+            sentence = f"{subject}: {value}, where {' or '.join(map(str, wanted))} was asked for"
+        raise InvalidResult(f"{who}: {sentence}" if who else sentence)
+
+
+#: Part of the bytes that may be in a page cache for any reason, as benchio has it.
+_NEGLIGIBLE = 0.01
+
+#: So far apart the clocks of a login node and a compute node may be, s.
+CLOCKS_APART_S = 300
+
+
+def id_of_round(run_id: str, file: str) -> str:
+    """The id that a run gives to the benchio that writes this file of its job.
+
+    A job may start it many times: `result.2.7.json` is of `ID-2-7`.
+    """
+    rounds = file.partition(".json")[0].split(".")[1:]
+    return "-".join([run_id, *rounds])
+
+
+def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> None:
+    """InvalidResult if the job of the run with this id, made at that time, did not write this file.
+
+    A stage that ReFrame keeps may hold what an earlier job has left there.
+    """
+    asked, found = id_of_round(run_id, file), result.run["id"]
+    if found != asked:
+        raise InvalidResult(
+            f"{file} is another job's: its run has the id {found}, where this one gave {asked}"
+        )
+    if (made - result.started).total_seconds() > CLOCKS_APART_S:
+        raise InvalidResult(
+            f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
+            f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}"
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of benchio that has ended, by what it was given."""
+
+    folder: Path  # with what it left
+    case: Case
+    filesystem: Filesystem
+    run_id: str
+    made: datetime
+    nodes: int  # that it was given
+    spec: str = ""  # what Spack says that its benchio is built of
+
+
+def verified(
+    job: Job,
+    name: str,
+    repeats: int,
+    hung: Collection[str] = (),
+    operations: Sequence[str] = (),
+) -> Result:
+    """What a job wrote to the file of this name, if it satisfies the law; else InvalidResult.
+
+    `hung` are the targets that it was not to try again; `operations` as of :func:`require`.
+    """
+    file = job.folder / name
+    if not file.exists():
+        raise InvalidResult(why_it_failed(job.folder))
+    result = read_result(file)
+    require_of_job(result, name, job.run_id, job.made)
+    require_hosts(result.run["hosts"], job.nodes)
+    require(result, job.case, repeats, job.filesystem, hung, operations)
+    require_built(result.versions, job.spec)
+    return result
+
+
+def exit_code(folder: Path) -> str:
+    """What the last launcher of a job ended with; empty: the job did not come to write it."""
+    file = folder / EXIT_CODE
+    return file.read_text("utf-8", "replace").strip() if file.exists() else ""
+
+
+def require_end(job: Job) -> None:
+    """InvalidResult unless the launcher, too, says that benchio ended well."""
+    if exit_code(job.folder) != "0":
+        raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
+
+
+_HOSTS_NAMED = 4
+
+
+def require_hosts(hosts: Sequence[str], nodes: int) -> None:
+    """InvalidResult unless a run had a host for each node that it was to have.
+
+    A scheduler that is not told how many writers a node takes packs them: every result then looks
+    well, and is one of fewer nodes.
+    """
+    if len(hosts) == nodes:
+        return
+    names = " ".join([*hosts[:_HOSTS_NAMED], *(["..."] if len(hosts) > _HOSTS_NAMED else [])])
+    asked = counted(nodes, "node", "were")
+    raise InvalidResult(
+        f"it ran on {counted(len(hosts), 'host')} ({names}), where {asked} asked for: look in "
+        "rfm_job.sh at what the scheduler was told of them, and let no other job share the nodes"
+    )
+
+
+#: What a package of Spack is in a result, and the words before its version there. Versions of
+#: other MPIs are not compared: nobody has seen what they say.
+_PACKAGES = {
+    "hdf5": ("hdf5", ""),
+    "netcdf-c": ("netcdf", ""),
+    "parallel-netcdf": ("pnetcdf", ""),
+    "openmpi": ("mpi", "Open MPI v"),
+    "mpich": ("mpi", "MPICH Version:"),
+}
+_PACKAGE = re.compile(r"\^([\w-]+)@(\S+)")
+
+
+def require_built(versions: Mapping[str, str | None], spec: str) -> None:
+    """InvalidResult if what ran is not linked to what Spack's concrete spec of benchio names.
+
+    An external may be another version than it says, and a module may put another in its place.
+    """
+    for package, asked in _PACKAGE.findall(spec):
+        library, words = _PACKAGES.get(package, ("", ""))
+        number = VERSION_NUMBER.search(asked)
+        if not library or not number:
+            continue
+        said = versions.get(library) or "not built in"
+        found = re.search(rf"{words}\s*({VERSION_NUMBER.pattern})", said)
+        pairs = zip(found[1].split("."), number[0].split("."), strict=False) if found else ()
+        if not found or any(int(one) != int(other) for one, other in pairs):
+            raise InvalidResult(
+                f"{library}: the library says {said}, where Spack was asked for {package}@{asked}: "
+                "mend the external's version or prefix in spack.yaml, or the modules of the job"
+            )
+
+
+def bytes_of(case: Case) -> int:
+    """That all writers of a case together write, or read, in a round; the files of names hold 8 to
+    32 each, in turns."""
+    if case.items:
+        return case.writers * sum(8 * (1 + item % 4) for item in range(case.items))
+    return 8 * math.prod(case.local_size) * case.writers
+
+
+def require(
+    result: Result,
+    case: Case,
+    repeats: int,
+    filesystem: Filesystem,
+    hung: Collection[str] = (),
+    operations: Sequence[str] = (),
+) -> None:
+    """Enforce the law: what ran is what was asked for, and a witness has confirmed every byte.
+
+    Of a check that looks at each OST by itself, `hung` are the targets that the run was not to try
+    again. `operations` are benchio's, if not those of the check. InvalidResult says what differs.
+    """
+    run = result.run
+    targets = [""]
+    if case.check.needs_stripes:
+        targets = [target for target in filesystem.targets if target not in hung]
+    operations = operations or case.check.operations
+    backends = [backend for _ in operations for backend in case.backends for _ in targets]
+    bytes_written, nodes = bytes_of(case), len(run["hosts"])
+    laws: list[Law] = [
+        ("writers", run["writers"], [case.writers]),
+        ("operations", run["operations"], [list(operations)]),
+        ("files", run["files"], [case.files]),
+        ("instances", run["instances"], [case.instances or 1]),
+        ("local size", run["local_size"] and format_size(run["local_size"]),
+         [format_size((1, 1, 1) if case.items else case.local_size)]),
+        ("items", run.get("items", 0), [case.items]),
+        ("bytes", run["bytes"], [bytes_written]),
+        ("filesystem", run["filesystem"]["type"], filesystem.types),
+        ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
+        _way(FLUSH, run["flush"], case),
+        _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
+        (PATTERN.name, pattern_of(run["access"]), [PATTERN.format(case.get(PATTERN.name))]),
+        ("backends", [m.backend for m in result.measurements], [backends]),
+        *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
+           [sorted(targets * len(case.backends))]) for operation in map(_timed, operations)),
+    ]  # fmt: skip
+    for measurement in result.sound:
+        backend, reps = measurement.backend, measurement.repetitions
+        laws += [
+            (f"repetitions of {backend}", len({rep.round for rep in reps}), [repeats]),
+            (f"rounds of {backend}", [rep.round for rep in reps],
+             [[rep.round for rep in result.sound[0].repetitions]]),
+            (f"repetitions of {backend} of which the witness confirmed more or less than all bytes",
+             sum(rep.witness.bytes != bytes_written for rep in reps), [0]),
+            (f"repetitions of {backend} whose files were kept",
+             sum(measurement.operation == "write" and "unlink" not in rep.seconds for rep in reps),
+             [len(reps) if WRITE_KEEP in operations else 0]),
+            (f"repetitions of {backend} with a rate or time that is no number",
+             sum(not _is_timed(rep) for rep in reps), [0]),
+            (f"repetitions of {backend} with a rate that is not their bytes over their time",
+             sum(not _adds_up(rep, bytes_written) for rep in reps), [0]),
+            *_names(case, reps),
+            (f"repetitions of {backend} with a phase that is longer than the whole",
+             sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
+        ]  # fmt: skip
+        laws += [
+            *_ways(measurement, case),
+            *_layout(measurement, case, filesystem, READ_EXISTING in operations),
+            *_spans(backend, reps, nodes),
+            (
+                f"repetitions of {backend} whose nodes moved more or less than all bytes",
+                sum(not _is_moved_by_nodes(rep, bytes_written) for rep in reps),
+                [0],
+            ),
+        ]
+    if (mdt := case.get(MDT.name)) is not None:
+        laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
+    suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
+    if suspects and not filesystem.cached_reads:
+        raise InvalidResult(
+            f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
+            f"of {case.system}:{case.partition} does not allow"
+        )
+    witnesses = [rep.witness for m in result.sound for rep in m.repetitions]
+    unsynced = max((witness.unsynced_fraction or 0 for witness in witnesses), default=0)
+    if unsynced > _NEGLIGIBLE:
+        raise InvalidResult(
+            f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "
+            f"stable storage on this {run['filesystem']['type']}; look for `volatile` in its mount "
+            "options, and at LD_PRELOAD"
+        )
+    enforce(laws)
+
+
+def others_in_place(night: str, run_id: str) -> str:
+    """That what was read is not what a night had kept, whatever its bytes say of themselves."""
+    return f"in the place of what {night} kept are the files of another run, {run_id}"
+
+
+def _timed(operation: str) -> str:
+    """What a case of the result file calls it."""
+    return {WRITE_KEEP: "write", READ_EXISTING: "read"}.get(operation, operation)
+
+
+def _way(way: Way, found: Any, case: Case, backend: str = "") -> Law:
+    """That a run, or one backend of it, was told to write or read in the way of the case."""
+    name = f"{way.name} of {backend}" if backend else way.name
+    return name, way.format(found), [way.format(case.get(way.name))]
+
+
+def _ways(measurement: Measurement, case: Case) -> list[Law]:
+    """That a backend was told the way of the case, and took it where that can be seen.
+
+    Of hints it cannot be: what a file repeats of them is no evidence.
+    """
+    backend, reps = measurement.backend, measurement.repetitions
+    laws = [_way(way, found, case, backend) for way, found in measurement.requested.items()]
+    found, kind = measurement.collective, "collective"
+    if found and not case.get(COLLECTIVE.name):  # the library adds that this was asked for
+        found, kind = found.partition(",")[0], "independent"
+    laws += [(f"collective transfer of {backend}", found, [None, kind])]
+    said = measurement.metadata
+    if said and not said.startswith("not supported"):  # by HDF5 1.8
+        wanted = COLLECTIVE_METADATA.format(case.get(COLLECTIVE_METADATA.name))
+        laws += [(f"collective metadata of {backend}", said, [wanted])]
+    flushes = len(reps) if case.get(FLUSH.name) else 0
+    found_flushes = sum("flush" in rep.seconds for rep in reps)
+    laws += [(f"repetitions of {backend} with a flush", found_flushes, [flushes])]
+    if case.get(CHUNK.name) and backend in CHUNK.backends:
+        in_one_run = sum(rep.witness.is_raw for rep in reps)
+        laws += [(f"repetitions of {backend} without chunks", in_one_run, [0])]
+    subfiles = case.subfiles if backend == "hdf5" else 0
+    laws += [(f"subfiles of {backend}", measurement.subfiles, [subfiles])]
+    if case.is_compressed:
+        too_large = sum(rep.file_bytes >= bytes_of(case) for rep in reps)
+        laws += [(f"repetitions of {backend} whose files are not compressed", too_large, [0])]
+    return laws
+
+
+def _layout(
+    measurement: Measurement, case: Case, filesystem: Filesystem, was_there: bool
+) -> list[Law]:
+    """That a backend was told the layout of the case, and that its files have it; files that were
+    there already have had it told by who wrote them."""
+    backend, target = measurement.backend, measurement.target
+    setstripe = filesystem.layouts.get(case.layout or "")
+    wanted = _wanted_layout(case, filesystem)
+    asked = {**wanted, "setstripe": setstripe} if setstripe or wanted["stripe_size"] else None
+    asked = None if was_there else asked
+    laws: list[Law] = [(f"requested layout of {backend}", measurement.layout["requested"], [asked])]
+    observed = measurement.layout["observed"]
+    laws += layout_laws(backend, observed, case, filesystem, target)
+    if target and filesystem.storage.is_numbered and observed:
+        laws += [(f"OSTs of {backend}", observed["osts"], [[filesystem.targets.get(target)]])]
+    return laws
+
+
+def layout_laws(
+    who: str,
+    observed: Mapping[str, Any] | None,
+    case: Case,
+    filesystem: Filesystem,
+    target: str = "",
+) -> list[Law]:
+    """That files have the layout of the case, as far as it is one in numbers, and else that theirs
+    is known. `observed` has stripe_count, stripe_size in bytes, and pool; None: nobody knows it."""
+    if filesystem.osts is None:
+        return []
+    if observed is None or observed["stripe_count"] is None:
+        return [(f"observed layout of {who}", "unknown", ["one that is known"])]
+    wanted = _wanted_layout(case, filesystem, target)
+    count = observed["stripe_count"]
+    if wanted["stripe_count"] == -1 and count >= min(2, len(filesystem.osts_of(case))):
+        wanted["stripe_count"] = count  # `notes` says whether these are all
+    return [
+        (f"{name.replace('_', ' ')} of {who}", observed[name], [value])
+        for name, value in wanted.items()
+        if value is not None
+    ]
+
+
+def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> None:
+    """Enforce the law of the layouts of a program's files, as the job has listed them in a file of
+    this name: so many files, of `size` bytes at most, have the layout of the case."""
+    if job.filesystem.osts is None:
+        return
+    listing = job.folder / name
+    text = listing.read_text("utf-8", "replace") if listing.exists() else ""
+    listed = job.filesystem.storage.layouts(text)
+    if len(listed) != files:
+        raise InvalidResult(
+            f"the layouts of {counted(len(listed), 'file')} are listed, and {who} has written "
+            f"{files}: see {name}"
+        )
+    for components in listed:
+        observed = None
+        if components:  # of several, the one that holds most of the file
+            most = max(components, key=lambda part: part.bytes_of(size))
+            pool = most.pool or None
+            observed = {"stripe_count": most.count, "stripe_size": most.size, "pool": pool}
+        enforce(layout_laws(f"{who}'s files", observed, job.case, job.filesystem))
+
+
+def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict[str, Any]:
+    """What a case asks for in numbers; None: it does not say."""
+    if filesystem.osts is None or case.stripe_size is None:
+        return {"stripe_count": None, "stripe_size": None, "pool": None}
+    return {
+        "stripe_count": filesystem.stripe_count(case),
+        "stripe_size": case.stripe_size * MIB,
+        "pool": case.pool or (None if filesystem.storage.is_numbered else target or None),
+    }
+
+
+def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
+    """What is to be known of a run that satisfies the law: that all OSTs were not all of them."""
+    observed = result.sound[-1].layout["observed"]
+    if case.stripe_count != -1 or observed is None:
+        return []
+    known, found = set(filesystem.osts_of(case)), observed["osts"]
+    missing = sorted(known - set(found)) if found else []
+    if observed["stripe_count"] >= len(known) and not missing:
+        return []
+    said = f"striped over {observed['stripe_count']} of {len(known)} OSTs"
+    if not missing:
+        return [said]
+    return [f"{said}: {osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
+
+
+def osts_in_words(osts: Sequence[int]) -> str:
+    """`OST 2`, or `OSTs 2 and 3`; there is one at least."""
+    *others, last = map(str, osts)
+    return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
+
+
+def _names(case: Case, reps: Sequence[Repetition]) -> list[Law]:
+    """That each name was there once and then gone, and every phase went through all of them."""
+    if not case.items:
+        return []
+    each = case.items * case.writers
+    found = [rep.operations for rep in reps]
+    return [
+        ("repetitions in which more or fewer names were confirmed than there were",
+         sum(rep.witness.names != 2 * each for rep in reps), [0]),
+        ("repetitions of which a phase has more or fewer operations than there were names",
+         sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in found), [0]),
+        # One node lists all names, or each does; or each writer those of another.
+        ("repetitions in which not every name was listed",
+         sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in found), [0]),
+    ]  # fmt: skip
+
+
+def _is_timed(rep: Repetition) -> bool:
+    numbers = [*rep.rates.values(), *rep.seconds.values()]
+    return all(math.isfinite(number) for number in numbers) and rep.seconds["total"] > 0
+
+
+#: Digits are lost where a result is written, and no more.
+_ROUNDING = 1e-3
+
+
+def _adds_up(rep: Repetition, size: int) -> bool:
+    """Of what is timed. The time of the rate `data` is not kept here: it must be a part of all."""
+    if rep.operations:
+        return all(
+            math.isclose(rep.rates[name] * rep.seconds[name], count, rel_tol=_ROUNDING)
+            for name, count in rep.operations.items()
+        )
+    return all(
+        math.isclose(rep.rates[name] * rep.seconds[name], size / MIB, rel_tol=_ROUNDING)
+        for name in rep.spans
+    ) and rep.rates["data"] >= rep.rates["total"] * (1 - _ROUNDING)
+
+
+def _is_moved_by_nodes(rep: Repetition, size: int) -> bool:
+    """Do the parts of nodes that are listed come to all bytes? Of names no node has a part."""
+    moved = rep.nodes["mib"].whole if rep.nodes else None
+    return moved is None or math.isclose(moved, size / MIB, rel_tol=DIGITS)
+
+
+def _spans(backend: str, reps: Sequence[Repetition], nodes: int) -> list[Law]:
+    """That phases, and what lies between them, are the whole; and that no clock has it longer."""
+    gaps = sum(not all(span.adds_up() for span in rep.spans.values()) for rep in reps)
+    short = sum(not all(span.is_longest(nodes) for span in rep.spans.values()) for rep in reps)
+    return [
+        (f"repetitions of {backend} with phases that do not add up to the whole", gaps, [0]),
+        (f"repetitions of {backend} with a time that is not the longer one of two clocks",
+         short, [0]),
+    ]  # fmt: skip
+
+
+def _has_too_long_a_phase(rep: Repetition) -> bool:
+    """Of those between opening a file and closing it."""
+    most = rep.seconds["total"] * (1 + _ROUNDING)
+    return any(time > most for phase, time in rep.seconds.items() if phase not in TOGETHER)
