@@ -322,7 +322,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if index.exists() and SITE_MARK not in index.read_text("utf-8", "replace"):
-            raise UserError(f"{index}: is none of iowatch's: name a folder of its own with --site")
+            raise UserError(f"{index}: is none of iowatch's: name a folder of its own")
     except OSError as err:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
     rows = []

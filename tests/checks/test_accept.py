@@ -72,7 +72,7 @@ def centre(site_of_sessions, tmp_path_factory):
     (*_, last) = sessions(site.database)
     exclusion = f"- {{session: {last}, by: [supplier, centre], why: it was tried out}}\n"
     (site.folder / "excluded.yaml").write_text(exclusion)
-    code, printed = accepted(site, CONTRACT, "--sign", key, "--exclusions", "excluded.yaml")
+    code, printed = judge(site, CONTRACT, "--sign", key, "--exclusions", "excluded.yaml")
     assert code == 1, printed
     bundle = shutil.copy(site.folder / "evidence.tar", site.folder / "signed.tar")
     page = (site.folder / "dossier.html").read_text()
@@ -94,10 +94,10 @@ def evidence(centre, tmp_path):
     return unpacked
 
 
-def accepted(site, text, *options):
-    """The exit code of `iowatch accept` by this contract, and what was printed."""
+def judge(site, text, *options, command="judge"):
+    """The exit code of `iowatch accept judge` by this contract, and what was printed."""
     (site.folder / "contract.yaml").write_text(text)
-    done = site._run("iowatch", "accept", "contract.yaml", *options)
+    done = site._run("iowatch", "accept", command, "contract.yaml", *options)
     return done.returncode, done.stdout
 
 
@@ -113,11 +113,11 @@ ALONE = """
 import sys
 sys.modules.update(dict.fromkeys(["reframe", "matplotlib", "numpy", "weasyprint", "darshan"]))
 from iowatch import cli
-cli.app(["accept", "--verify", *sys.argv[1:]])
+cli.app(["accept", *sys.argv[1:]])
 """
 
 
-def verify_alone(folder, *options):
+def accept_alone(folder, *options):
     """The exit code and what was printed where there are only this folder and iowatch."""
     done = subprocess.run(
         [sys.executable, "-c", ALONE, *options],
@@ -133,7 +133,7 @@ def verify_alone(folder, *options):
 def verify(bundle, contract=None, signers=None):
     """Is it what its maker was told, and what is printed: in this process."""
     lines = []
-    _, is_same = accept.verify(bundle, contract, signers, [], [], lines.append)
+    _, is_same = accept.verify(bundle, contract, signers, [], lines.append)
     return is_same, "\n".join(lines)
 
 
@@ -165,11 +165,12 @@ def test_two_parties_come_to_the_same_verdicts_and_both_sign(centre, tmp_path):
     known.write_text(centre.known)
     agreed.write_text(CONTRACT)
     key, line = key_pair(supplier, "key")
-    options = ("--contract", "contract.yaml", "--signers", "known", "--sign", str(key), *PAGE)
-    code, again = verify_alone(supplier, bundle.name, *options)
+    options = ("--contract", "contract.yaml", "--signers", "known", *PAGE)
+    code, again = accept_alone(supplier, "verify", bundle.name, *options)
     assert code == 1, again
     assert "signed by centre, with the ED25519 key SHA256:" in again
-    assert again.count("signed by ") == 2
+    code, signed = accept_alone(supplier, "sign", bundle.name, str(key))
+    assert (code, signed.count("signed by ")) == (0, 2), signed
     assert "differs" not in again
     assert set(lines) <= set(again.splitlines())
     rows = rows_of(centre.page)
@@ -230,11 +231,11 @@ def test_what_is_in_a_bundle_prints_no_line_of_its_own_and_other_verdicts_are_sa
 
 
 def test_all_pass_is_exit_code_0(site_of_sessions):
-    code, printed = accepted(site_of_sessions, ONLY_A1, *PAGE)
+    code, printed = judge(site_of_sessions, ONLY_A1, *PAGE)
     assert code == 0, printed
     assert "it was asked for 1 of the 3 cases" in printed
     assert "nobody has signed it" in printed
-    code, printed = accepted(site_of_sessions, ONLY_A1, "--plan")
+    code, printed = judge(site_of_sessions, ONLY_A1, command="plan")
     assert code == 0, printed
     assert "jobs: 3 sessions of 3, that is 9" in printed
 
@@ -319,24 +320,18 @@ def test_rate_above_a_peak_that_was_corrected_is_not_certified(evidence):
 def test_mistake_is_one_line_and_writes_nothing(centre, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(centre.bundle, "evidence.tar")
-    said = {
-        ("--output", "dossier.doc"): "--output dossier.doc: is neither .html nor .pdf",
-        ("--plan", "--verify"): "--plan and --verify exclude each other",
-        ("--contract", "contract.yaml"): "--contract goes with --verify: leave it out",
-        ("--signers", "known"): "--signers goes with --verify: leave it out",
-        ("--plan", "--sign", "key"): "--sign does not go with --plan: nothing is judged",
-        ("--verify", "--exclusions", "x"): "--exclusions does not go with --verify: a bundle is",
-        ("--verify", "--db", "other.db"): "--db does not go with --verify: a bundle is judged by",
-        ("--verify", "--bundle", "b.tar"): "--bundle does not go with --verify: a bundle is ",
-        ("--verify", "--output", "no/where.html"): "no/where.html: cannot be written: No such fi",
-        ("--verify", "--output", "only.html", "--output", "no/x.pdf"): "no/x.pdf: cannot be writ",
-        ("--verify", "--sign", "no.key"): "--sign no.key: it cannot sign: ",
+    wanted = {
+        ("judge", "evidence.tar", "--output", "a.doc"): "--output a.doc: is neither .html nor .pdf",
+        ("verify", "evidence.tar", "--output", "no/where.html"): "no/where.html: cannot be written",
+        ("verify", "evidence.tar", "--output", "only.html", "--output", "no/x.pdf"): "no/x.pdf: ",
+        ("sign", "evidence.tar", "no.key"): "no.key: no key that can sign: ",
+        ("plan", "no.yaml"): "no.yaml",
     }
-    for options, sentence in said.items():
-        done = CliRunner().invoke(cli.app, ["accept", "evidence.tar", *options])
-        assert done.exit_code == 2, (options, done.output)
+    for words, sentence in wanted.items():
+        done = CliRunner().invoke(cli.app, ["accept", *words])
+        assert done.exit_code == 2, (words, done.output)
         (line,) = done.output.splitlines()
-        assert sentence in line, options
+        assert sentence in line, words
         assert [file.name for file in tmp_path.iterdir()] == ["evidence.tar"], "all or none"
 
 
@@ -348,7 +343,7 @@ def test_a_site_without_acceptance_sessions_or_a_place_for_the_bundle(site_of_se
         (("--db", nightly), "no acceptance session of small is on record: run `iowatch nightly"),
         (("--bundle", "no/evidence.tar"), "no/evidence.tar: cannot be written"),
     ):
-        code, printed = accepted(site_of_sessions, CONTRACT, "--output", "other.html", *options)
+        code, printed = judge(site_of_sessions, CONTRACT, "--output", "other.html", *options)
         assert (code, len(printed.splitlines())) == (2, 1), printed
         assert sentence in printed
         assert not (site_of_sessions.folder / "other.html").exists()
@@ -421,7 +416,7 @@ def test_what_other_programs_have_left_is_evidence_and_held_to_their_law_again(s
         "kind: metadata, filesystem: names, phase: create, files: shared, at_least: 1",
         filesystems=dict.fromkeys(["memory", "names"], "path: /dev/shm, type: tmpfs"),
     )
-    code, printed = accepted(site, text, *PAGE)
+    code, printed = judge(site, text, *PAGE)
     assert code == 0, printed
     assert "MdtestPeer" not in (site.folder / "dossier.html").read_text()
 

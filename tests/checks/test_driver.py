@@ -201,7 +201,7 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     assert runs["hangs"].folder.endswith("+2")
     text = contract("kind: bandwidth, backend: hdf5, at_least: 1", reruns="invalid")
     (hanging.folder / "contract.yaml").write_text(text)
-    said = hanging._run("iowatch", "accept", "contract.yaml", "--output", "d.html").stdout
+    said = hanging._run("iowatch", "accept", "judge", "contract.yaml", "--output", "d.html").stdout
     assert "1 of the 2 sessions were measured" in said, said
     assert "1 run was replaced by re-runs" in said, said
     page = (hanging.folder / "d.html").read_text()

@@ -309,7 +309,7 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
         for file in ("evidence.tar", "contract.yaml"):
             shutil.copy(here / file, there)
         (there / "known").write_text(f"centre {(home / 'centre.pub').read_text()}")
-        command = [venv / "bin/iowatch", "accept", "--verify", "evidence.tar"]
+        command = [venv / "bin/iowatch", "accept", "verify", "evidence.tar"]
         command += ["--contract", "contract.yaml", "--signers", "known"]
 
         def verify():

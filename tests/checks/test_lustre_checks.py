@@ -289,7 +289,9 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
             **{"machine": "reserved", "begins": begins, "reruns": "invalid"},
         )
         (lustre.folder / "contract.yaml").write_text(text)
-        done = lustre._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+        done = lustre._run(
+            "iowatch", "accept", "judge", "contract.yaml", "--output", "dossier.html"
+        )
         return done.stdout
 
     for said, options in (
@@ -309,7 +311,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     assert set(re.findall(r"^pass: (A\d): ", said, re.M)) == {"A1", "A2", "A3"}, said
     page = (lustre.folder / "dossier.html").read_text()
     assert "yes: it was declared to be without OST 3 of memory" in page
-    plan = lustre._run("iowatch", "accept", "--plan", "contract.yaml").stdout
+    plan = lustre._run("iowatch", "accept", "plan", "contract.yaml").stdout
     assert "jobs: 4 sessions of 3, that is 12" in plan
     assert "and as many sessions without 1 OST of memory" in plan
     elsewhere = lustre.folder / "elsewhere"

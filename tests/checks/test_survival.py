@@ -39,7 +39,9 @@ class Sessions:
 
     def verdict(self):
         """What is said of the only criterion."""
-        done = self.site._run("iowatch", "accept", "contract.yaml", "--output", "dossier.html")
+        done = self.site._run(
+            "iowatch", "accept", "judge", "contract.yaml", "--output", "dossier.html"
+        )
         return re.search("^.*: A1: .*$", done.stdout, re.M)[0]
 
 

@@ -331,7 +331,7 @@ class Keeper:
         return session
 
     def verdict(self) -> str:
-        done = self.site.run(self.site.iowatch("accept", "contract.yaml"))
+        done = self.site.run(self.site.iowatch("accept", "judge", "contract.yaml"))
         return re.findall("^.*: A1: .*$", done.out, re.MULTILINE)[0]
 
 

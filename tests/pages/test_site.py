@@ -62,7 +62,7 @@ def databases(tmp_path_factory):
 
 def write_site(databases, folder):
     options = [word for database in databases for word in ("--db", str(database))]
-    return CliRunner().invoke(app, ["report", "--site", str(folder), *options])
+    return CliRunner().invoke(app, ["pages", str(folder), *options])
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +145,6 @@ def test_what_is_somebody_elses_is_not_written_over(databases, tmp_path):
         assert done.stderr.startswith(f"iowatch: error: {said}")
     assert (tmp_path / "index.html").read_text() == "<h1>My cat</h1>"
     assert not list(tmp_path.glob("local*"))
-    for options, said in (
-        ([], "name a --system, or a folder for the pages of all of them as --site"),
-        (["--site", "x", "--system", "local"], "--site is of all systems: only --db goes with it"),
-    ):
-        done = CliRunner().invoke(app, ["report", *options])
-        assert (done.exit_code, done.stderr) == (2, f"iowatch: error: {said}\n")
 
 
 def test_a_page_for_each_square(tmp_path, monkeypatch):

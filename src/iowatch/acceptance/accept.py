@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -74,15 +74,13 @@ def verify(
     sealed: Path,
     contract: Path | None,
     allowed: Path | None,
-    keys: Sequence[str],
     outputs: Sequence[Path],
     say: Say,
 ) -> tuple[Judged, bool]:
     """Judge a bundle by what is in it alone; are the verdicts those that its maker was told?
 
     `contract` is the copy of whoever judges, which must be the one in the bundle. `allowed` lists
-    the keys that are known here; with `keys` the bundle is signed once more. UserError if it was
-    changed since it was made.
+    the keys that are known here. UserError if the bundle was changed since it was made.
     """
     with _folder() as folder:
         bundle.unpack(sealed, folder)
@@ -92,14 +90,8 @@ def verify(
         judged = judge(folder)
         lines = list(dossier.summary(judged))
         told = (folder / VERDICTS).read_text("utf-8").splitlines()
-        for key in keys:
-            bundle.sign(folder, key)
-        signers += list(bundle.signers(sealed, folder, None))[len(signers) :]
         seal = _seal(folder, signers)
-        with whole(sealed) if keys else nullcontext() as temporary:
-            if temporary:
-                bundle.pack(folder, temporary)
-            _write(judged, folder, seal, outputs)
+        _write(judged, folder, seal, outputs)
     for line in [*lines, *_about(seal)]:
         say(line)
     if not contract:
@@ -110,6 +102,21 @@ def verify(
         if line not in lines:
             say(f"differs: its maker was told: {line}")
     return judged, not differs
+
+
+def sign(sealed: Path, keys: Sequence[str], say: Say) -> None:
+    """Sign a bundle once more with each of these keys. UserError if it was changed since it was
+    made."""
+    with _folder() as folder:
+        bundle.unpack(sealed, folder)
+        list(bundle.signers(sealed, folder, None))
+        for key in keys:
+            bundle.sign(folder, key)
+        seal = _seal(folder, list(bundle.signers(sealed, folder, None)))
+        with whole(sealed) as temporary:
+            bundle.pack(folder, temporary)
+    for line in _about(seal):
+        say(line)
 
 
 def _require_same(sealed: Path, inside: Path, copy: Path) -> None:

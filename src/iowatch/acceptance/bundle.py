@@ -140,7 +140,7 @@ def sign(folder: Path, key: str) -> None:
     number = len(list(signatures.iterdir())) + 1
     answer = _ask("sign", folder / MANIFEST, "-f", key)
     if answer.trouble or not answer.text:
-        raise UserError(f"--sign {key}: it cannot sign: {answer.trouble}")
+        raise UserError(f"{key}: no key that can sign: {answer.trouble}")
     (signatures / f"{number}{_SUFFIX}").write_text(answer.text, "utf-8")
 
 

@@ -106,7 +106,7 @@ def iowatch(
     Every night, let cron start iowatch nightly, and iowatch nightly --again some hours later. Each
     ends by naming a page to look at. To make the page of an earlier night, run iowatch report.
 
-    For a procurement, run iowatch nightly --sweep acceptance, and then iowatch accept.
+    For a procurement, run iowatch nightly --sweep acceptance, and then iowatch accept judge.
 
     Environment variables: IOWATCH_SITE_DIR names the folder of the site's own site_configs,
     reference_values and results; without it, they are in the checkout, or in the folder iowatch of

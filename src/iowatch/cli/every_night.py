@@ -1,4 +1,4 @@
-"""The commands of every night: nightly, blame, report and export."""
+"""The commands of every night: nightly, blame, report, pages and export."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def nightly_command(
             typer.echo(f"iowatch: error: {err}", err=True)
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
-        said = tables.as_text(night), tables.as_message(night)
-        posted = post(channels, notices.Notice(f"{title}: {tables.in_brief(night)}", *said))
+        texts = tables.as_text(night), tables.as_message(night)
+        posted = post(channels, notices.Notice(f"{title}: {tables.in_brief(night)}", *texts))
         shown = show(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)
@@ -222,7 +222,7 @@ def blame_command(
         try:
             with one_line_errors():
                 asked = culprit.ask(case, rounds)
-                finding = culprit.blame(asked, lambda said: print(said, flush=True))
+                finding = culprit.blame(asked, lambda words: print(words, flush=True))
         except session.Interrupted as err:
             typer.echo(f"iowatch: error: {err}", err=True)
             raise typer.Exit(128 + err.number) from None
@@ -232,7 +232,7 @@ def blame_command(
 
 @app.command("report", rich_help_panel=EVERY_NIGHT)
 def report_command(
-    system: Annotated[str, typer.Option(help="System to report on.", show_default="none")] = "",
+    system: Annotated[str, typer.Option(help="System to report on.")],
     night: Annotated[
         str,
         typer.Option(
@@ -257,15 +257,6 @@ def report_command(
             show_default="a page next to the database; md and junit are printed",
         ),
     ] = None,
-    site: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Instead of one report, write the pages of all systems on record into this "
-            "folder, with an index.html that shows the last nights of each.",
-            show_default="none",
-        ),
-    ] = None,
     db: Databases = None,
 ) -> None:
     """Report on a night: its verdicts, worst first, and what has changed since all was well.
@@ -273,22 +264,11 @@ def report_command(
     html is one page that needs no network; environments that measured the same cases stand on it
     side by side. md is for chat or mail, and junit for a CI dashboard.
 
-    With --site, a web server can show the folder as it is: run this after each night.
-
     The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
     progress = Console(stderr=True)
     with one_line_errors():
-        if site:
-            if system or night or session or output or form != "html":
-                raise UserError("--site is of all systems: only --db goes with it")
-            with progress.status("writing the pages of all systems"):
-                index = report.write_site(db or [results_database()], site)
-            print(index)
-            return
-        if not system:
-            raise UserError("name a --system, or a folder for the pages of all of them as --site")
         whole_system(system)
         if form not in report.FORMATS:
             raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
@@ -301,18 +281,18 @@ def report_command(
             raise UserError("--session is of no night: leave out --night")
         databases = db or [results_database()]
         with progress.status("reading the results database"):
-            found = report.read(system, databases, night, session)
-        if found.later:
+            shown = report.read(system, databases, night, session)
+        if shown.later:
             typer.echo(
-                f"iowatch: a clock was wrong: night {found.later} is dated later than now: --night "
+                f"iowatch: a clock was wrong: night {shown.later} is dated later than now: --night "
                 "shows it",
                 err=True,
             )
-        with progress.status(f"writing the report on {counted(len(found.cases), 'case')}"):
+        with progress.status(f"writing the report on {counted(len(shown.cases), 'case')}"):
             if form == "html" and output is None:
-                output = report.write_page(found, databases[0].parent)
+                output = report.write_page(shown, databases[0].parent)
             else:
-                text = report.FORMATS[form](found)
+                text = report.FORMATS[form](shown)
                 if output is None:
                     print(text, end="")
                     return
@@ -320,8 +300,24 @@ def report_command(
     print(output)
 
 
+@app.command("pages", rich_help_panel=EVERY_NIGHT)
+def pages_command(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to write, which a web server can show.")
+    ],
+    db: Databases = None,
+) -> None:
+    """Write the pages of all systems on record, with an index.html that shows the last nights of
+    each. Run this after each night.
+    """
+    with one_line_errors():
+        with Console(stderr=True).status("writing the pages of all systems"):
+            index = report.write_site(db or [results_database()], folder)
+        print(index)
+
+
 def whole_system(system: str) -> None:
-    """UserError if that is a partition."""
+    """Refuse a partition. UserError."""
     name, _, partition = system.partition(":")
     if partition:
         raise UserError(f"--system {system}: a night is the whole system's: give {name}")

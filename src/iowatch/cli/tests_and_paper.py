@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,7 @@ TESTS_AND_PAPER = "Acceptance, and the white paper"
 
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
-    """What the block imports belongs to one of the package's extras."""
+    """Name the extra of the package that has what the block imports. UserError."""
     try:
         yield
     except ModuleNotFoundError as err:
@@ -37,46 +37,45 @@ def needs_extra(extra: str) -> Iterator[None]:
         ) from None
 
 
-def _require_fitting(mode: str, given: Mapping[str, object]) -> None:
-    """UserError if an option would be read and have no effect."""
-    only, never = {"--contract", "--signers"}, set[str]()
-    why = ""
-    if mode == "--verify":
-        only, never = set(), {"--exclusions", "--db", "--bundle"}
-        why = "a bundle is judged by what is in it alone"
-    elif mode == "--plan":
-        never, why = {"--exclusions", "--bundle", "--sign", "--output"}, "nothing is judged"
-    for option, value in given.items():
-        if value and option in only:
-            raise UserError(f"{option} goes with --verify: leave it out")
-        if value and option in never:
-            raise UserError(f"{option} does not go with {mode}: {why}: leave it out")
+accept_app = typer.Typer(no_args_is_help=True)
+app.add_typer(accept_app, name="accept", rich_help_panel=TESTS_AND_PAPER)
+
+Contract = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONTRACT", help="YAML file of what was agreed; docs/acceptance.md has its form."
+    ),
+]
+Bundle = Annotated[
+    Path, typer.Argument(metavar="BUNDLE", help="The evidence that `accept judge` has written.")
+]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option("--output", help="File to write the dossier to, .html or .pdf. May be repeated."),
+]
 
 
-@app.command("accept", rich_help_panel=TESTS_AND_PAPER)
-def accept_command(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONTRACT",
-            help="YAML file of what was agreed; docs/acceptance.md has its form. With --verify, "
-            "the bundle of an acceptance test.",
-        ),
-    ],
-    plan: Annotated[
-        bool,
-        typer.Option(
-            "--plan",
-            help="Say what the test will cost, and what it will be able to show. Nothing is run.",
-        ),
-    ] = False,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Judge a bundle again, by what is in it alone: no site, database or network.",
-        ),
-    ] = False,
+@accept_app.callback()
+def accept_commands() -> None:
+    """Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere."""
+
+
+@accept_app.command("plan")
+def plan_command(contract: Contract, db: Databases = None) -> None:
+    """Say what a test will cost, and what it will be able to show. Nothing is run.
+
+    The exit code is 0 if the test can decide every criterion, and else 1.
+    """
+    from iowatch.acceptance import accept
+
+    with one_line_errors():
+        is_decidable = accept.plan(contract, db or [], print)
+    raise typer.Exit(0 if is_decidable else 1)
+
+
+@accept_app.command("judge")
+def judge_command(
+    contract: Contract,
     exclusions: Annotated[
         Path | None,
         typer.Option(help="YAML file of sessions that both sides exclude.", show_default="none"),
@@ -86,84 +85,93 @@ def accept_command(
         typer.Option(
             "--sign",
             metavar="KEY",
-            help="Sign the evidence with this file of an SSH key. May be repeated; with --verify, "
-            "a signature is added.",
+            help="Sign the evidence with this file of an SSH key. May be repeated.",
             show_default="nobody signs",
         ),
     ] = None,
-    contract: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --verify: your own copy of the contract. The bundle's must be the same.",
-            show_default="the bundle's own, whatever it says",
-        ),
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --verify: file of the keys that are known, as in ssh-keygen's ALLOWED "
-            "SIGNERS. Whoever has signed must be in it.",
-            show_default="any key may sign",
-        ),
-    ] = None,
     bundle: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write the evidence to, one archive.", show_default="evidence.tar"
-        ),
-    ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="File to write the dossier to, .html or .pdf. May be repeated.",
-            show_default="dossier.html and dossier.pdf; none with --verify",
-        ),
-    ] = None,
+        Path, typer.Option(help="File to write the evidence to, one archive.")
+    ] = Path("evidence.tar"),
+    output: Outputs = None,
     db: Databases = None,
 ) -> None:
     """Judge an acceptance test by its contract: write the evidence and the dossier.
 
     Which sessions count is a matter of the contract's rules. The evidence is one archive with
     everything that the verdicts rest on. Whoever has it and iowatch comes to the same verdicts with
-    --verify, and sees whether a byte of it was changed.
+    `accept verify`, and sees whether a byte of it was changed. The dossier is dossier.html and
+    dossier.pdf where --output names no other file.
 
-    The exit code is 0 if all criteria pass, 1 if not all of them do or if the verdicts on a bundle
-    are not those that its maker was told, and 2 if nothing was judged, such as a bundle that was
-    changed. With --plan it is 0 if the test can decide every criterion, and else 1.
+    The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
-    from iowatch.acceptance import accept, dossier
+    from iowatch.acceptance import accept
     from iowatch.acceptance.criteria.base import PASS
 
-    default = [] if verify else [Path("dossier.html"), Path("dossier.pdf")]
-    outputs = output or default
     with one_line_errors():
-        if plan and verify:
-            raise UserError("--plan and --verify exclude each other: leave one of them out")
-        _require_fitting(
-            "--verify" if verify else "--plan" if plan else "",
-            {
-                "--contract": contract,
-                "--signers": signers,
-                "--exclusions": exclusions,
-                "--db": db,
-                "--bundle": bundle,
-                "--sign": key,
-                "--output": output,
-            },
-        )
-        bundle = bundle or Path("evidence.tar")
-        if plan:
-            raise typer.Exit(0 if accept.plan(file, db or [], print) else 1)
-        if wrong := [path for path in outputs if path.suffix not in dossier.FORMATS]:
-            raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
-        if verify:
-            judged, is_same = accept.verify(file, contract, signers, key or [], outputs, print)
-        else:
-            judged = accept.accept(file, exclusions, db or [], key or [], bundle, outputs, print)
-            is_same = True
-        for path in [*outputs, *([] if verify and not key else [file if verify else bundle])]:
+        outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
+        judged = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs, print)
+        for path in (*outputs, bundle):
+            print(f"written: {path}")
+    raise typer.Exit(0 if judged.overall == PASS else 1)
+
+
+@accept_app.command("sign")
+def sign_command(
+    bundle: Bundle,
+    key: Annotated[list[str], typer.Argument(metavar="KEY", help="File of an SSH key.")],
+) -> None:
+    """Add a signature to the evidence, unless it was changed since it was made."""
+    from iowatch.acceptance import accept
+
+    with one_line_errors():
+        accept.sign(bundle, key, print)
+        print(f"written: {bundle}")
+
+
+@accept_app.command("verify")
+def verify_command(
+    bundle: Bundle,
+    contract: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your own copy of the contract. The bundle's must be the same.",
+            show_default="the bundle's own, whatever it says",
+        ),
+    ] = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the keys that are known, as in ssh-keygen's ALLOWED SIGNERS. Whoever has "
+            "signed must be in it.",
+            show_default="any key may sign",
+        ),
+    ] = None,
+    output: Outputs = None,
+) -> None:
+    """Judge the evidence again, by what is in it alone: no site, database or network.
+
+    The exit code is 0 if all criteria pass, 1 if not all of them do or if the verdicts are not
+    those that the maker of the evidence was told, and 2 if nothing was judged, such as evidence
+    that was changed.
+    """
+    from iowatch.acceptance import accept
+    from iowatch.acceptance.criteria.base import PASS
+
+    with one_line_errors():
+        outputs = _outputs(output or [])
+        judged, is_same = accept.verify(bundle, contract, signers, outputs, print)
+        for path in outputs:
             print(f"written: {path}")
     raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
+
+
+def _outputs(paths: list[Path]) -> list[Path]:
+    """Return these files, if a dossier can be written to each. UserError."""
+    from iowatch.acceptance import dossier
+
+    if wrong := [path for path in paths if path.suffix not in dossier.FORMATS]:
+        raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
+    return paths
 
 
 @app.command("figures", rich_help_panel=TESTS_AND_PAPER)
@@ -201,11 +209,12 @@ def figures_command(
             return
         with needs_extra("report"):
             from iowatch.paper import drawings
-        own = {figure: figures.own(figure, runs) for figure in figures.FIGURES}
-        for path in drawings.draw_all(own, output):
+        site_series = {figure: figures.own(figure, runs) for figure in figures.FIGURES}
+        for path in drawings.draw_all(site_series, output):
             print(path)
         if system:
-            numbers = ", ".join(str(figure.number) for figure, series in own.items() if series)
+            drawn = (figure for figure, series in site_series.items() if series)
+            numbers = ", ".join(str(figure.number) for figure in drawn)
             where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
             typer.echo(f"results of {system} are {where}", err=True)
 
