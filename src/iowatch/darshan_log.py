@@ -64,12 +64,14 @@ def read_log(log: Path, writers: int) -> dict[str, Writes]:
             f"Darshan wrote no {log.name}: is its library built with the MPI that benchio has?"
         )
     # By another process: a log that is cut off can crash PyDarshan's C library, which prints, too.
-    found = json.loads(_run(log, "iowatch.darshan_log", str(log)).splitlines()[-1])
-    if found["processes"] != writers:
-        raise ProfileError(f"{log.name} is of {found['processes']} processes, and {writers} wrote")
-    if found["partial"]:
+    log_facts = json.loads(_run(log, "iowatch.darshan_log", str(log)).splitlines()[-1])
+    if log_facts["processes"] != writers:
+        raise ProfileError(
+            f"{log.name} is of {log_facts['processes']} processes, and {writers} wrote"
+        )
+    if log_facts["partial"]:
         raise ProfileError(f"{log.name} is incomplete: Darshan had too little memory")
-    return {path: Writes(**counts) for path, counts in found["files"].items()}
+    return {path: Writes(**counts) for path, counts in log_facts["files"].items()}
 
 
 def write_summary(log: Path, page: Path) -> None:
@@ -81,14 +83,14 @@ def write_summary(log: Path, page: Path) -> None:
 
 def writes_of(backend: str, files: dict[str, Writes]) -> Writes:
     """The writes of a backend to its one file; ProfileError if there is none, or several."""
-    found = [
+    logs = [
         writes
         for path, writes in files.items()
         if PurePath(path).stem.rpartition(".")[2] == backend  # hdf5.h5; not what MPI-IO has beside
     ]
-    if len(found) != 1:
-        raise ProfileError(f"Darshan saw {len(found)} files that {backend} wrote, and not 1")
-    return found[0]
+    if len(logs) != 1:
+        raise ProfileError(f"Darshan saw {len(logs)} files that {backend} wrote, and not 1")
+    return logs[0]
 
 
 def judge(backend: str, writes: Writes, writers: int, repetitions: int) -> str:
@@ -130,9 +132,9 @@ def _counts(log: str) -> dict[str, Any]:
     import darshan
 
     report = darshan.DarshanReport(log, read_all=False)
-    found = {module: report.modules[module] for module in COUNTERS if module in report.modules}
+    modules = {module: report.modules[module] for module in COUNTERS if module in report.modules}
     files: dict[str, Counter[str]] = {}
-    for module in found:  # MPI-IO comes first
+    for module in modules:  # MPI-IO comes first
         report.mod_read_all_records(module, dtype="numpy")
         names = report.counters[module]["counters"]
         for record in report.records[module]:
@@ -147,7 +149,7 @@ def _counts(log: str) -> dict[str, Any]:
                 files[path][field] += sum(counts[counter] for counter in counters)
     return {
         "processes": report.metadata["job"]["nprocs"],
-        "partial": any(module["partial_flag"] for module in found.values()),
+        "partial": any(module["partial_flag"] for module in modules.values()),
         "files": files,
     }
 

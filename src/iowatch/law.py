@@ -79,10 +79,10 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
 
     A stage that ReFrame keeps may hold what an earlier job has left there.
     """
-    asked, found = id_of_round(run_id, file), result.run["id"]
-    if found != asked:
+    asked, given = id_of_round(run_id, file), result.run["id"]
+    if given != asked:
         raise InvalidResult(
-            f"{file} is another job's: its run has the id {found}, where this one gave {asked}"
+            f"{file} is another job's: its run has the id {given}, where this one gave {asked}"
         )
     if (made - result.started).total_seconds() > CLOCKS_APART_S:
         raise InvalidResult(
@@ -179,13 +179,14 @@ def require_built(versions: Mapping[str, str | None], spec: str) -> None:
         number = VERSION_NUMBER.search(asked)
         if not library or not number:
             continue
-        said = versions.get(library) or "not built in"
-        found = re.search(rf"{words}\s*({VERSION_NUMBER.pattern})", said)
-        pairs = zip(found[1].split("."), number[0].split("."), strict=False) if found else ()
-        if not found or any(int(one) != int(other) for one, other in pairs):
+        version = versions.get(library) or "not built in"
+        numbers = re.search(rf"{words}\s*({VERSION_NUMBER.pattern})", version)
+        pairs = zip(numbers[1].split("."), number[0].split("."), strict=False) if numbers else ()
+        if not numbers or any(int(one) != int(other) for one, other in pairs):
             raise InvalidResult(
-                f"{library}: the library says {said}, where Spack was asked for {package}@{asked}: "
-                "mend the external's version or prefix in spack.yaml, or the modules of the job"
+                f"{library}: the library says {version}, where Spack was asked for "
+                f"{package}@{asked}: mend the external's version or prefix in spack.yaml, or the "
+                "modules of the job"
             )
 
 
@@ -293,10 +294,10 @@ def _timed(operation: str) -> str:
     return {WRITE_KEEP: "write", READ_EXISTING: "read"}.get(operation, operation)
 
 
-def _way(way: Way, found: Any, case: Case, backend: str = "") -> Law:
+def _way(way: Way, value: Any, case: Case, backend: str = "") -> Law:
     """That a run, or one backend of it, was told to write or read in the way of the case."""
     name = f"{way.name} of {backend}" if backend else way.name
-    return name, way.format(found), [way.format(case.get(way.name))]
+    return name, way.format(value), [way.format(case.get(way.name))]
 
 
 def _ways(measurement: Measurement, case: Case) -> list[Law]:
@@ -305,15 +306,15 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
     Of hints it cannot be: what a file repeats of them is no evidence.
     """
     backend, reps = measurement.backend, measurement.repetitions
-    laws = [_way(way, found, case, backend) for way, found in measurement.requested.items()]
-    found, kind = measurement.collective, "collective"
-    if found and not case.get(COLLECTIVE.name):  # the library adds that this was asked for
-        found, kind = found.partition(",")[0], "independent"
-    laws += [(f"collective transfer of {backend}", found, [None, kind])]
-    said = measurement.metadata
-    if said and not said.startswith("not supported"):  # by HDF5 1.8
+    laws = [_way(way, value, case, backend) for way, value in measurement.requested.items()]
+    transfer, kind = measurement.collective, "collective"
+    if transfer and not case.get(COLLECTIVE.name):  # the library adds that this was asked for
+        transfer, kind = transfer.partition(",")[0], "independent"
+    laws += [(f"collective transfer of {backend}", transfer, [None, kind])]
+    metadata = measurement.metadata
+    if metadata and not metadata.startswith("not supported"):  # by HDF5 1.8
         wanted = COLLECTIVE_METADATA.format(case.get(COLLECTIVE_METADATA.name))
-        laws += [(f"collective metadata of {backend}", said, [wanted])]
+        laws += [(f"collective metadata of {backend}", metadata, [wanted])]
     flushes = len(reps) if case.get(FLUSH.name) else 0
     found_flushes = sum("flush" in rep.seconds for rep in reps)
     laws += [(f"repetitions of {backend} with a flush", found_flushes, [flushes])]
@@ -408,14 +409,14 @@ def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
     observed = result.sound[-1].layout["observed"]
     if case.stripe_count != -1 or observed is None:
         return []
-    known, found = set(filesystem.osts_of(case)), observed["osts"]
-    missing = sorted(known - set(found)) if found else []
+    known, osts = set(filesystem.osts_of(case)), observed["osts"]
+    missing = sorted(known - set(osts)) if osts else []
     if observed["stripe_count"] >= len(known) and not missing:
         return []
-    said = f"striped over {observed['stripe_count']} of {len(known)} OSTs"
+    sentence = f"striped over {observed['stripe_count']} of {len(known)} OSTs"
     if not missing:
-        return [said]
-    return [f"{said}: {osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
+        return [sentence]
+    return [f"{sentence}: {osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
 
 
 def osts_in_words(osts: Sequence[int]) -> str:
@@ -429,15 +430,16 @@ def _names(case: Case, reps: Sequence[Repetition]) -> list[Law]:
     if not case.items:
         return []
     each = case.items * case.writers
-    found = [rep.operations for rep in reps]
+    counts = [rep.operations for rep in reps]
     return [
         ("repetitions in which more or fewer names were confirmed than there were",
          sum(rep.witness.names != 2 * each for rep in reps), [0]),
         ("repetitions of which a phase has more or fewer operations than there were names",
-         sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in found), [0]),
+         sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in counts),
+         [0]),
         # One node lists all names, or each does; or each writer those of another.
         ("repetitions in which not every name was listed",
-         sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in found), [0]),
+         sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in counts), [0]),
     ]  # fmt: skip
 
 

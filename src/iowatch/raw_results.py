@@ -74,8 +74,8 @@ def keep(folder: Path) -> None:
 def folders(prefix: Path, night: str, case: Case) -> list[Path]:
     """Those of the runs of a case in one night, the last first."""
     parent, name = prefix / FOLDER / night, str(case).replace("/", ",")
-    found = [parent / name, *(parent / f"{name}+{n}" for n in range(2, count(prefix, night) + 2))]
-    return [folder for folder in reversed(found) if folder.is_dir()]
+    every = [parent / name, *(parent / f"{name}+{n}" for n in range(2, count(prefix, night) + 2))]
+    return [folder for folder in reversed(every) if folder.is_dir()]
 
 
 class Moved:
@@ -108,13 +108,13 @@ def last_night(prefix: Path, system: str) -> str:
 def nights(prefix: Path, system: str, since: date) -> list[str]:
     """The nights, from this day on, in which jobs of a system were given to the scheduler; not what
     was run by hand, whose jobs were told of no night."""
-    found = []
+    with_jobs = []
     for folder in sorted((prefix / FOLDER).glob("*")):
         if is_night_id(folder.name) and day_of(folder.name) >= since:
             jobs = (run / JOB_RECORD for run in folder.glob(f"{system}:*"))
             if any(_night_of(job) == folder.name for job in jobs):
-                found.append(folder.name)
-    return found
+                with_jobs.append(folder.name)
+    return with_jobs
 
 
 def _night_of(job: Path) -> str:
@@ -128,8 +128,8 @@ def _night_of(job: Path) -> str:
 def count(prefix: Path, night: str) -> int:
     """How many runs of a night have a folder: each has one as it is given to the scheduler."""
     try:
-        with os.scandir(prefix / FOLDER / night) as found:
-            return sum(entry.is_dir() for entry in found)
+        with os.scandir(prefix / FOLDER / night) as entries:
+            return sum(entry.is_dir() for entry in entries)
     except OSError:
         return 0
 
@@ -233,21 +233,21 @@ def digest(program: Path) -> str:
 
 
 def why_it_failed(folder: Path) -> str:
-    """benchio's own error in what a run said, else the last line of that; of a job that starts
-    benchio again after a hang, what its last start said."""
+    """Return what :func:`error_of` finds in a run's standard error; of a job that starts benchio
+    again after a hang, in that of the last start."""
     starts = sorted(folder.glob("said.*"), key=lambda file: int(file.name.split(".")[1]))
     file = starts[-1] if starts else folder / "rfm_job.err"
-    said = read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
-    return error_of(said) or "no result file and nothing in stderr"
+    text = read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
+    return error_of(text) or "no result file and nothing in stderr"
 
 
-def error_of(said: str) -> str:
-    """benchio's own error in what a start of it said, else that a node of it has failed, else the
-    last line; empty: it said nothing.
+def error_of(text: str) -> str:
+    """Return benchio's own error in the standard error of a start, else the line that a node of it
+    has failed, else the last line; empty: there is no line.
 
     Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
     """
-    lines = [line for line in said.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
+    lines = [line for line in text.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
     errors = [line for line in lines if line.startswith("benchio: error:")]
     errors += [line for line in lines if NODE_FAILURE in line]
     return errors[0] if errors else (lines or [""])[-1]

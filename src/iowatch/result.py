@@ -219,11 +219,11 @@ def _int64(text: str) -> int:
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    once = dict(pairs)
+    if len(once) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"it has {max(keys, key=keys.count)!r} twice in one place")
-    return found
+    return once
 
 
 def _time(text: str) -> datetime:
@@ -367,8 +367,8 @@ def _layout_in_words(observed: Mapping[str, Any] | None) -> str:
         return ""
     parts = observed["components"] or [observed]
     words = [_component_in_words(part, len(parts) > 1) for part in parts]
-    said = (observed["said"] or "").splitlines()
-    words += [" ".join(line.split()) for line in said if _SAID.search(line)]
+    lines = (observed["said"] or "").splitlines()
+    words += [" ".join(line.split()) for line in lines if _SAID.search(line)]
     return "; ".join(filter(None, words))
 
 

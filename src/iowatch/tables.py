@@ -332,7 +332,7 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
     Columns have letters, for which a list stands above them; those that do not fit beside the
     others follow below.
     """
-    own = paper.own(figure, records)
+    own = paper.site_series(figure, records)
     (number,) = figure.tables
     console.print(f"Table {number}. {figure.title}; MiB/s", style="bold")
     if own:
@@ -364,7 +364,7 @@ WIDEST = 400
 
 def show_exercise(records: Sequence[Run], console: Console) -> None:
     """Print the report's table of IOR, MiB/s, and the site's own rows after it."""
-    own = exercise.own(records)
+    own = exercise.site_rows(records)
     console.print(f"Table {exercise.TABLE}. IOR on each filesystem; MiB/s", style="bold")
     if records and not own:
         console.print("own results: none is of IorPeer or IorPeerRead")

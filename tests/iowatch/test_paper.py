@@ -18,7 +18,7 @@ from iowatch.files import UserError
 from iowatch.importers import database as old_data
 from iowatch.importers.perflogs import ImportedRun
 from iowatch.paper import drawings as paper_plots
-from iowatch.paper.figures import FIGURES, STATISTICS, of_table, own, published
+from iowatch.paper.figures import FIGURES, STATISTICS, of_table, published, site_series
 from iowatch.paper.published import read_tables
 from iowatch.run import Run
 from iowatch.tables import show_exercise, show_table
@@ -134,7 +134,7 @@ def test_own_results_of_the_same_kind_lie_beside_them(golden):
     lines = []
     for name, (number, runs) in OWN.items():
         lines.append(f"{name}, on figure {number}:\n")
-        for series in own(figure(number), runs):
+        for series in site_series(figure(number), runs):
             assert series.is_own
             lines.append(f"    {series.label} (in common: {series.shared}) {series.writers}\n")
             lines += [f"        {name} {values}\n" for name, values in series.values.items()]
@@ -150,7 +150,7 @@ def test_own_series_are_dashed_and_the_legend_lies_below_axes_that_keep_their_si
         for backend in ("mpiio", "hdf5")
     ]
     for runs in ([], many):
-        theirs = own(shown, runs)
+        theirs = site_series(shown, runs)
         series = [*published(shown), *theirs]
         drawing = paper_plots.draw(shown, series)
         drawing.canvas.draw()

@@ -214,7 +214,7 @@ def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monk
     for row in rows:
         monkeypatch.setattr(figures, "rows_of", lambda figure, row=row: [row])
         alike = runs[row["system"], row["writers"], row["filesystem"]]
-        assert figures.own(shown[row["table"]], alike), row
+        assert figures.site_series(shown[row["table"]], alike), row
 
 
 def test_every_site_has_second_opinions_and_applications():

@@ -107,7 +107,7 @@ SINFO = ("sinfo", "-h", "-e", "-o", "%P|%a|%l|%D|%z")
 
 def parse_sinfo(text: str) -> list[Nodes]:
     """Node types of the partitions that are up: the default's first, then those of more nodes."""
-    found: dict[tuple[str, int], Nodes] = {}
+    by_type: dict[tuple[str, int], Nodes] = {}
     for line in text.splitlines():
         row = re.fullmatch(
             r"([\w.+-]+)(\*?)\|up\|(\S+)\|(\d+)\|(\d+)\+?:(\d+)\+?:\d+\+?", line.strip()
@@ -115,11 +115,11 @@ def parse_sinfo(text: str) -> list[Nodes]:
         if row:
             name, default, limit, count, sockets, cores = row.groups()
             nodes = Nodes(int(count), int(sockets) * int(cores), name, parse_minutes(limit))
-            known = found.get((name, nodes.cores))
-            found[name, nodes.cores] = replace(
+            known = by_type.get((name, nodes.cores))
+            by_type[name, nodes.cores] = replace(
                 nodes, count=nodes.count + (known.count if known else 0), default=bool(default)
             )
-    return sorted(found.values(), key=lambda n: (not n.default, -n.count, n.partition, n.cores))
+    return sorted(by_type.values(), key=lambda n: (not n.default, -n.count, n.partition, n.cores))
 
 
 def parse_minutes(limit: str) -> int | None:

@@ -130,17 +130,17 @@ def _not_listed(why: str) -> UserError:
 
 
 def find_filesystems(
-    mounts: Collection[Mount], paths: Collection[Path], own: Path, is_local: bool
+    mounts: Collection[Mount], paths: Collection[Path], users_folder: Path, is_local: bool
 ) -> tuple[list[Candidate], list[LeftOut]]:
     """What to measure, by default all that is parallel, and what is left out and why.
 
-    `own` is a directory of the user's own. `is_local`: no other node need see the filesystem.
+    `users_folder` is the user's. `is_local`: no other node need see the filesystem.
     """
     if paths:
         return _with_own_names(_asked_for(path, mounts) for path in paths), []
-    chosen, left_out = _of_types(PARALLEL, mounts, [own])
+    chosen, left_out = _of_types(PARALLEL, mounts, [users_folder])
     if not chosen and is_local:
-        chosen, others = _of_types(DISKS, mounts, [own, Path("/var/tmp")])
+        chosen, others = _of_types(DISKS, mounts, [users_folder, Path("/var/tmp")])
         left_out += others
     if not chosen:
         seen = "; ".join(f"{mount.path}: {why}" for mount, why in left_out) or "no parallel ones"
@@ -230,9 +230,9 @@ def writable_directory(
     mount: Mount, mounts: Collection[Mount], more: Iterable[Path]
 ) -> Path | None:
     """A directory on this filesystem that the user may write to."""
-    own = [os.environ.get(name) for name in ("SCRATCH", "PSCRATCH", "WORK", "PROJECT")]
+    named = [os.environ.get(name) for name in ("SCRATCH", "PSCRATCH", "WORK", "PROJECT")]
     user = os.environ.get("USER", "")
-    for path in (*map(Path, filter(None, own)), Path(mount.path, user), Path(mount.path), *more):
+    for path in (*map(Path, filter(None, named)), Path(mount.path, user), Path(mount.path), *more):
         if (
             path.is_absolute()
             and PLAIN.fullmatch(str(path))

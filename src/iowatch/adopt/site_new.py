@@ -123,7 +123,7 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     filesystems, left_out = find_filesystems(
         read_mounts(),
         paths,
-        own=made(results()),
+        users_folder=made(results()),
         is_local=jobs.scheduler == "local",
     )
     links = {} if link else machine.link_rates(LINKS)
@@ -181,9 +181,9 @@ def without_peak(filesystems: Iterable[Candidate]) -> list[str]:
 def ask_for_link() -> float:
     """Gbit/s, of whoever sits at the terminal; 0: they leave it for later."""
     while True:
-        said = FloatPrompt.ask("Gbit/s of a node's links together (0: to be written later)")
-        if 0 <= said < math.inf:
-            return said
+        rate = FloatPrompt.ask("Gbit/s of a node's links together (0: to be written later)")
+        if 0 <= rate < math.inf:
+            return rate
 
 
 def render(facts: dict[str, Any]) -> str:
@@ -210,11 +210,11 @@ def numbers(values: Sequence[int]) -> list[str]:
     """Python for the entries of a list of numbers: of many, a range for each run of them."""
     if len(values) <= 8:
         return [str(value) for value in values]
-    found: list[str] = []
+    items: list[str] = []
     for run in runs(values):
         start = f"{run.start}, " if run.start else ""
-        found += [f"*range({start}{run.stop})"] if len(run) > 2 else map(str, run)
-    return found
+        items += [f"*range({start}{run.stop})"] if len(run) > 2 else map(str, run)
+    return items
 
 
 def entry(items: Iterable[str], key: str, indent: int) -> str:
@@ -303,10 +303,10 @@ def table(facts: dict[str, Any]) -> Table:
     rows += [
         ("left out", f"{mount.path} ({mount.type}): {why}") for mount, why in facts["left_out"]
     ]
-    found = Table(box=None, show_header=False)
+    facts_table = Table(box=None, show_header=False)
     for row in rows:
-        found.add_row(*(Text(cell, overflow="fold") for cell in row))
-    return found
+        facts_table.add_row(*(Text(cell, overflow="fold") for cell in row))
+    return facts_table
 
 
 def next_steps(name: str, file: Path, references: Path, no_peak: Sequence[str] = ()) -> str:

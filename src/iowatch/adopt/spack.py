@@ -45,16 +45,16 @@ def read_lock(text: str) -> list[Built]:
 
 
 def _built(key: str, specs: Mapping[str, Any]) -> Built:
-    own = specs[key]
+    spec = specs[key]
     needed = [
         specs[one["hash"]]
-        for one in own.get("dependencies", ())
+        for one in spec.get("dependencies", ())
         if "link" in one["parameters"]["deptypes"]
     ]
-    switches = {n: value for n, value in own["parameters"].items() if isinstance(value, bool)}
+    switches = {n: value for n, value in spec["parameters"].items() if isinstance(value, bool)}
     return Built(
         key,
-        own["version"],
+        spec["version"],
         "".join(f"{'+' if value else '~'}{name}" for name, value in switches.items()),
         dict(sorted((spec["name"], spec["version"]) for spec in needed)),
     )

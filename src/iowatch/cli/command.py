@@ -159,12 +159,12 @@ def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
     UserError if there are none: a name that is misspelt must not look like a system without
     results.
     """
-    found = [run for run in runs if is_of(system, run)]
-    if not found:
+    of_this_system = [run for run in runs if is_of(system, run)]
+    if not of_this_system:
         name = system.partition(":")[0]
         known = [run for run in runs if is_of(name, run)]
         other = {f"{name}:{run.case.partition}" for run in known}
         other |= set() if known else {run.case.system for run in runs}
         only = f", only of {', '.join(sorted(other))}" if other else ""
         raise UserError(f"--system {system}: nothing is on record of it{only}")
-    return found
+    return of_this_system

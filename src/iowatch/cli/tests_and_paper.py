@@ -209,7 +209,7 @@ def figures_command(
             return
         with needs_extra("report"):
             from iowatch.paper import drawings
-        site_series = {figure: figures.own(figure, runs) for figure in figures.FIGURES}
+        site_series = {figure: figures.site_series(figure, runs) for figure in figures.FIGURES}
         for path in drawings.draw_all(site_series, output):
             print(path)
         if system:

@@ -179,8 +179,8 @@ def backtest(
         )
     series = read(path)
     result, whole = Backtest(), Backtest("filesystem")
-    for case, own in series.items():
-        replay(case, own.nights, bless_nights, bless_case(settings), result)
+    for case, past in series.items():
+        replay(case, past.nights, bless_nights, bless_case(settings), result)
     for name, nights in filesystems(series, settings).items():
         replay(name, nights, bless_nights, bless_filesystem(settings), whole)
     return result, whole
@@ -197,10 +197,12 @@ def bless_filesystem(settings: Settings) -> Callable[[list[Runs]], Judge[Runs]]:
     def bless(nights: list[Runs]) -> Judge[Runs]:
         cases: dict[str, list[Sequence[Sample]]] = {}
         for runs in nights:
-            for case, own in runs.items():
-                cases.setdefault(case, []).append(own)
-        enough = {case: own for case, own in cases.items() if len(own) >= settings.min_nights}
-        baselines = {case: estimate(own, settings) for case, own in enough.items()}
+            for case, samples in runs.items():
+                cases.setdefault(case, []).append(samples)
+        enough = {
+            case: samples for case, samples in cases.items() if len(samples) >= settings.min_nights
+        }
+        baselines = {case: estimate(samples, settings) for case, samples in enough.items()}
         return Group(Common.FILESYSTEM, baselines, nights, settings)
 
     return bless
@@ -212,22 +214,22 @@ def filesystems(
     """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
     run."""
     members: dict[str, dict[str, Series]] = {}
-    for case, own in series.items():
-        if own.filesystem:
-            members.setdefault(own.filesystem, {})[case] = own
-    found: dict[str, list[PastNight[Runs]]] = {}
+    for case, past_of_case in series.items():
+        if past_of_case.filesystem:
+            members.setdefault(past_of_case.filesystem, {})[case] = past_of_case
+    by_filesystem: dict[str, list[PastNight[Runs]]] = {}
     for name, cases in members.items():
         nights: dict[Any, dict[str, list[Sample]]] = {}
-        for case, own in cases.items():
-            for past in own.nights:
+        for case, past_of_case in cases.items():
+            for past in past_of_case.nights:
                 nights.setdefault(past.night, {})[case] = past.samples
         if len(cases) >= settings.common_cases:
             least = max(settings.common_cases, len(cases) / 2)
-            found[name] = [
+            by_filesystem[name] = [
                 PastNight(night, nights[night]) for night in sorted(nights)
                 if len(nights[night]) >= least
             ]  # fmt: skip
-    return found
+    return by_filesystem
 
 
 def replay(

@@ -147,8 +147,8 @@ class Group:
 
     def _is_measured(self, runs: Runs) -> bool:
         """Do enough cases say something, and at least one of those that would run again?"""
-        said = [name for name in self._spreads if self._best(runs, name, 1) is not None]
-        return 2 * len(said) >= len(self._spreads) and not set(said).isdisjoint(self.panel)
+        measured = [name for name in self._spreads if self._best(runs, name, 1) is not None]
+        return 2 * len(measured) >= len(self._spreads) and not set(measured).isdisjoint(self.panel)
 
     def _own(self, nights: Sequence[Runs], names: Sequence[str]) -> Baseline:
         """The baseline of what most of these cases do not exceed."""
@@ -180,8 +180,8 @@ class Group:
 
     def _time(self, runs: Runs, number: int) -> datetime:
         """When the last of the panel has run so many times."""
-        return max(own[number - 1].time for name in self.panel
-                   if len(own := runs.get(name, ())) >= number)  # fmt: skip
+        return max(samples[number - 1].time for name in self.panel
+                   if len(samples := runs.get(name, ())) >= number)  # fmt: skip
 
     def _best(self, runs: Runs, name: str, count: int | None) -> float | None:
         """The part that the best of a case's first so many runs has reached; None: it has none."""
@@ -194,16 +194,16 @@ class Group:
 
     def _most(self, runs: Runs, names: Sequence[str], count: int | None) -> float:
         bests = {name: self._best(runs, name, count) for name in names}
-        said = {name: best for name, best in bests.items() if best is not None}
-        weights = [self._weights[name] for name in said]
-        return _below(self.settings.common_part, list(said.values()), weights)
+        measured = {name: best for name, best in bests.items() if best is not None}
+        weights = [self._weights[name] for name in measured]
+        return _below(self.settings.common_part, list(measured.values()), weights)
 
 
 def _below(part: float, values: Sequence[float], weights: Sequence[float]) -> float:
     """The least of these values such that so large a part of the weight is not above it."""
     enough, weight = part * sum(weights), 0.0
-    for value, own in sorted(zip(values, weights, strict=True)):
-        weight += own
+    for value, weight_of_value in sorted(zip(values, weights, strict=True)):
+        weight += weight_of_value
         if weight >= enough:
             return value
     return max(values)
@@ -227,7 +227,7 @@ def each(
 
     past = {name: nights_of(name, blessed) for name in tonight}
     past = {name: nights for name, nights in past.items() if len(nights) >= settings.min_nights}
-    found, settings = {}, settings.for_one_of(max(len(past), 1))
+    judged, settings = {}, settings.for_one_of(max(len(past), 1))
     for name, nights in past.items():
         baseline, state = estimate(nights, settings), State()
         detector = Detector(baseline, settings)
@@ -235,8 +235,8 @@ def each(
             detector = Detector(baseline, settings, name, unit)
         for night in nights_of(name, later):
             state, _ = detector.judge(state, night)
-        found[name] = baseline, detector.judge(state, tonight[name], final=False)[1]
-    return found
+        judged[name] = baseline, detector.judge(state, tonight[name], final=False)[1]
+    return judged
 
 
 def have_alarms(

@@ -127,7 +127,7 @@ def run_session(
             *options,
         ]
         process, stopped, number = None, "", 0
-        with output.open("wb") as sink, output.open("rb") as said:
+        with output.open("wb") as sink, output.open("rb") as printed:
             try:
                 with _listening():
                     process = subprocess.Popen(
@@ -141,7 +141,7 @@ def run_session(
                         env=environment(folder, night),
                     )
                     if follow:
-                        _follow(process, said, follow, deadline)
+                        _follow(process, printed, follow, deadline)
                     process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 stopped = OUT_OF_TIME
@@ -169,7 +169,7 @@ def run_session(
 
 def _follow(
     process: subprocess.Popen[bytes],
-    said: BinaryIO,
+    printed: BinaryIO,
     follow: Follow,
     deadline: float,
 ) -> None:
@@ -179,7 +179,7 @@ def _follow(
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(left, FOLLOW_S))
             return
-        *lines, begun = (begun + said.read()).split(b"\n")
+        *lines, begun = (begun + printed.read()).split(b"\n")
         follow([line.decode("utf-8", "replace") for line in lines])
 
 
@@ -257,8 +257,8 @@ def _stop(process: subprocess.Popen[bytes] | None) -> str:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        said = f"; reframe did not end within {GRACE_S:g} s and was killed: {LOST}"
-        return said + _end_orphans()
+        sentence = f"; reframe did not end within {GRACE_S:g} s and was killed: {LOST}"
+        return sentence + _end_orphans()
     if not _end_jobs():  # one that it was just starting, and so did not know to cancel
         _send(signal.SIGTERM, _descendants())
     return _end_rest()
@@ -305,8 +305,8 @@ def _descendants() -> set[int]:
         with contextlib.suppress(OSError):  # it has just ended
             # pid (name) state parent ..., and a name may hold anything
             parents[int(file.parent.name)] = int(file.read_text().rpartition(")")[2].split()[1])
-    found: set[int] = set()
+    descendants: set[int] = set()
     generation = {os.getpid()}
     while generation := {pid for pid, parent in parents.items() if parent in generation}:
-        found |= generation
-    return found
+        descendants |= generation
+    return descendants

@@ -38,7 +38,7 @@ TITLE_WIDTH = 90  # characters of the legend's title that fit into a line
 FORMATS = ("svg", "png")
 
 
-def draw_all(own: Mapping[Figure, Sequence[Series]], folder: Path) -> Iterator[Path]:
+def draw_all(site_series: Mapping[Figure, Sequence[Series]], folder: Path) -> Iterator[Path]:
     """Draw every figure with the site's own series; each path when it is written.
 
     UserError if it cannot be written.
@@ -48,7 +48,7 @@ def draw_all(own: Mapping[Figure, Sequence[Series]], folder: Path) -> Iterator[P
     except OSError as err:
         raise UserError(f"{folder} cannot be made: {err.strerror}") from None
     for figure in FIGURES:
-        drawing = draw(figure, [*published(figure), *own[figure]])
+        drawing = draw(figure, [*published(figure), *site_series[figure]])
         yield from save(drawing, figure, folder)
 
 
@@ -80,8 +80,8 @@ def _add_legend(drawing: Drawing, figure: Figure, series: Sequence[Series]) -> N
     explained = []
     if len(figure.statistics) > 1:
         explained.append("line: median, bar: from minimum to maximum, cross: mean")
-    if own := [one for one in series if one.is_own]:
-        explained.append(", ".join(filter(None, ["dashed: own results", own[0].shared])))
+    if of_site := [one for one in series if one.is_own]:
+        explained.append(", ".join(filter(None, ["dashed: own results", of_site[0].shared])))
     title = "\n".join(textwrap.fill(text, TITLE_WIDTH) for text in explained)
     for columns in range(MOST_COLUMNS, 0, -1):
         legend = drawing.legend(loc="outside lower center", ncols=columns, title=title)

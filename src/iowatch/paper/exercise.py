@@ -45,7 +45,7 @@ def published() -> list[Row]:
     return list(rows.values())
 
 
-def own(runs: Iterable[Run]) -> list[Row]:
+def site_rows(runs: Iterable[Run]) -> list[Row]:
     """The site's rows: the best of all verified runs of `IorPeer` and `IorPeerRead`. Both programs
     sync what they write."""
     rows: dict[tuple[str, str, str, int, str, str], Row] = {}

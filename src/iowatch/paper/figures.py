@@ -107,7 +107,7 @@ def published(figure: Figure) -> list[Series]:
     return series
 
 
-def own(figure: Figure, runs: Iterable[Run]) -> list[Series]:
+def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     """The site's series of the same kind: the least minimum of all nights, the greatest maximum,
     and of other statistics the median night. What was imported nobody has verified: it is a series
     of its own, and says so.
@@ -122,14 +122,14 @@ def own(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     for run in runs:
         if not wanted.isdisjoint(run.metrics) and not run.is_invalid:
             cases.setdefault((run.case, run.kind is Kind.IMPORTED), []).append(run)
-    found: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Run]]] = {}
+    by_kind: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Run]]] = {}
     for (case, is_imported), own_runs in cases.items():
         if any(_is_alike(case, row) for row in rows):
             kind = (case.system, _parts(case), is_imported)
-            found.setdefault(kind, {})[case.writers] = own_runs
-    alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts, _ in found), strict=True)]
+            by_kind.setdefault(kind, {})[case.writers] = own_runs
+    alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts, _ in by_kind), strict=True)]
     series = []
-    for (system, parts, is_imported), writers in sorted(found.items()):
+    for (system, parts, is_imported), writers in sorted(by_kind.items()):
         shared = [part for part, same in zip(parts, alike, strict=True) if same and part]
         telling = [part for part, same in zip(parts, alike, strict=True) if not same and part]
         # The system is always there: it tells that this is no series of the paper.
@@ -156,12 +156,13 @@ def of_table(number: str) -> Figure:
 
 def notes(figure: Figure) -> list[str]:
     """What is odd about the published values, and for which numbers of writers."""
-    said: dict[str, set[int]] = {}
+    writers_by_note: dict[str, set[int]] = {}
     for row in read_tables():
         if row["table"] in figure.tables and row["note"]:
-            said.setdefault(row["note"], set()).add(row["writers"])
+            writers_by_note.setdefault(row["note"], set()).add(row["writers"])
     return [
-        f"{', '.join(map(str, sorted(writers)))} writers: {note}" for note, writers in said.items()
+        f"{', '.join(map(str, sorted(writers)))} writers: {note}"
+        for note, writers in writers_by_note.items()
     ]
 
 

@@ -120,8 +120,8 @@ def references(system: str) -> str:
     for name, bounds in GENERAL_BOUNDS.items():
         text += f"  {system}:.*/backend={name}/.*: &{name} {flow(bounds)}\n"
     for check in CHECKS:
-        own = [str(entry) for entry in entries if entry.check == check]
-        text += f"\n{check}:\n{''.join(own)}" if own else ""
+        of_check = [str(entry) for entry in entries if entry.check == check]
+        text += f"\n{check}:\n{''.join(of_check)}" if of_check else ""
     return text
 
 
@@ -204,10 +204,10 @@ def _striping(row: Row, prose: Sequence[Row]) -> str:
 def striping_of(row: Row, prose: Sequence[Row]) -> dict[str, int]:
     """What the papers state of a row's filesystem: its OSTs, and the stripes that users get."""
     return {
-        said["quantity"]: int(said["value"])
-        for said in prose
-        if (said["system"], said["filesystem"]) == (row["system"], row["filesystem"])
-        and said["quantity"] in ("osts", "default_stripe_count", "default_stripe_size")
+        fact["quantity"]: int(fact["value"])
+        for fact in prose
+        if (fact["system"], fact["filesystem"]) == (row["system"], row["filesystem"])
+        and fact["quantity"] in ("osts", "default_stripe_count", "default_stripe_size")
     }
 
 
