@@ -168,7 +168,7 @@ def test_a_full_disk_accuses_nobody(bundle, tmpfs, monkeypatch):
     )
     monkeypatch.setattr(tempfile, "tempdir", str(full))
     with pytest.raises(UserError, match="cannot be taken apart: no room is left on the disk of"):
-        verify(bundle, None, None, [], [], print)
+        verify(bundle, None, None, [], print)
     with (
         pytest.raises(UserError, match=f"^{full}: cannot be used: No space left on device$"),
         _folder() as folder,
@@ -204,5 +204,5 @@ def test_only_a_signature_of_this_manifest_by_a_known_key_is_one(bundle, folder,
     (folder / "signatures" / "1.ssh").write_bytes(said)
     with pytest.raises(UserError, match="no signature of its manifest"):
         list(signers(bundle, folder, None))
-    with pytest.raises(UserError, match=r"--sign no.key: it cannot sign: "):
+    with pytest.raises(UserError, match=r"no.key: no key that can sign: "):
         sign(folder, "no.key")

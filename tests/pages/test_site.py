@@ -137,7 +137,7 @@ def test_what_is_somebody_elses_is_not_written_over(databases, tmp_path):
     (tmp_path / "index.html").write_text("<h1>My cat</h1>")
     (tmp_path / "file").write_text("")
     for folder, said in (
-        (tmp_path, f"{tmp_path}/index.html: is none of iowatch's: name a folder of its own with"),
+        (tmp_path, f"{tmp_path}/index.html: is none of iowatch's: name a folder of its own"),
         (tmp_path / "file", f"{tmp_path}/file: no pages can be written there: File exists"),
     ):
         done = write_site(databases, folder)
