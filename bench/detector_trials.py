@@ -22,9 +22,9 @@ from detector_model import (
 
 from iowatch.detector.baseline import estimate
 from iowatch.detector.common import Common, Group, have_alarms
-from iowatch.detector.rules import GAIN, Detector, State
+from iowatch.detector.rules import GAIN, Detector, Memory
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.verdict import Kind, Verdict
+from iowatch.verdict import OK, Verdict
 
 CASES = 22
 MEMBERS = 16  # cases of a filesystem, of which every fourth is MPI-IO itself
@@ -72,14 +72,14 @@ class Trial:
 def false_alarms(trial, index):
     """Counter: red nights by rule, improvements, runs and nights; plain thresholds by %.
 
-    An alarm is followed by State(), as if the site had found nothing and kept the baseline.
+    An alarm is followed by Memory(), as if the site had found nothing and kept the baseline.
     """
     count = Counter()
     sim = trial.simulate(index, trial.nights)
     for y, control, finish in zip(sim.y, sim.control, sim.finish, strict=True):
         nights = trial.nights_of(y, control, finish)
         detector = Detector(estimate(nights[:BLESSED]), trial.settings)
-        state, better = State(), False
+        state, better = Memory(), False
         for night in nights[BLESSED:]:
             state, verdict = detector.judge(state, night)
             count["nights"] += 1
@@ -90,7 +90,7 @@ def false_alarms(trial, index):
             # A severe night is told, and over; a gain is told until it is blessed.
             count[GAIN] += verdict.rule == GAIN and not better
             better = verdict.rule == GAIN
-            state = State() if state.alarm else state
+            state = Memory() if state.alarm else state
         first = (control if trial.mpiio else y)[:, 0]
         for percent in PLAIN:
             count[percent] += int((first[BLESSED:] < _reference(first, percent)).sum())
@@ -113,10 +113,10 @@ def detection(trial, index, faults=FAULTS):
     for series in range(trial.series):
         y, control, finish = sim.y[series], sim.control[series], sim.finish[series]
         nights = trial.nights_of(y[:start], control[:start], finish[:start])
-        detector, state = Detector(estimate(nights[:BLESSED]), trial.settings), State()
+        detector, state = Detector(estimate(nights[:BLESSED]), trial.settings), Memory()
         for night in nights[BLESSED:]:
             state, _ = detector.judge(state, night)
-            state = State() if state.alarm else state
+            state = Memory() if state.alarm else state
         for fault, arrays in after.items():
             values = [array[series] for array in arrays]
             nights = trial.nights_of(*values, first=start)
@@ -153,14 +153,14 @@ def first_days(trial, index, left=0.27):
     for series in range(trial.series):
         control = sim.control[series]
         found.append(
-            first_alarm(detector, State(), trial.nights_of(y[series], control, finish[series]))
+            first_alarm(detector, Memory(), trial.nights_of(y[series], control, finish[series]))
         )
-        state = State()
+        state = Memory()
         for night in trial.nights_of(sim.y[series], control, sim.finish[series]):
             state, _ = detector.judge(state, night)
             nights_judged += 1
             alarms += state.alarm is not None
-            state = State() if state.alarm else state
+            state = Memory() if state.alarm else state
     return found, nights_judged, alarms
 
 
@@ -174,7 +174,7 @@ def visible(trial, index, spreads, of_ratio):
         drop = spreads * (baseline.s_r if of_ratio else baseline.s)
         after = control[BLESSED:] - (0 if of_ratio else drop)
         nights = nights_of(y[BLESSED:] - drop, after, first=BLESSED)
-        found.append(first_alarm(Detector(baseline, trial.settings), State(), nights))
+        found.append(first_alarm(Detector(baseline, trial.settings), Memory(), nights))
     return found
 
 
@@ -245,7 +245,7 @@ def false_alarms_of_filesystems(trial):
         for common, group in groups.items():
             if not group.baseline:
                 continue
-            state, count = State(), counts[common]
+            state, count = Memory(), counts[common]
             for runs in nights:
                 state, verdict = group.judge(state, runs)
                 count["nights"] += 1
@@ -253,7 +253,7 @@ def false_alarms_of_filesystems(trial):
                 if verdict.is_red:
                     count["all"] += 1
                     count[verdict.rule] += 1
-                state = State() if state.alarm else state
+                state = Memory() if state.alarm else state
     return counts
 
 
@@ -265,13 +265,13 @@ def detection_of_filesystems(trial, left):
         for common, group in groups.items():
             if not group.baseline:
                 continue
-            state, alarm = State(), NEVER
+            state, alarm = Memory(), NEVER
             for number, runs in enumerate(nights, 1 - WARM_UP):
                 state, _ = group.judge(state, runs)
                 if state.alarm and number >= 1:
                     alarm = number
                     break
-                state = State() if state.alarm else state
+                state = Memory() if state.alarm else state
             found[common].append(alarm)
         group = groups[Common.FILESYSTEM]
         first = [{name: own[:1] for name, own in runs.items()} for runs in nights[WARM_UP:]]
@@ -289,16 +289,16 @@ def blamed(trial, left, finish):
     """
     found, count = {common: [] for common in Common}, Counter()
     for groups, detectors, nights in trial.filesystems((left, left), finish):
-        whole, states = dict.fromkeys(Common, State()), dict.fromkeys(detectors, State())
+        whole, states = dict.fromkeys(Common, Memory()), dict.fromkeys(detectors, Memory())
         libraries = {name for name, case in detectors.items() if case.baseline.m_r is not None}
         members = {Common.FILESYSTEM: {*detectors}, Common.LIBRARY: libraries}
-        alarms = dict.fromkeys(detectors, Verdict(Kind.OK, ""))  # the last of each case
+        alarms = dict.fromkeys(detectors, Verdict(OK, ""))  # the last of each case
         first = dict.fromkeys(Common, NEVER)
         for number, runs in enumerate(nights, 1 - WARM_UP):
             for name, detector in detectors.items():
                 states[name], verdict = detector.judge(states[name], runs[name])
                 if verdict.is_red:
-                    alarms[name], states[name] = verdict, State()
+                    alarms[name], states[name] = verdict, Memory()
                 if number >= 1 and name in libraries:
                     count["nights"] += 1
                     count["library"] += verdict.is_red and verdict.rule in Common.LIBRARY.rules
@@ -308,7 +308,7 @@ def blamed(trial, left, finish):
                 own = {name: alarms[name] for name in members[common]}
                 if number >= 1 and (whole[common].alarm or have_alarms(common, own, time)):
                     first[common] = min(first[common], number)
-                whole[common] = State() if whole[common].alarm else whole[common]
+                whole[common] = Memory() if whole[common].alarm else whole[common]
         for common, night in first.items():
             found[common].append(night)
     return found, count

@@ -18,7 +18,7 @@ from iowatch.detector.backtest import (
     replay,
 )
 from iowatch.detector.baseline import estimate
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import Detector, Memory
 from iowatch.detector.settings import NORMAL, SETTINGS
 
 BLESS = 30
@@ -73,7 +73,7 @@ def injected(nights, bless, left):
     found, false, warm = [], 0, BLESS + WARM_UP
     for start in range(0, len(nights) - warm - 14 + 1, 14):
         window = [past.samples for past in nights[start : start + warm + 14]]
-        judge, state, alarm = bless(window[:BLESS]), State(), NEVER
+        judge, state, alarm = bless(window[:BLESS]), Memory(), NEVER
         for number, samples in enumerate(window[BLESS:], 1 - WARM_UP):
             state, _ = judge.judge(state, slowed(samples, left) if number > 0 else samples)
             if state.alarm:

@@ -13,6 +13,7 @@ from pathlib import Path
 import reframe.core.runtime as rt
 
 from iowatch.files import counted
+from iowatch.verdict import Reason
 
 from . import site_record
 from .shell import shell
@@ -62,7 +63,8 @@ def require_time(filesystem, seconds):
         minutes = counted(ceil(seconds / 60), "minute")
         why = f"had {left} left at its turn, and it may take {minutes}"
     if why and folder_of(filesystem) in _joined:
-        raise NotMeasured(f"the allocation of its filesystem, job {job}, {why}")
+        why = f"the allocation of its filesystem, job {job}, {why}"
+        raise NotMeasured(why, Reason.NO_TIME_LEFT)
     if why:
         _release(folder_of(filesystem))
 

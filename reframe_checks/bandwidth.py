@@ -123,7 +123,7 @@ class SlowOst(BenchioCheck):
         try:
             result = self.verified_result(f"result.{len(hung) + 1}.json", self.repeats, hung)
         except InvalidResult as err:  # of the last start; those before it have hung
-            raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)])) from None
+            raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)]), err.reason) from None
         lost = {**hung, **result.void}
         if self.away:  # what a contract judges is not green by night and invalid in the dossier
             require_away(osts_away(self.away).get(self.filesystem.name, ()), lost, osts)

@@ -37,7 +37,7 @@ from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, JOB_TMPDIR
-from iowatch.verdict import EXCUSABLE, Kind, Verdict
+from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import (
     allocation,
@@ -182,8 +182,14 @@ class CaseCheck(OfSession):
     #: What the job writes in its stage, which may hold an earlier job's; patterns of the shell.
     outputs = ()
 
-    #: Kind of verdict, such as ``ok`` or ``regression``.
-    verdict = variable(str, value="", loggable=True)
+    #: The verdict's :class:`iowatch.verdict.State`; empty: there is no verdict yet.
+    state = variable(str, value="", loggable=True)
+
+    #: Its :class:`iowatch.verdict.Reason`; empty: it needs none.
+    reason = variable(str, value="", loggable=True)
+
+    #: The :class:`iowatch.verdict.Flag` of it.
+    flags = variable(list, value=[], loggable=True)
 
     #: The verdict in one sentence.
     sentence = variable(str, value="", loggable=True)
@@ -205,7 +211,7 @@ class CaseCheck(OfSession):
     @property
     def queued(self):
         """What its job waited for when its session was stopped: then it is not known how it is."""
-        if self.verdict or not (self.filesystem and self.job):
+        if self.state or not (self.filesystem and self.job):
             return ""
         try:
             if self.left:
@@ -268,7 +274,7 @@ class CaseCheck(OfSession):
         except UserError as err:
             raise PerformanceError(str(err)) from None
         if why := announced or why_not_measured.reservation(self.job, end):
-            self.end_not_measured(why)
+            self.end_untried(why_not_measured.NotMeasured(why, Reason.MAINTENANCE))
         if why := self.missing():
             self.end_without_program(why)
 
@@ -304,14 +310,15 @@ class CaseCheck(OfSession):
             and self.current_partition.launcher_type.registered_name == "srun"
             and self.current_partition.max_jobs == 1
         ):
-            self.end_invalid(
+            self.end_failed(
                 "'allocation' in the partition's extras needs the scheduler 'local', the launcher "
-                "'srun', 1 as 'max_jobs' and a 'time_limit': mend it in the site's configuration"
+                "'srun', 1 as 'max_jobs' and a 'time_limit': mend it in the site's configuration",
+                Reason.CONFIGURATION,
             )
         try:
             allocation.require_time(self.filesystem, limit)
         except why_not_measured.NotMeasured as err:
-            self.end_not_measured(err)
+            self.end_untried(err)
         sweep = self.filesystem.sweeps[self.sweep]
         settings = [setting for its in sweep.values() for setting in its]
         nodes = max(setting.nodes for setting in settings)
@@ -356,56 +363,60 @@ class CaseCheck(OfSession):
 
     def end(self, verdict, error):
         """End the test with this verdict: `error` is what to raise if it is red."""
-        self.verdict, self.sentence = str(verdict.kind), verdict.sentence
-        if verdict.kind.is_untried:
+        self.log_verdict(verdict)
+        if verdict.outcome.is_untried:
             self.skip(self.sentence)
         if not verdict.is_red:
             return
         if excused := self.excuse_of(verdict):
-            self.sentence += f" ({excused})"
+            known = verdict.outcome.flagged(Flag.KNOWN)
+            self.log_verdict(Verdict(known, f"{verdict.sentence} ({excused})"))
             raise ExpectedFailureError(self.sentence)
         raise error(self.sentence)
 
+    def log_verdict(self, verdict):
+        """Give report and database the verdict."""
+        for name, value in verdict.outcome.fields.items():
+            setattr(self, name, value)
+        self.sentence = verdict.sentence
+
     def excuse_of(self, verdict):
         """Why the site expects this verdict; None if it does not, or must not."""
-        if verdict.kind not in EXCUSABLE:
+        if not verdict.outcome.is_regression:
             return None
         today = datetime.now(UTC).date()
         return excuse(site_record.expected_failures(), self.case_id, today)
 
-    def end_not_measured(self, why):
+    def end_untried(self, why):
         """End the test as ReFrame ends one that is skipped, whatever it has come to."""
-        self.end(Verdict(Kind.NOT_MEASURED, f"{self.case}: {why}"), None)
+        self.end(Verdict(why.outcome, f"{self.case}: {why}"), None)
 
     def end_without_program(self, why):
         """End the test of a case whose program is missing.
 
         Where the check has ever run it was lost: nobody guards the case any more. Else nobody has
-        ever promised it: it is left out, and the night says why, of no colour for that.
+        ever promised it: it is skipped, and the night says why, of no colour for that.
         """
         try:
-            if site_record.has_run(self.case):
-                self.end_not_measured(why)
+            was_there = site_record.has_run(self.case)
         except UserError as err:
             raise PerformanceError(str(err)) from None
-        self.end_left_out(why)
-
-    def end_left_out(self, why):
-        """End the test of a case that nobody has ever known."""
-        self.end(Verdict(Kind.LEFT_OUT, f"{self.case}: {why}"), None)
+        untried = why_not_measured.NotMeasured if was_there else why_not_measured.Skipped
+        self.end_untried(untried(why, Reason.NOT_INSTALLED))
 
     def end_without_result(self, why):
-        """End the test of a job that has left nothing that counts."""
-        if isinstance(why, why_not_measured.LeftOut):
-            self.end_left_out(why)
+        """End the test of a job that has left nothing that counts; `why` is an exception that has a
+        reason, or is NotMeasured."""
         if isinstance(why, why_not_measured.NotMeasured):
-            self.end_not_measured(why)
+            self.end_untried(why)
         if known := why_not_measured.why_not_started(self):
-            self.end_not_measured(known)
-        self.end_invalid(why_not_measured.left_nothing(self) or why)
+            self.end_untried(known)
+        if nothing := why_not_measured.left_nothing(self):
+            self.end_failed(nothing, Reason.NO_OUTPUT)
+        self.end_failed(why, why.reason)
 
-    def end_invalid(self, why):
-        self.end(Verdict(Kind.INVALID, f"{self.case}: {why}"), SanityError)
+    def end_failed(self, why, reason):
+        self.end(Verdict(Outcome(State.FAILED, reason), f"{self.case}: {why}"), SanityError)
 
 
 class BenchioJob(CaseCheck):
@@ -614,7 +625,7 @@ class BenchioCheck(BenchioJob):
         if self.is_of_contract:
             verdict = by_contract(self.case, self.measured.metrics, self.filesystem.peak)
             said = "; ".join([verdict.sentence, *self.measured.notes])
-            self.end(Verdict(verdict.kind, said), PerformanceError)
+            self.end(Verdict(verdict.outcome, said), PerformanceError)
             return
         try:
             self.case_past = self.case_past or self.look_back()
@@ -635,14 +646,15 @@ class BenchioCheck(BenchioJob):
         self.log_bounds(verdict, in_force(self.references, blessed))
         said = [verdict.sentence, *self.details(verdict), *self.measured.notes]
         said = "; ".join(filter(None, said))
-        if verdict.kind is Kind.NO_BASELINE and self.record:
-            self.verdict, self.sentence = str(verdict.kind), said
+        told = Verdict(verdict.outcome, said)
+        if verdict.outcome.is_unreferenced and self.record:
+            self.log_verdict(told)
         else:
-            self.end(Verdict(verdict.kind, said), PerformanceError)
+            self.end(told, PerformanceError)
 
     def details(self, verdict):
         """Phrases that a check adds to the sentence of a verdict."""
-        if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
+        if not verdict.outcome.is_slow:
             return []
         repetitions = self.measured.repetitions
         return [slow_rank(repetitions), slow_node(repetitions)]

@@ -8,7 +8,7 @@ from reframe.core.exceptions import SanityError
 
 from iowatch.law import require_built
 from iowatch.result import InvalidResult, known_faults, read_versions
-from iowatch.verdict import Kind, Verdict
+from iowatch.verdict import OK, Outcome, Reason, State, Verdict
 
 from .base import CaseCheck
 from .parameters import FILESYSTEMS, SYSTEM
@@ -34,18 +34,20 @@ class LibraryVersions(CaseCheck):
         self.keep_output()
         said = Path(str(self.stdout))
         if not said.exists():
-            self.end_without_result(f"its job has not begun: see {self.kept}")
+            why = f"its job has not begun: see {self.kept}"
+            self.end_without_result(InvalidResult(why, Reason.NO_OUTPUT))
         self.versions = read_versions(said.read_text(errors="replace"))
         if "mpiio" not in self.versions:
-            self.end_invalid(f"{self.executable} --version names no MPI: see {self.kept}")
+            why = f"{self.executable} --version names no MPI: see {self.kept}"
+            self.end_failed(why, Reason.NO_OUTPUT)
         try:
             asked = self.benchio.concrete_spec
             require_built({**self.versions, "mpi": self.versions["mpiio"]}, asked)
         except InvalidResult as err:
-            self.end_invalid(err)
+            self.end_failed(err, err.reason)
         self.conditions = dict(self.versions)
         faults = known_faults(self.versions, self.filesystem.types)
-        kind = Kind.DEFECT if faults else Kind.OK
+        outcome = Outcome(State.REGRESSION, Reason.SLOW_VERSION) if faults else OK
         said = "; ".join(faults) or ", ".join(f"{n} {v}" for n, v in self.versions.items())
-        self.end(Verdict(kind, f"{self.case}: {said}"), SanityError)
+        self.end(Verdict(outcome, f"{self.case}: {said}"), SanityError)
         return True

@@ -16,7 +16,7 @@ from iowatch.darshan_log import ProfileError, judge, read_log, write_summary, wr
 from iowatch.metrics import Measured, ior_metrics, mdtest_metrics
 from iowatch.result import InvalidResult, conditions
 from iowatch.site import DARSHAN, IOR, MDTEST
-from iowatch.verdict import Kind, Verdict
+from iowatch.verdict import OK, Outcome, Reason, State, Verdict
 
 from .base import BenchioJob
 from .parameters import swept
@@ -205,6 +205,6 @@ class IoProfile(BenchioJob):
         ]
         faults = "; ".join(filter(None, faults))
         said = faults or "; ".join(f"{backend}: {found}" for backend, found in writes.items())
-        kind = Kind.DEFECT if faults else Kind.OK
-        self.end(Verdict(kind, f"{self.case}: {said}"), SanityError)
+        outcome = Outcome(State.REGRESSION, Reason.NOT_COLLECTIVE) if faults else OK
+        self.end(Verdict(outcome, f"{self.case}: {said}"), SanityError)
         return True

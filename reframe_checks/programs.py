@@ -4,6 +4,8 @@ from pathlib import Path
 
 from reframe.core.builtins import run_after, sanity_function, variable
 
+from iowatch.verdict import Reason
+
 from .parameters import OfSession
 
 
@@ -62,9 +64,10 @@ class Found(OfSession):
         if self.program:
             return ""
         if named := environ.extras.get(self.extra):
-            test.end_invalid(
+            test.end_failed(
                 f"there is no program {named}, which the extras of environment {environ.name!r} "
-                f"name as {self.extra!r}: mend the path there"
+                f"name as {self.extra!r}: mend the path there",
+                Reason.NOT_INSTALLED,
             )
         return (
             f"there is no {self.command} on PATH or in Spack: `spack install {self.package}`, add "

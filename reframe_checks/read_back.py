@@ -15,12 +15,13 @@ from iowatch.raw_results import KEPT_RESULT as KEPT
 from iowatch.raw_results import LAST, READ_CODE
 from iowatch.result import InvalidResult, read_result
 from iowatch.run import is_night_id
+from iowatch.verdict import Reason
 
 from . import site_record
 from .base import BenchioCheck, options_of_run, phase_limit
 from .parameters import swept
 from .shell import shell
-from .why_not_measured import LeftOut, NotMeasured
+from .why_not_measured import NotMeasured, Skipped
 
 RESULT = "result.json"  # of what was read
 
@@ -30,7 +31,7 @@ class ReadBack(BenchioCheck):
     """What the last night has kept is read, and checked, before new files are written in its place.
 
     A file that has changed, or is gone, is named with the night that it is from. The first night
-    has nothing to read: the case is left out.
+    has nothing to read: the case is skipped.
     """
 
     descr = "Parallel read of a single shared file that an earlier night has written"
@@ -45,7 +46,7 @@ class ReadBack(BenchioCheck):
         try:
             self.before = _night_before(self.case)
         except NotMeasured as err:
-            self.end_not_measured(err)
+            self.end_untried(err)
         name, before = _name(self.case), self.before.night
         self.prerun_cmds += [
             shell("find_kept", NAME=name, BEFORE=before, LAST_FILE=LAST),
@@ -91,24 +92,27 @@ class ReadBack(BenchioCheck):
             self.require_exit_code()
             self.end_without_files(self.before.night, self.before.had_read)
         if (other := result.existing) != self.before.run_id:
-            raise InvalidResult(others_in_place(self.before.night, other))
+            raise InvalidResult(others_in_place(self.before.night, other), Reason.CORRUPT)
         return measured(result, self.case, notes(result, self.case, self.filesystem))
 
     def end_without_files(self, before, had_read):
-        """LeftOut on the first night of all, NotMeasured on another one; InvalidResult if it is the
+        """Skipped on the first night of all, NotMeasured on another one; InvalidResult if it is the
         second in a row."""
         if not before:
             nothing = "nothing was kept before: the next night reads what this one has"
-            raise (NotMeasured if site_record.is_on_record(self.case) else LeftOut)(nothing)
+            untried = NotMeasured if site_record.is_on_record(self.case) else Skipped
+            raise untried(nothing, Reason.NOTHING_KEPT)
         gone = f"what {before} kept below {self.filesystem.path} is gone"
         if had_read:
             raise NotMeasured(
                 f"{gone}: has somebody cleaned the filesystem? The next night reads what this one "
-                "has kept"
+                "has kept",
+                Reason.FILES_GONE,
             )
         raise InvalidResult(
             f"{gone}, and the night before there was nothing either: exempt kept.* there from what "
-            "cleans the filesystem, or take ReadBack out of the site's sweeps"
+            "cleans the filesystem, or take ReadBack out of the site's sweeps",
+            Reason.FILES_GONE,
         )
 
 
@@ -138,7 +142,8 @@ def _night_before(case):
             if night > site_record.KEPT_AS and run_id:
                 raise NotMeasured(
                     f"{night} has kept files and is later than this night, {site_record.KEPT_AS}: "
-                    f"set the clock right, or, if it was wrong then, remove {folder.parent}"
+                    f"set the clock right, or, if it was wrong then, remove {folder.parent}",
+                    Reason.WRONG_CLOCK,
                 )
             if night < site_record.KEPT_AS and run_id:
                 read = Path(raw_results.read_text(last).strip())

@@ -2,6 +2,8 @@
 
 from reframe.core.builtins import run_before
 
+from iowatch.verdict import Reason
+
 from .base import BenchioCheck
 from .shell import shell
 from .why_not_measured import LOST_RANK, ONLY_THE_LAUNCHER, NotMeasured
@@ -46,7 +48,7 @@ class InRounds(BenchioCheck):
 
     def require_exit_code(self):
         if self.kept_file(LOST).exists():
-            raise NotMeasured(ONLY_THE_LAUNCHER)
+            raise NotMeasured(ONLY_THE_LAUNCHER, Reason.LAUNCHER)
         super().require_exit_code()
 
     def details(self, verdict):

@@ -80,12 +80,12 @@ def has_run(case):
     return any(
         (run.case.partition, run.case.environ, run.case.check) == what
         for run in _runs()
-        if run.case.system == case.system and not run.kind.is_untried
+        if run.case.system == case.system and not run.outcome.is_untried
     )
 
 
 def is_on_record(case):
-    """Is anything on record of a case but from this night, even that it was left out? UserError."""
+    """Is anything on record of a case but from this night, even that it was skipped? UserError."""
     return any(run.case == case and run.night != KEPT_AS for run in _runs())
 
 

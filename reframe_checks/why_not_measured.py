@@ -12,6 +12,7 @@ from reframe.core.exceptions import JobError
 
 from iowatch.commands import run
 from iowatch.raw_results import JOB_RECORD
+from iowatch.verdict import Outcome, Reason, State
 
 from . import site_record
 from .run_directory import BUSY, NO_QUOTA
@@ -38,9 +39,17 @@ class NotMeasured(Exception):
     """A case was not measured, and nothing that was tried has failed to verify; the message says
     why."""
 
+    state = State.UNJUDGED
 
-class LeftOut(NotMeasured):
+    def __init__(self, why, reason):
+        super().__init__(why)
+        self.outcome = Outcome(self.state, reason)
+
+
+class Skipped(NotMeasured):
     """Nor could it be: what it needs has never been there."""
+
+    state = State.SKIPPED
 
 
 def maintenance(filesystem, first, last):
@@ -162,22 +171,25 @@ def _is_over(job):
 
 
 def why_not_started(test):
-    """Why the job of a test ended before benchio could start; empty if it did, or nobody knows."""
+    """The NotMeasured of a job that ended before benchio could start; None: it did start, or nobody
+    knows why not."""
     if any(test.kept_file(name).exists() for name in (STARTED, "exit_code")):
-        return ""
-    for name in (BUSY, NO_QUOTA):
+        return None
+    for name, reason in ((BUSY, Reason.PLACE_BUSY), (NO_QUOTA, Reason.QUOTA)):
         if (said := test.kept_file(name)).exists():
-            return said.read_text().strip()
+            return NotMeasured(said.read_text().strip(), reason)
     if waiting := waited_for(test):
         most = test.job.max_pending_time
         if most and time.time() - test.job.submit_time >= most:
-            return f"its job was still queued after {timedelta(seconds=most)}: {waiting}"
+            why = f"its job was still queued after {timedelta(seconds=most)}: {waiting}"
+            return NotMeasured(why, Reason.QUEUED)
         if test.job.state == "CANCELLED":
-            return f"its job was cancelled in the queue: {waiting}"
-    return maintenance(test.filesystem_name, test.made, datetime.now(UTC))
+            return NotMeasured(f"its job was cancelled in the queue: {waiting}", Reason.QUEUED)
+    announced = maintenance(test.filesystem_name, test.made, datetime.now(UTC))
+    return NotMeasured(announced, Reason.MAINTENANCE) if announced else None
 
 
 def require_end(code, said):
     """NotMeasured if only the launcher failed, after benchio had ended well."""
     if code == "1" and LOST_RANK in said and "benchio: error:" not in said:
-        raise NotMeasured(ONLY_THE_LAUNCHER)
+        raise NotMeasured(ONLY_THE_LAUNCHER, Reason.LAUNCHER)

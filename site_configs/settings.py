@@ -76,7 +76,7 @@ site_configuration = {
                     "prefix": "%(check_system)s/%(check_partition)s",
                     "level": "info",
                     "format": "%(check_job_completion_time)s|%(check_result)s|%(check_case_id)s|"
-                    "%(check_verdict)s|%(check_perfvalues)s",
+                    "%(check_state)s|%(check_reason)s|%(check_perfvalues)s",
                     "format_perfvars": "%(check_perf_value)s|%(check_perf_lower_thres)s|"
                     "%(check_perf_upper_thres)s|",
                 },

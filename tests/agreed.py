@@ -13,7 +13,7 @@ from iowatch.acceptance.exhibits import Session
 from iowatch.acceptance.terms import Rules, Storage
 
 RULES = Rules(
-    begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, reruns="invalid",
+    begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, reruns="failed",
     least_nodes=1, times_memory=0, machine="shared", may_exclude=("centre", "supplier"),
 )  # fmt: skip
 

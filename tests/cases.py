@@ -1,11 +1,13 @@
 """Cases, in few words, for tests."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from iowatch.case import Case
 from iowatch.checks import CHECKS
 from iowatch.site import Filesystem
+from iowatch.verdict import Flag, Outcome, Reason, State
 
 #: The filesystem of the results that result_file.py makes up.
 PLACE = Filesystem(
@@ -27,6 +29,20 @@ def case(check: str = "SharedFileWrite", place: str = "local:tmpfs/gnu", **value
         raise ValueError(f"{check} has no {min(unknown)}")
     parameters = tuple((name, given[name]) for name in known if name in given)
     return Case(system, partition, environ, CHECKS[check], parameters)
+
+
+def outcome_of(text: str) -> Outcome:
+    """The outcome that reads so: `ok`, `regression (own_past, known)`."""
+    state, *remarks = text.replace("(", "").replace(")", "").replace(",", "").split()
+    reason = next((Reason(word) for word in remarks if word in [*Reason]), None)
+    return Outcome(
+        State(state), reason, frozenset(Flag(word) for word in remarks if word != reason)
+    )
+
+
+def verdict_of(test: Mapping[str, Any]) -> str:
+    """What a test that ReFrame has on record came to; empty: it has no verdict."""
+    return str(Outcome.read(test) or "")
 
 
 def changed(before: Case, check: str = "", place: str = "", **values: Any) -> Case:

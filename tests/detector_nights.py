@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from iowatch.detector.baseline import Baseline, Sample
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import Detector, Memory
 from iowatch.detector.settings import NORMAL
 
 START = datetime(2026, 3, 1, 1)
@@ -43,7 +43,7 @@ def dated(nights, first=0):
 
 def judged(nights, baseline=BASELINE, rules=NORMAL):
     """The verdicts on nights in a row, and the state in the end."""
-    detector, state, verdicts = Detector(baseline, rules), State(), []
+    detector, state, verdicts = Detector(baseline, rules), Memory(), []
     for runs in dated(nights):
         state, verdict = detector.judge(state, runs)
         verdicts.append(verdict)
@@ -51,8 +51,9 @@ def judged(nights, baseline=BASELINE, rules=NORMAL):
 
 
 def told(nights, *how):
-    """Kind and rule of each night's verdict in one text: `2 suspect, regression R1`."""
+    """Each night's verdict and rule in one text: `2 suspect, regression R1`, without `own_past`."""
     verdicts, _ = judged(nights, *how)
-    words = [f"{verdict.kind} {verdict.rule or ''}".strip() for verdict in verdicts]
+    words = [f"{verdict.outcome} {verdict.rule or ''}".strip() for verdict in verdicts]
+    words = [word.replace(" (own_past)", "") for word in words]
     alike = [(word, len(list(group))) for word, group in itertools.groupby(words)]
     return ", ".join(word if count == 1 else f"{count} {word}" for word, count in alike)

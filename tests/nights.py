@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from attrs import evolve
-from cases import case, changed
+from cases import case, changed, outcome_of
 
 from iowatch.bless import Blessed, settings_hash
 from iowatch.checks import OST
@@ -16,7 +16,7 @@ from iowatch.night.alarms import Alarm
 from iowatch.night.gate import Known, night_of, on_record
 from iowatch.references import ExpectedFailure
 from iowatch.run import Run
-from iowatch.verdict import Kind
+from iowatch.verdict import SLOWER, Flag
 
 NIGHT = date(2026, 11, 20)  # the last one
 HDF5 = case(
@@ -48,7 +48,7 @@ BLESSED = Blessed(
 )  # fmt: skip
 
 
-def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, kind="ok", **changes):
+def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, verdict="ok", **changes):
     """A run of the night so many before the last one; 8000 MiB were written at this rate, sync
     included, and MPI-IO is as fast unless `control` says otherwise."""
     seconds = 8000 / rate
@@ -63,7 +63,7 @@ def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, kind="o
     fields = {
         "case": of,
         "time": at(hour, ago),
-        "kind": Kind(kind),
+        "outcome": outcome_of(verdict),
         "sentence": f"{of}: fine",
         "metrics": metrics,
         "night": night_id(ago),
@@ -72,27 +72,33 @@ def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, kind="o
         "filesystem": of.partition,
         "conditions": {"hdf5": "1.10.8", "hosts": "n1 n2"},
     }
-    return Run(**(fields | changes))
+    run = Run(**(fields | changes))
+    is_known = run.result == "xfail" and run.outcome.is_regression
+    return replace(run, outcome=run.outcome.flagged(Flag.KNOWN)) if is_known else run
 
 
 def slow(of=HDF5, ago=0, hour=1.0, **changes):
     """A run that is suspicious together with MPI-IO."""
-    return ran(of, ago, hour, **({"rate": SLOW, "kind": "suspect"} | changes))
+    return ran(of, ago, hour, **({"rate": SLOW, "verdict": "suspect (own_past)"} | changes))
 
 
-def red(of=HDF5, ago=0, hour=1.0, kind="regression", **changes):
-    told = {"kind": kind, "result": "fail", "sentence": f"{of}: bandwidth is lower"}
+def red(of=HDF5, ago=0, hour=1.0, verdict="regression (own_past)", **changes):
+    told = {"verdict": verdict, "result": "fail", "sentence": f"{of}: bandwidth is lower"}
     return ran(of, ago, hour, **(told | changes))
 
 
-def invalid(of=HDF5, ago=0, hour=1.0, **changes):
-    told = {"kind": "invalid", "metrics": {}, "sentence": f"{of}: disk full"}
+def unverified(of=HDF5, ago=0, hour=1.0, **changes):
+    told = {"verdict": "failed (io_error)", "metrics": {}, "sentence": f"{of}: disk full"}
     return red(of, ago, hour, **(told | changes))
 
 
 def unmeasured(of=HDF5, ago=0, hour=1.0, **changes):
     """Amber, with what an amber run never has, so that nothing goes by it."""
-    told = {"kind": "not_measured", "result": "skip", "sentence": f"{of}: in maintenance"}
+    told = {
+        "verdict": "unjudged (maintenance)",
+        "result": "skip",
+        "sentence": f"{of}: in maintenance",
+    }
     return ran(of, ago, hour, **(told | changes))
 
 
@@ -131,21 +137,24 @@ def eventful():
         *(run for of in (HDF5, MPIIO, FS2, BROKEN, AWAY, KNOWN) for run in well(of)),
         red(rate=3850),
         red(MPIIO, rate=7690),
-        ran(FS2, rate=11550, kind="improvement"),
-        invalid(BROKEN, sentence=f"{BROKEN}: {text} " + "and " * 50 + "so on"),
+        ran(FS2, rate=11550, verdict="improvement (own_past)"),
+        unverified(BROKEN, sentence=f"{BROKEN}: {text} " + "and " * 50 + "so on"),
         *(unmeasured(of) for of in (AWAY, AWAY_TOO)),
         unmeasured(QUEUED, sentence=f"{QUEUED}: still queued"),
         red(KNOWN, result="xfail"),
-        red(TOO_FAST, kind="too_fast"),
+        red(TOO_FAST, verdict="failed (above_ceiling)"),
         *(ran(of) for of in (LONG, LOAD)),
         expected=[known],
         problems=["[red]no disk[/red]", "a | problem"],
     )
     rows = [row for row in night.red if row.case in (HDF5, MPIIO)]
     merged = frozenset({HDF5, MPIIO})
-    alarm = Alarm("fs3", Kind.REGRESSION, "2 of 2 cases are [b]slow[/b]", rows, merged)
+    alarm = Alarm("fs3", SLOWER, "2 of 2 cases are [b]slow[/b]", rows, merged)
     new = [row for row in night.red if row.case == TOO_FAST]  # of which nothing is usual
-    of_known = replace(alarm, what="fs2", rows=new, known="expected until then", merged=frozenset())
+    of_known = replace(
+        alarm, what="fs2", outcome=SLOWER.flagged(Flag.KNOWN), rows=new,
+        known="expected until then", merged=frozenset(),
+    )  # fmt: skip
     page = Path("/results/page.html")
     return replace(night, alarms=[alarm, of_known], notes=["a | note"], page=page)
 
@@ -155,7 +164,7 @@ def in_words(nights):
     lines = []
     for title, night in nights.items():
         lines += [f"# {title}", night.brief, night.why]
-        lines += [f"alarm: {alarm.label}: {alarm.sentence}" for alarm in night.alarms]
+        lines += [f"alarm: {alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
         lines += [f"problem: {problem}" for problem in night.problems]
         lines += [f"note: {note}" for note in night.notes]
         lines.append("")

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 
-from cases import case, changed
+from cases import case, changed, outcome_of
 
 from iowatch.checks import metric
 from iowatch.run import night_id
@@ -21,8 +21,9 @@ INSERT INTO metadata VALUES ('1.0');
 """
 
 
-def reported(of, ended=None, rate=None, **changes):
-    """A test as ReFrame reports it; without an end it ended when its session began."""
+def reported(of, ended=None, rate=None, verdict="ok", **changes):
+    """A test as ReFrame reports it; without an end it ended when its session began. An empty
+    `verdict`: it has none."""
     place = f"{of.system}:{of.partition}"
     values = dict.fromkeys(of.metrics, 0.5)
     if rate:  # in writing there is a sync besides
@@ -37,7 +38,7 @@ def reported(of, ended=None, rate=None, **changes):
         "sweep": "nightly",
         "promised": 2,
         "filesystem_name": of.partition,
-        "verdict": "ok",
+        **(outcome_of(verdict).fields if verdict else {"state": ""}),
         "sentence": f"{of}: fine",
         "result": "pass",
         "job_completion_time_unix": ended and ended.timestamp(),

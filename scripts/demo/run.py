@@ -24,9 +24,9 @@ from pathlib import Path
 from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError
 from iowatch.night import nightly
+from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import Night
 from iowatch.night.session import Interrupted, interruptible
-from iowatch.verdict import Kind
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -96,10 +96,13 @@ def _nights(folder: Path) -> Night:
             night = _night("with the fault")
             # What is only suspect, as when MPI-IO was slow by chance, or waited for processors, the
             # next one decides.
-            open_ones = {Kind.SUSPECT, Kind.NOT_MEASURED}
-            if not {row.case.backend for row in night.cases if row.kind in open_ones} & FAULTY:
+            if not {row.case.backend for row in night.cases if _is_open(row)} & FAULTY:
                 break
         return night
+
+
+def _is_open(row: CaseNight) -> bool:
+    return row.outcome.is_suspect or row.outcome.is_amber
 
 
 def _healthy_nights(references: Path) -> None:
@@ -151,7 +154,7 @@ def _night(name: str) -> Night:
     if night.signal:
         raise Interrupted(night.signal)
     rates = ", ".join(
-        f"{row.case.backend} {row.rate:.0f}" if row.rate else f"{row.case.backend} {row.label}"
+        f"{row.case.backend} {row.rate:.0f}" if row.rate else f"{row.case.backend} {row.outcome}"
         for row in night.cases
         if row.case.backend
     )
@@ -178,7 +181,7 @@ def _require_fault(night: Night) -> None:
     red = {row.case.backend for row in night.cases if row.is_red}
     if red == FAULTY and not night.problems:
         return
-    came = (f"{row.label}: {row.sentence}" for row in night.cases if row.case.backend)
+    came = (f"{row.outcome}: {row.sentence}" for row in night.cases if row.case.backend)
     lines = ["hdf5 and netcdf had to be red, and nothing else; this came instead:", *came]
     raise DemoError("\n".join([*lines, *night.problems, f"The page of that night: {night.page}"]))
 

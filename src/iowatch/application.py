@@ -24,6 +24,7 @@ from iowatch.raw_results import read_text
 from iowatch.records import number
 from iowatch.result import InvalidResult, Result, conditions
 from iowatch.site import MIB
+from iowatch.verdict import Reason
 
 FORMAT = "iowatch.application/1"
 _SECONDS = number("seconds", 0)
@@ -130,16 +131,19 @@ def _round(job: Job, number: int) -> Round:
             raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
         _require_own(data, name, job.run_id)
         if data["exit_code"] != 0:
-            raise InvalidResult(f"{who} ended with {data['exit_code']}: {_why(data['why'], where)}")
+            why = f"{who} ended with {data['exit_code']}: {_why(data['why'], where)}"
+            raise InvalidResult(why, Reason.PROGRAM_FAILED)
         files = [Output(f["name"], f["bytes"], f["digest"], f["how"]) for f in data["files"]]
         if lacking := data["missing"]:
-            raise InvalidResult(f"{who} ended well and has not written {lacking}; {where}")
+            why = f"{who} ended well and has not written {lacking}; {where}"
+            raise InvalidResult(why, Reason.NO_OUTPUT)
         _require_files(who, files, data["written"], where)
         if data["sync_s"] is None:
-            raise InvalidResult(f"what {who} has written could not be synced; {where}")
+            why = f"what {who} has written could not be synced; {where}"
+            raise InvalidResult(why, Reason.NOT_SYNCED)
         if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
             why = _why(data["reader"]["said"], f"see reader.{number}.out")
-            raise InvalidResult(f"{who} cannot read what it has written: {why}")
+            raise InvalidResult(f"{who} cannot read what it has written: {why}", Reason.CORRUPT)
         seconds, whole = data["output_s"], data["run_s"]
         if not _SECONDS.accepts(seconds) or not 0 < seconds <= whole:
             raise InvalidResult(
@@ -158,11 +162,13 @@ def _round(job: Job, number: int) -> Round:
             repeats_itself=bool(data["repeats_itself"]),
         )
     except FileNotFoundError:
-        raise InvalidResult(f"round {number} of {who} has left no {name}") from None
+        why = f"round {number} of {who} has left no {name}"
+        raise InvalidResult(why, Reason.NO_OUTPUT) from None
     except (OSError, ValueError) as err:
-        raise InvalidResult(f"{name} is not readable JSON: {err}") from None
+        why = f"{name} is not readable JSON: {err}"
+        raise InvalidResult(why, Reason.NO_OUTPUT) from None
     except (KeyError, IndexError, TypeError) as err:
-        raise InvalidResult(f"{name} is no {FORMAT}: {err!r}") from None
+        raise InvalidResult(f"{name} is no {FORMAT}: {err!r}", Reason.NO_OUTPUT) from None
 
 
 def _why(why: Any, where: str) -> str:
@@ -172,27 +178,29 @@ def _why(why: Any, where: str) -> str:
 def _require_own(data: Mapping[str, Any], name: str, run_id: str) -> None:
     asked = id_of_round(run_id, name)
     if data["id"] != asked:
-        raise InvalidResult(
-            f"{name} is another job's: its run has the id {data['id']}, where this one gave {asked}"
-        )
+        why = f"its run has the id {data['id']}, where this one gave {asked}"
+        raise InvalidResult(f"{name} is another job's: {why}", Reason.NO_OUTPUT)
 
 
 def _require_files(who: str, files: Sequence[Output], written: int, where: str) -> None:
     if not written:
-        raise InvalidResult(f"{who} ended well and has written nothing")
+        raise InvalidResult(f"{who} ended well and has written nothing", Reason.NO_OUTPUT)
     names = [file.name for file in files]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise InvalidResult(f"{twice[0]} of {who} was read twice, and not alike; {where}")
+        why = f"{twice[0]} of {who} was read twice, and not alike; {where}"
+        raise InvalidResult(why, Reason.CORRUPT)
     if len(names) != written:
         raise InvalidResult(
             f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be "
-            f"read again; {where}"
+            f"read again; {where}",
+            Reason.IO_ERROR,
         )
     for file in files:
         if type(file.bytes) is not int or file.bytes <= 0:
-            raise InvalidResult(f"{who} ended well, and its {file.name} is empty")
+            why = f"{who} ended well, and its {file.name} is empty"
+            raise InvalidResult(why, Reason.NO_OUTPUT)
         if len(file.digest) != 64 or file.how not in _DETOURS:
-            raise InvalidResult(f"{file.name} of {who} could not be read again")
+            raise InvalidResult(f"{file.name} of {who} could not be read again", Reason.IO_ERROR)
 
 
 def _require_the_same(case: Case, first: Round, other: Round, number: int) -> None:
@@ -202,5 +210,6 @@ def _require_the_same(case: Case, first: Round, other: Round, number: int) -> No
         if before.get(name) != now.get(name):
             raise InvalidResult(
                 f"{case.backend} computes the same in each round, and {name} of round {number} has "
-                "other bytes than that of round 1"
+                "other bytes than that of round 1",
+                Reason.CORRUPT,
             )

@@ -34,7 +34,6 @@ from iowatch.locks import exclusive
 from iowatch.places import reference_folder, reference_values
 from iowatch.records import DAY, Record, key, matching, number, optional
 from iowatch.run import Nights, Run, day_of, deciding, night_id
-from iowatch.verdict import RED, Kind
 from iowatch.yaml_text import load
 
 HEADER = """\
@@ -175,9 +174,9 @@ def window(
     samples = {night: samples_of(nights[night]) for night in days}
     measured = [night for night, of_night in samples.items() if of_night][-count:]
     since = min(measured, default="")
-    invalid = sum(night >= since and not of_night for night, of_night in samples.items())
-    if measured and invalid > NORMAL.max_bad_nights * (len(measured) + invalid):
-        raise BaselineRefused(f"{invalid} of {len(measured) + invalid} nights have no valid run")
+    failed = sum(night >= since and not of_night for night, of_night in samples.items())
+    if measured and failed > NORMAL.max_bad_nights * (len(measured) + failed):
+        raise BaselineRefused(f"{failed} of {len(measured) + failed} nights have no valid run")
     red = red_nights({night: nights[night] for night in measured})
     if red and not takes_red:
         raise BaselineRefused(
@@ -192,9 +191,9 @@ def red_nights(nights: Nights) -> list[str]:
     verdict and rate. Red for want of a baseline does not count: a bless mends that."""
     last = {night: deciding(runs) for night, runs in nights.items()}
     return [
-        f"{day_of(night)} {run.kind}" + (f" {brief_rate(run.rate)}" if run.rate else "")
+        f"{day_of(night)} {run.outcome}" + (f" {brief_rate(run.rate)}" if run.rate else "")
         for night, run in last.items()
-        if run.kind in RED - {Kind.NO_BASELINE}
+        if run.outcome.is_fault
     ]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from iowatch.commands import run
 from iowatch.files import counted
+from iowatch.verdict import Reason
 
 #: Independent writes that each library may make in one file.
 BOUNDS = {"mpiio": 0, "hdf5": 6, "netcdf": 10}
@@ -41,6 +42,8 @@ COUNTERS: dict[str, dict[str, tuple[str, ...]]] = {
 
 class ProfileError(Exception):
     """A log cannot be judged; the message says why."""
+
+    reason = Reason.PROGRAM_FAILED
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from iowatch.night.gate import Night
 from iowatch.night.record import COLOURS
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
-from iowatch.verdict import Kind
+from iowatch.verdict import State
 
 MIB = 2**20
 
@@ -92,9 +92,11 @@ def _families(nights: Sequence[Night]) -> list[Family]:
     cases = Family("iowatch_night_cases", "Cases that the last night measured.")
     promised = Family(
         "iowatch_night_promised_cases",
-        "Cases that the site's file promised it, but for those that were left out.",
+        "Cases that the site's file promised it, but for those that were skipped.",
     )
-    verdict = Family("iowatch_case_verdict", "1 for the verdict on the case's last run, else 0.")
+    state = Family("iowatch_case_state", "1 for the state of the case's last run, else 0.")
+    reason = Family("iowatch_case_reason", "1 for the reason of that state, if it has one.")
+    flag = Family("iowatch_case_flag", "1 for each flag of the verdict on the case's last run.")
     red = Family("iowatch_case_red", "1 if the case makes its night red, else 0.")
     measured = {
         unit: Family(
@@ -130,10 +132,14 @@ def _families(nights: Sequence[Night]) -> list[Family]:
         if night.judged:
             promises.append(night.judged.promised)
         if promises:
-            promised.add(max(promises) - night.left_out, of)
+            promised.add(max(promises) - night.skipped, of)
         for row in night.cases:
             its = labels(row)
-            verdict.add_states(row.kind, Kind, "verdict", its)
+            state.add_states(row.outcome.state, State, "state", its)
+            if row.outcome.reason:
+                reason.add(1, {**its, "reason": row.outcome.reason})
+            for each in sorted(row.outcome.flags):
+                flag.add(1, {**its, "flag": each})
             red.add(row.is_red, its)
             for name, value in row.metrics.items():
                 if name == DRIFT:
@@ -150,7 +156,7 @@ def _families(nights: Sequence[Night]) -> list[Family]:
                 if row.drop is not None:
                     deviation.add(-row.drop, its)
     return [
-        *(start, end, colour, problems, cases, promised, verdict, red),
+        *(start, end, colour, problems, cases, promised, state, reason, flag, red),
         *measured.values(),
         *(rate, baseline, deviation, drift),
     ]
@@ -195,9 +201,8 @@ def document(run: Run) -> dict[str, Any]:
         "check": case.check.name,
         "case": str(case),
         "parameters": _parameters(str(case)),
-        "verdict": str(run.kind),
+        **run.outcome.fields,
         "red": run.is_red,
-        "known": run.is_known,
         "sentence": one_line(run.sentence),
         "metrics": dict(run.metrics),
         "control": dict(run.control),

@@ -32,7 +32,7 @@ from iowatch.references import Reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
 from iowatch.site import ACCEPTANCE, NIGHTLY
-from iowatch.verdict import EXCUSABLE, Kind
+from iowatch.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
@@ -50,6 +50,8 @@ PROMISE_KEY = "promise"
 
 #: ReFrame's results of a test that did not come to an end: its session was stopped.
 UNFINISHED = ("abort", "<unknown>")
+
+_QUEUED = Outcome(State.UNJUDGED, Reason.QUEUED)
 
 
 def read(
@@ -129,7 +131,7 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
         if test["result"] not in UNFINISHED:
             yield _run(case, info, night, test, *_verdict(case, test))
         elif why := _why_unfinished(test, queues.get(test["partition"], "")):
-            yield _run(case, info, night, test, Kind.NOT_MEASURED, f"{case}: {why}")
+            yield _run(case, info, night, test, _QUEUED, f"{case}: {why}")
 
 
 def tests_of(session: Mapping[str, Any]) -> list[Any]:
@@ -170,19 +172,19 @@ def _run(
     info: Mapping[str, Any],
     night: str,
     test: Mapping[str, Any],
-    kind: Kind,
+    outcome: Outcome,
     sentence: str,
 ) -> Run:
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
     # What was not measured has no metric, whatever its job has left.
-    perfvalues = {} if kind.is_untried else test.get("perfvalues") or {}
+    perfvalues = {} if outcome.is_untried else test.get("perfvalues") or {}
     conditions = test.get("conditions") or {}
     if conditions and (version := test.get("iowatch")):  # of what was not verified, it is alone
         conditions = {"iowatch": version, **conditions}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
-        kind=kind,
+        outcome=outcome,
         sentence=sentence,
         metrics=read_metrics(perfvalues),
         night=night,
@@ -201,38 +203,31 @@ def _run(
     )
 
 
-def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Kind, str]:
-    """What the check said of its run: invalid unless ReFrame agrees with it."""
+def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Outcome, str]:
+    """What the check said of its run, if ReFrame agrees with it; else the run has failed."""
     result, sentence = test["result"], test.get("sentence") or ""
-    kind = _kind(test.get("verdict") or "")
-    if result == "skip" and kind and kind.is_untried:
-        return kind, sentence
+    outcome = Outcome.read(test)
+    if result == "skip" and outcome and outcome.is_untried:
+        return outcome, sentence
     if result == "fail":
-        if kind and kind.is_red:
-            return kind, sentence or f"{case}: {reason(test)}"
+        if outcome and outcome.is_red:
+            return outcome, sentence or f"{case}: {reason(test)}"
         why = reason(test)
     elif result not in ("pass", "xfail"):
         why = reason(test)
-    elif not kind:
+    elif not outcome:
         why = "measured but not judged"
-    elif result == "xfail" and kind not in EXCUSABLE:
-        why = f"its failure was expected, and its verdict is {kind}"
-    elif result == "pass" and kind.is_untried:
-        why = f"passed, and its verdict is {kind}"
-    elif result == "pass" and kind.is_red and kind is not Kind.NO_BASELINE:
-        why = f"passed with a red verdict, {kind}"
+    elif result == "xfail" and outcome.is_regression:
+        return outcome.flagged(Flag.KNOWN), sentence
+    elif result == "xfail":
+        why = f"its failure was expected, and its verdict is {outcome}"
+    elif outcome.is_untried:
+        why = f"passed, and its verdict is {outcome}"
+    elif outcome.is_fault:
+        why = f"passed with a red verdict, {outcome}"
     else:
-        return kind, sentence
-    return Kind.INVALID, f"{case}: {why}"
-
-
-@cache
-def _kind(text: str) -> Kind | None:
-    """None if that is no verdict."""
-    try:
-        return Kind(text)
-    except ValueError:
-        return None
+        return outcome, sentence
+    return JOB_FAILED, f"{case}: {why}"
 
 
 def reason(test: Mapping[str, Any]) -> str:

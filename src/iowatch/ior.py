@@ -17,6 +17,7 @@ from iowatch.checks import HARD, IO500
 from iowatch.law import Job, Law, enforce, require_layouts, verified
 from iowatch.result import InvalidResult, Result
 from iowatch.site import MIB
+from iowatch.verdict import Reason
 
 #: IOR's name of the library that a backend writes through.
 API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "posix": "POSIX"}
@@ -26,6 +27,7 @@ _LARGEST = 2**30  # bytes in a call: Open MPI 4.1's ROMIO crashes on more than 2
 _SIGNATURE = 1  # of the data, so that another process can verify them
 _COMPLAINT = re.compile(r"^(?:ior )?(?:WARNING|ERROR)\b.*$", re.MULTILINE)
 _HARMLESS = "File write only not implemented in NCMPI"  # it may then read as well
+_WRONG_DATA = "ncorrect data"  # in IOR's complaint
 _HALF_A_DIGIT = 0.5e-4  # IOR prints four decimals
 
 NAME = "ior"  # of the file that it writes, and of what it leaves
@@ -36,7 +38,8 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
     they took turns. InvalidResult says which of them breaks the law."""
     case, nodes, rounds, rates = job.case, job.nodes, list[Result](), list[float]()
     if case.operation == "read" and nodes == 1 and not job.filesystem.cached_reads:
-        raise InvalidResult("IOR may read from the cache of the only node: ask for 2 nodes")
+        why = "IOR may read from the cache of the only node: ask for 2 nodes"
+        raise InvalidResult(why, Reason.CACHED_READ)
     for number in range(1, repeats + 1):
         rounds.append(verified(job, f"result.{number}.json", 1))
         file = f"{rounds[-1].run['directory']}/{NAME}"
@@ -113,14 +116,17 @@ def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str
         if asked["testFileName"] != file:
             raise InvalidResult(
                 f"IOR: {name}.json is another job's: of {asked['testFileName']}, where {file} was "
-                "asked for"
+                "asked for",
+                Reason.NO_OUTPUT,
             )
         _require(case, nodes, access, asked, ran, results, summary)
         return float(results[-1]["bwMiB"])
     except (OSError, ValueError) as err:
-        raise InvalidResult(f"IOR: {name}.json is not readable JSON: {err}") from None
+        why = f"IOR: {name}.json is not readable JSON: {err}"
+        raise InvalidResult(why, Reason.NO_OUTPUT) from None
     except (KeyError, IndexError, TypeError) as err:
-        raise InvalidResult(f"IOR: {name}.json is no summary that is known: {err!r}") from None
+        why = f"IOR: {name}.json is no summary that is known: {err!r}"
+        raise InvalidResult(why, Reason.NO_OUTPUT) from None
 
 
 def output_of(folder: Path, name: str, program: str) -> str:
@@ -129,10 +135,13 @@ def output_of(folder: Path, name: str, program: str) -> str:
     file, code = folder / f"{name}.out", folder / f"{name}.code"
     output = file.read_text(errors="replace") if file.exists() else ""
     if complaints := [line for line in _COMPLAINT.findall(output) if _HARMLESS not in line]:
-        raise InvalidResult(f"{program}: {complaints[0]}")
+        is_wrong = any(_WRONG_DATA in line for line in complaints)
+        reason = Reason.CORRUPT if is_wrong else Reason.PROGRAM_FAILED
+        raise InvalidResult(f"{program}: {complaints[0]}", reason)
     status = code.read_text().strip() if code.exists() else "missing"
     if status != "0":
-        raise InvalidResult(f"{program}: its exit status is {status}; see {file.name}")
+        why = f"{program}: its exit status is {status}; see {file.name}"
+        raise InvalidResult(why, Reason.PROGRAM_FAILED)
     return output
 
 

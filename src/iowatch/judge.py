@@ -12,14 +12,23 @@ from iowatch.case import Case
 from iowatch.checks import METRICS, NAME_RATES, rate_name
 from iowatch.detector.baseline import Sample
 from iowatch.detector.common import each
-from iowatch.detector.rules import R2, R3, Detector, State
+from iowatch.detector.rules import R2, R3, Detector, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import is_defect, why_slow
 from iowatch.files import brief, brief_rate, counted
 from iowatch.metrics import physical_rate
 from iowatch.references import Reference
 from iowatch.run import Run, deciding, fastest
-from iowatch.verdict import EXCUSABLE, GOOD, Kind, Verdict
+from iowatch.verdict import (
+    NO_REFERENCE,
+    OK,
+    SLOW_LIBRARY,
+    TOO_FAST,
+    Outcome,
+    Reason,
+    State,
+    Verdict,
+)
 
 COMPARED = 30  # good nights that stand in for a baseline
 
@@ -54,16 +63,17 @@ def judge(
     `waited` says that its ranks had to wait for their processors: then a slow run says nothing.
     """
     present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
-    if present.kind is not Kind.TOO_FAST and not (blessed and "finish_fraction" in blessed.judged):
+    if not present.outcome.is_too_fast and not (blessed and "finish_fraction" in blessed.judged):
         present = _with_defect(case, metrics, control, present)
     verdict = _together(case, metrics, present, past, blessed)
-    if verdict.kind not in {*EXCUSABLE, Kind.SUSPECT}:
+    if not verdict.outcome.is_slow:
         return verdict
     if waited:
         said = verdict.sentence.removeprefix(f"{case}: ")
-        return Verdict(Kind.NOT_MEASURED, f"{case}: {waited}; as it was measured, {said}")
+        busy = Outcome(State.UNJUDGED, Reason.NODE_BUSY)
+        return Verdict(busy, f"{case}: {waited}; as it was measured, {said}")
     slow = NORMAL.slow_part(blessed.spread if blessed else None)
-    is_told = verdict.rule == R3 and verdict.kind is not Kind.DEFECT
+    is_told = verdict.rule == R3 and not verdict.outcome.is_absolute
     why = why_slow(case, metrics, past.usual, slow, verdict.is_red, is_told)
     return replace(verdict, sentence=f"{verdict.sentence}; {why}") if why else verdict
 
@@ -78,21 +88,21 @@ def _with_defect(
         f"{case.backend} has less than half of MPI-IO's bandwidth in the same rounds, and most of "
         "what it loses goes into opening, defining and closing its files"
     )
-    if present.kind not in {*EXCUSABLE, Kind.SUSPECT}:
-        return Verdict(Kind.DEFECT, f"{case}: {fault}", ("finish_fraction",))
+    if not present.outcome.is_slow:
+        return Verdict(SLOW_LIBRARY, f"{case}: {fault}", failed=("finish_fraction",))
     failed = {**dict.fromkeys(present.failed), "finish_fraction": None}
-    return Verdict(Kind.DEFECT, f"{present.sentence}; {fault}", tuple(failed))
+    return Verdict(SLOW_LIBRARY, f"{present.sentence}; {fault}", failed=tuple(failed))
 
 
 def _together(
     case: Case, metrics: Mapping[str, float], present: Verdict, past: Past, blessed: Blessed | None
 ) -> Verdict:
     """The verdict by the references, and by the past."""
-    is_alarm = past.verdict.kind in EXCUSABLE
-    if present.kind is Kind.TOO_FAST or not (blessed or is_alarm):
+    is_alarm = past.verdict.outcome.is_regression
+    if present.outcome.is_too_fast or not (blessed or is_alarm):
         return present
-    is_worse = present.kind is Kind.SUSPECT and present.kind.rank < past.verdict.kind.rank
-    if present.kind not in EXCUSABLE and not is_worse:
+    is_worse = present.outcome.is_suspect and not past.verdict.outcome.is_slow
+    if not (present.outcome.is_regression or is_worse):
         rule = past.verdict.rule
         failed = past.verdict.failed
         if is_alarm and rule and not failed:
@@ -116,7 +126,7 @@ def in_force(references: Mapping[str, Reference], blessed: Blessed | None) -> di
 def by_contract(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdict:
     """The verdict on a verified run of an acceptance test: slow or fast, it is evidence."""
     said = f"{case}: it is verified, and the contract of the acceptance test judges it"
-    return _too_fast(case, metrics, ceiling) or Verdict(Kind.OK, said)
+    return _too_fast(case, metrics, ceiling) or Verdict(OK, said)
 
 
 def _too_fast(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdict | None:
@@ -128,7 +138,7 @@ def _too_fast(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdi
         f"{case}: {rate} is {found} MiB/s, above the physical ceiling of {most} MiB/s in the "
         "site's configuration: a cache or a bug was measured"
     )
-    return Verdict(Kind.TOO_FAST, sentence, (rate,))
+    return Verdict(TOO_FAST, sentence, failed=(rate,))
 
 
 def by_references(
@@ -142,7 +152,7 @@ def by_references(
     if too_fast := _too_fast(case, metrics, ceiling):
         return too_fast
     if not references:
-        return Verdict(Kind.NO_BASELINE, f"{case}: there is no reference value for it in {source}")
+        return Verdict(NO_REFERENCE, f"{case}: there is no reference value for it in {source}")
 
     worse: dict[str, str] = {}
     better: list[str] = []
@@ -163,13 +173,15 @@ def by_references(
         said = f"{case}: {'; '.join(worse.values())}"
         binding = tuple(name for name in worse if not references[name].is_general)
         if not binding:
-            return Verdict(Kind.SUSPECT, said, tuple(worse))
+            slow = Outcome(State.SUSPECT, Reason.GENERAL_BOUND)
+            return Verdict(slow, said, failed=tuple(worse))
         # An absolute bound needs no history: the fault may have been there from the first day.
         absolute = all(references[name].is_absolute for name in binding)
-        return Verdict(Kind.DEFECT if absolute else Kind.REGRESSION, said, binding)
+        reason = Reason.ABSOLUTE_BOUND if absolute else Reason.REFERENCE
+        return Verdict(Outcome(State.REGRESSION, reason), said, failed=binding)
     if better:
-        return Verdict(Kind.IMPROVEMENT, f"{case}: {'; '.join(better)}")
-    return Verdict(Kind.OK, f"{case}: {counted(len(references), 'metric', 'are')} within {source}")
+        return Verdict(Outcome(State.IMPROVEMENT, Reason.REFERENCE), f"{case}: {'; '.join(better)}")
+    return Verdict(OK, f"{case}: {counted(len(references), 'metric', 'are')} within {source}")
 
 
 def _excess(name: str, value: float, side: str, bound: float) -> str:
@@ -192,7 +204,7 @@ def by_past(
     """
     words = ("the rate of all phases together", "items/s") if "items_max" in metrics else ()
     detector = Detector(blessed.baseline if blessed else None, NORMAL, *words)
-    state = State()
+    state = Memory()
     for night in earlier:
         samples = samples_of(night)
         if samples and (blessed is None or blessed.is_before(night[0].night)):
@@ -241,19 +253,19 @@ def _worst_phase(
     slow = {
         name.removeprefix("the rate of "): verdict
         for name, (_, verdict) in judged.items()
-        if verdict.kind in {*EXCUSABLE, Kind.SUSPECT, Kind.TRANSIENT}
+        if verdict.outcome.is_slow or verdict.outcome.is_resolved
     }
-    first = min(slow, key=lambda phase: slow[phase].kind.rank, default="")
+    first = min(slow, key=lambda phase: slow[phase].outcome.rank, default="")
     if not first:
         return whole
     worst, others = whole, [*slow]
-    if slow[first].kind.rank < whole.kind.rank:
+    if slow[first].outcome.rank < whole.outcome.rank:
         worst, others = slow[first], [phase for phase in slow if phase != first]
         if not worst.sentence.startswith("the rate of "):
             worst = replace(worst, sentence=f"the rate of {first}: {worst.sentence}")
-        if worst.kind in EXCUSABLE:
+        if worst.outcome.is_regression:
             worst = replace(worst, failed=(NAME_RATES[first],))
-    others = [phase for phase in others if slow[phase].kind is not Kind.TRANSIENT]
+    others = [phase for phase in others if slow[phase].outcome.is_slow]
     if not others:
         return worst
     named = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
@@ -272,7 +284,7 @@ def usual_runs(nights: Iterable[Sequence[Run]], blessed: Blessed | None) -> list
 
 def good_nights(nights: Iterable[Sequence[Run]]) -> list[Sequence[Run]]:
     """The last of these nights that were well."""
-    good = [night for night in nights if deciding(night).kind in GOOD and fastest(night)]
+    good = [night for night in nights if deciding(night).outcome.is_good and fastest(night)]
     return good[-COMPARED:]
 
 

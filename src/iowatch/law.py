@@ -30,6 +30,7 @@ from iowatch.files import counted
 from iowatch.raw_results import EXIT_CODE, why_it_failed
 from iowatch.result import (
     DIGITS,
+    FAILURES,
     TOGETHER,
     VERSION_NUMBER,
     InvalidResult,
@@ -39,13 +40,15 @@ from iowatch.result import (
     read_result,
 )
 from iowatch.site import MIB, Filesystem
+from iowatch.verdict import Reason
 
 #: The subject of a law, the value of a run, and the values that satisfy the law.
 Law = tuple[str, Any, Collection[Any]]
 
 
-def enforce(laws: Iterable[Law], who: str = "") -> None:
-    """Raise InvalidResult for the first law that is broken; `who` is the program it is about."""
+def enforce(laws: Iterable[Law], who: str = "", reason: Reason = Reason.NOT_AS_ASKED) -> None:
+    """Raise InvalidResult with this reason for the first law that is broken; `who` is the program
+    it is about."""
     for subject, value, wanted in laws:
         if value in wanted:
             continue
@@ -55,7 +58,7 @@ def enforce(laws: Iterable[Law], who: str = "") -> None:
             sentence = f"there {there}, and there should be none"
         else:
             sentence = f"{subject}: {value}, where {' or '.join(map(str, wanted))} was asked for"
-        raise InvalidResult(f"{who}: {sentence}" if who else sentence)
+        raise InvalidResult(f"{who}: {sentence}" if who else sentence, reason)
 
 
 #: Part of the bytes that may be in a page cache for any reason, as benchio has it.
@@ -82,12 +85,14 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
     asked, given = id_of_round(run_id, file), result.run["id"]
     if given != asked:
         raise InvalidResult(
-            f"{file} is another job's: its run has the id {given}, where this one gave {asked}"
+            f"{file} is another job's: its run has the id {given}, where this one gave {asked}",
+            Reason.NO_OUTPUT,
         )
     if (made - result.started).total_seconds() > CLOCKS_APART_S:
         raise InvalidResult(
             f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
-            f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}"
+            f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}",
+            Reason.WRONG_CLOCK,
         )
 
 
@@ -117,8 +122,9 @@ def verified(
     """
     file = job.folder / name
     if not file.exists():
-        raise InvalidResult(why_it_failed(job.folder))
-    result = read_result(file)
+        reason = FAILURES.get(exit_code(job.folder), Reason.NO_OUTPUT)
+        raise InvalidResult(why_it_failed(job.folder), reason)
+    result = read_result(file, job.filesystem.types)
     require_of_job(result, name, job.run_id, job.made)
     require_hosts(result.run["hosts"], job.nodes)
     require(result, job.case, repeats, job.filesystem, hung, operations)
@@ -135,7 +141,8 @@ def exit_code(folder: Path) -> str:
 def require_end(job: Job) -> None:
     """InvalidResult unless the launcher, too, says that benchio ended well."""
     if exit_code(job.folder) != "0":
-        raise InvalidResult(f"benchio reported success but failed: {why_it_failed(job.folder)}")
+        why = f"benchio reported success but failed: {why_it_failed(job.folder)}"
+        raise InvalidResult(why, Reason.PROGRAM_FAILED)
 
 
 _HOSTS_NAMED = 4
@@ -218,6 +225,8 @@ def require(
     operations = operations or case.check.operations
     backends = [backend for _ in operations for backend in case.backends for _ in targets]
     bytes_written, nodes = bytes_of(case), len(run["hosts"])
+    place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
+    layouts: list[Law] = []
     laws: list[Law] = [
         ("writers", run["writers"], [case.writers]),
         ("operations", run["operations"], [list(operations)]),
@@ -227,7 +236,6 @@ def require(
          [format_size((1, 1, 1) if case.items else case.local_size)]),
         ("items", run.get("items", 0), [case.items]),
         ("bytes", run["bytes"], [bytes_written]),
-        ("filesystem", run["filesystem"]["type"], filesystem.types),
         ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
@@ -238,6 +246,7 @@ def require(
     ]  # fmt: skip
     for measurement in result.sound:
         backend, reps = measurement.backend, measurement.repetitions
+        layouts += _layout(measurement, case, filesystem, READ_EXISTING in operations)
         laws += [
             (f"repetitions of {backend}", len({rep.round for rep in reps}), [repeats]),
             (f"rounds of {backend}", [rep.round for rep in reps],
@@ -257,7 +266,6 @@ def require(
         ]  # fmt: skip
         laws += [
             *_ways(measurement, case),
-            *_layout(measurement, case, filesystem, READ_EXISTING in operations),
             *_spans(backend, reps, nodes),
             (
                 f"repetitions of {backend} whose nodes moved more or less than all bytes",
@@ -271,7 +279,8 @@ def require(
     if suspects and not filesystem.cached_reads:
         raise InvalidResult(
             f"what {' and '.join(suspects)} read may have come from a cache, which 'cached_reads' "
-            f"of {case.system}:{case.partition} does not allow"
+            f"of {case.system}:{case.partition} does not allow",
+            Reason.CACHED_READ,
         )
     witnesses = [rep.witness for m in result.sound for rep in m.repetitions]
     unsynced = max((witness.unsynced_fraction or 0 for witness in witnesses), default=0)
@@ -279,9 +288,12 @@ def require(
         raise InvalidResult(
             f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "
             f"stable storage on this {run['filesystem']['type']}; look for `volatile` in its mount "
-            "options, and at LD_PRELOAD"
+            "options, and at LD_PRELOAD",
+            Reason.NOT_SYNCED,
         )
+    enforce([place], reason=Reason.WRONG_FILESYSTEM)
     enforce(laws)
+    enforce(layouts, reason=Reason.WRONG_LAYOUT)
 
 
 def others_in_place(night: str, run_id: str) -> str:
@@ -382,7 +394,8 @@ def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> Non
     if len(listed) != files:
         raise InvalidResult(
             f"the layouts of {counted(len(listed), 'file')} are listed, and {who} has written "
-            f"{files}: see {name}"
+            f"{files}: see {name}",
+            Reason.WRONG_LAYOUT,
         )
     for components in listed:
         observed = None
@@ -390,7 +403,8 @@ def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> Non
             most = max(components, key=lambda part: part.bytes_of(size))
             pool = most.pool or None
             observed = {"stripe_count": most.count, "stripe_size": most.size, "pool": pool}
-        enforce(layout_laws(f"{who}'s files", observed, job.case, job.filesystem))
+        laws = layout_laws(f"{who}'s files", observed, job.case, job.filesystem)
+        enforce(laws, reason=Reason.WRONG_LAYOUT)
 
 
 def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict[str, Any]:

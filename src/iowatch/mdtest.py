@@ -15,6 +15,7 @@ from iowatch.checks import EASY, HARD, IO500
 from iowatch.ior import output_of
 from iowatch.law import Job, Law, enforce, verified
 from iowatch.result import InvalidResult, Result
+from iowatch.verdict import Reason
 
 NAME = "mdtest"  # of its directory, and of what it leaves
 
@@ -84,5 +85,6 @@ def rates(output: str, case: Case, nodes: int, asked: list[str]) -> dict[str, fl
             values[phase] = math.nan
         if not (values[phase] > 0 and math.isfinite(values[phase])):
             what = row[1] if row else "missing"
-            raise InvalidResult(f"mdtest: the rate of {name!r} is no number above 0: {what}")
+            why = f"mdtest: the rate of {name!r} is no number above 0: {what}"
+            raise InvalidResult(why, Reason.NO_OUTPUT)
     return values

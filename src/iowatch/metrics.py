@@ -26,6 +26,7 @@ from iowatch.checks import (
 from iowatch.files import brief_rate
 from iowatch.law import bytes_of, osts_in_words
 from iowatch.result import InvalidResult, Repetition, Result, Slowest, conditions
+from iowatch.verdict import Reason
 
 #: What the time of a run goes into, one after the other; output is all that an application says.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
@@ -185,7 +186,8 @@ def ost_metrics(
         if one.operation == "write"
     ]
     if len(totals) < 2:
-        raise InvalidResult("; ".join(["fewer than two OSTs can be compared", *void]))
+        why = "; ".join(["fewer than two OSTs can be compared", *void])
+        raise InvalidResult(why, Reason.IO_ERROR)
     best = {
         f"{OST[operation]}{ost}": max(rates)
         for operation, by_ost in ost_rates(result, osts).items()
@@ -240,7 +242,7 @@ def require_away(away: Collection[int], void: Mapping[str, str], osts: Mapping[s
             "could measure"
         )
     if unknown := {name: why for name, why in void.items() if osts[name] not in away}:
-        raise InvalidResult("; ".join(void_osts(unknown, osts)))
+        raise InvalidResult("; ".join(void_osts(unknown, osts)), Reason.IO_ERROR)
 
 
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:

@@ -99,7 +99,7 @@ def junit(night: Night) -> str:
         test = ET.SubElement(suite, "testcase", classname=night.system, name=_clean(alarm.what))
         said = "\n".join(_clean(row.in_brief) for row in alarm.rows)
         message = _clean(alarm.sentence)
-        ET.SubElement(test, "failure", type=alarm.kind, message=message).text = said
+        ET.SubElement(test, "failure", type=str(alarm.outcome), message=message).text = said
     for row in night.worst_first:
         alarm_of = under.get(row.case)
         _test(suite, row, alarm_of.what if alarm_of else "")
@@ -112,15 +112,15 @@ def _test(suite: ET.Element, row: CaseNight, under: str) -> None:
     place = f"{case.system}.{case.partition}.{case.environ}"
     test = ET.SubElement(suite, "testcase", classname=place, name=str(case))
     if row.is_red and under:
-        ET.SubElement(test, "skipped", message=_clean(f"{row.kind}, see {under}"))
+        ET.SubElement(test, "skipped", message=_clean(f"{row.outcome}, see {under}"))
     elif row.is_red:
-        ET.SubElement(test, "failure", type=row.kind, message=sentence).text = said
+        ET.SubElement(test, "failure", type=str(row.outcome), message=sentence).text = said
     elif row.is_amber:
         ET.SubElement(test, "skipped", message=sentence)
     elif row.known:
-        ET.SubElement(test, "skipped", message=f"{row.kind}, {_clean(row.known)}")
+        ET.SubElement(test, "skipped", message=f"{row.outcome}, {_clean(row.known)}")
     metrics = [f"{name} = {value:.6g}" for name, value in row.metrics.items()]
-    ET.SubElement(test, "system-out").text = "\n".join([f"{row.kind}: {sentence}", *metrics])
+    ET.SubElement(test, "system-out").text = "\n".join([f"{row.outcome}: {sentence}", *metrics])
 
 
 FORMATS: Mapping[str, Callable[[Night], str]] = {

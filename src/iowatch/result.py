@@ -25,10 +25,29 @@ from iowatch.checks import (
     pattern_of,
 )
 from iowatch.raw_results import read_text
+from iowatch.verdict import Reason
 
 
 class InvalidResult(Exception):
     """A run that gives no metric; the message is one sentence that says why."""
+
+    def __init__(self, why: str, reason: Reason = Reason.NOT_AS_ASKED) -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+#: What a run of benchio has failed for, by its status, and by the exit code of one without result.
+FAILURES = {
+    "io_error": Reason.IO_ERROR,
+    "verification_error": Reason.CORRUPT,
+    "time_limit": Reason.TIME_LIMIT,
+    "internal_error": Reason.PROGRAM_FAILED,
+    "2": Reason.CONFIGURATION,
+    "3": Reason.IO_ERROR,
+    "4": Reason.CORRUPT,
+    "5": Reason.TIME_LIMIT,
+    "6": Reason.CONFIGURATION,
+}
 
 
 #: benchio writes nine digits of a number.
@@ -176,8 +195,11 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(json.loads(text))
 
 
-def read_result(path: Path) -> Result:
-    """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok."""
+def read_result(path: Path, types: Collection[str] = ()) -> Result:
+    """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok.
+
+    `types` are the names of the filesystem that the run was to refuse any other than.
+    """
     try:
         text = read_text(path)
         data = json.loads(
@@ -188,15 +210,18 @@ def read_result(path: Path) -> Result:
         )
         wrong = best_match(_validator().iter_errors(data))
     except (OSError, ValueError, RecursionError) as err:
-        raise InvalidResult(f"{path.name} is not readable JSON: {err}") from None
+        why = f"{path.name} is not readable JSON: {err}"
+        raise InvalidResult(why, Reason.NO_OUTPUT) from None
     if wrong is not None:
         place = "/".join(str(step) for step in wrong.absolute_path) or "top level"
-        raise InvalidResult(
-            f"{path.name} is not a benchio.result/3: {place}: {wrong.message[:200]}"
-        )
+        why = f"{path.name} is not a benchio.result/3: {place}: {wrong.message[:200]}"
+        raise InvalidResult(why, Reason.NO_OUTPUT)
 
     if error := data["error"]:
-        raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}")
+        reason, there = FAILURES[data["status"]], data["run"]["filesystem"]["type"]
+        if types and there and there not in types:
+            reason = Reason.WRONG_FILESYSTEM
+        raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}", reason)
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
     measurements = [_measurement(case) for case in data["cases"]]
     return Result(
@@ -230,7 +255,8 @@ def _time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:  # the schema knows its form alone
-        raise InvalidResult(f"benchio's clock says {text}, and there is no such time") from None
+        why = f"benchio's clock says {text}, and there is no such time"
+        raise InvalidResult(why, Reason.WRONG_CLOCK) from None
 
 
 def _measurement(case: dict[str, Any]) -> Measurement:

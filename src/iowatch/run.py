@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from iowatch.case import Case
 from iowatch.checks import rate_name
 from iowatch.references import Reference
-from iowatch.verdict import EXCUSABLE, WORTHLESS, Kind
+from iowatch.verdict import Outcome
 
 if TYPE_CHECKING:
     from iowatch.context import SystemContext
@@ -54,13 +54,13 @@ class Run:
 
     case: Case
     time: datetime  # UTC, of the job's end
-    kind: Kind
+    outcome: Outcome
     sentence: str
     metrics: Mapping[str, float]
     night: str  # its id; empty: a hand run
     session: str
     test: str = ""  # ReFrame's hash of the check and its parameters: `-n /hash` selects it
-    result: str = "pass"  # ReFrame's: pass, fail, xfail
+    result: str = "pass"  # ReFrame's, such as pass, fail, xfail
     filesystem: str = ""  # its name in the site's configuration
     folder: str = ""  # where its raw results are kept
     conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
@@ -83,16 +83,7 @@ class Run:
     @property
     def is_measured(self) -> bool:
         """Has it a bandwidth that counts? What a cache or a bug made is no past."""
-        return self.kind not in WORTHLESS and bool(self.rate)
-
-    @property
-    def is_invalid(self) -> bool:
-        return self.kind in WORTHLESS and not self.kind.is_untried
-
-    @property
-    def is_amber(self) -> bool:
-        """Was it not measured, for a reason that is known?"""
-        return self.kind.is_amber
+        return self.outcome.counts and bool(self.rate)
 
     @property
     def lost_osts(self) -> list[str]:
@@ -100,14 +91,9 @@ class Run:
         return self.conditions.get(LOST_OSTS, "").split()
 
     @property
-    def is_known(self) -> bool:
-        """Is it a failure that the site expects?"""
-        return self.result == "xfail" and self.kind in EXCUSABLE
-
-    @property
     def is_red(self) -> bool:
-        recorded = self.kind is Kind.NO_BASELINE and self.result == "pass"
-        return self.kind.is_red and not (self.is_known or recorded)
+        recorded = self.outcome.is_unreferenced and self.result == "pass"
+        return self.outcome.is_red and not recorded
 
     def is_after(self, now: datetime) -> bool:
         """Is it, or its night, dated later than now? A clock was wrong: it is no past."""
@@ -138,9 +124,11 @@ def began(night: str) -> datetime:
 
 
 def deciding(runs: Sequence[Run]) -> Run:
-    """The run of a night whose verdict is the case's: its check has looked at those before it. What
-    was not measured says nothing against what was."""
-    return next((run for run in reversed(runs) if not run.is_amber), runs[-1])
+    """The run of a night whose verdict is the case's: the last, for its check has looked at those
+    before it. Wrong data stay the verdict; what was not measured says nothing against what was."""
+    corrupt = (run for run in runs if run.outcome.is_corrupt)
+    measured = (run for run in reversed(runs) if not run.outcome.is_amber)
+    return next(corrupt, None) or next(measured, runs[-1])
 
 
 def fastest(runs: Sequence[Run]) -> Run | None:
@@ -150,18 +138,18 @@ def fastest(runs: Sequence[Run]) -> Run | None:
 
 
 def nights_of(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """The runs by night, oldest first. Hand runs are in none, nor is what was left out."""
+    """The runs by night, oldest first. Hand runs are in none, nor is what was skipped."""
     nights: dict[str, list[Run]] = {}
     for run in runs:
-        if run.night and run.kind is not Kind.LEFT_OUT:
+        if run.night and not run.outcome.is_skipped:
             nights.setdefault(run.night, []).append(run)
     return {night: nights[night] for night in sorted(nights)}
 
 
 def by_case(runs: Iterable[Run]) -> dict[Case, dict[str, list[Run]]]:
-    """The nights of each case that was not always left out."""
+    """The nights of each case that was not always skipped."""
     cases: dict[Case, list[Run]] = {}
     for run in runs:
-        if run.kind is not Kind.LEFT_OUT:
+        if not run.outcome.is_skipped:
             cases.setdefault(run.case, []).append(run)
     return {case: nights_of(own) for case, own in cases.items()}

@@ -23,7 +23,7 @@ from iowatch.case import known_case
 from iowatch.checks import CHECKS
 from iowatch.references import Reference
 from iowatch.run import Promise, Run
-from iowatch.verdict import Kind
+from iowatch.verdict import Flag, Outcome, Reason, State
 
 SUFFIX = ".runs"
 BUSY_S = 10.0  # to wait for another process that fills the file
@@ -39,7 +39,7 @@ _FORM = hashlib.sha256(
         (
             [(c.name, [p.name for p in (*c.parameters, *c.ways)]) for c in CHECKS.values()],
             [field.name for field in fields(Run)],
-            [str(kind) for kind in Kind],
+            [str(word) for words in (State, Reason, Flag) for word in words],
         )
     ).encode()
 ).hexdigest()
@@ -135,6 +135,7 @@ def _as_json(run: Run) -> dict[str, Any]:
     values |= {name: json.dumps(dict(values[name])) for name in _LATER if values[name]}
     return values | {
         "case": str(run.case),
+        "outcome": run.outcome.fields,
         "time": run.time.timestamp(),
         "references": {
             name: (entry.value, entry.lower_threshold, entry.upper_threshold)
@@ -156,7 +157,7 @@ def _runs(text: str) -> Iterator[Run]:
             | {
                 "case": case,
                 "time": datetime.fromtimestamp(values["time"], tz=UTC),
-                "kind": Kind(values["kind"]),
+                "outcome": Outcome.read(values["outcome"]),
                 "references": {
                     name: _reference(*entry) for name, entry in values["references"].items()
                 },

@@ -27,7 +27,6 @@ from iowatch.night.job_script import in_words
 from iowatch.paper import exercise
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
-from iowatch.verdict import Kind
 
 #: Of the night's table, with how their cells stand.
 _HEADINGS: Mapping[str, JustifyMethod] = {
@@ -74,7 +73,7 @@ def show_night(night: Night, console: Console) -> None:
     if night.cases and (night.alarms or night.problems or night.notes or night.page):
         console.print()
     for alarm in night.alarms:
-        say(f"{alarm.label}: {alarm.sentence}", "red" if alarm.is_red else "")
+        say(f"{alarm.outcome}: {alarm.sentence}", "red" if alarm.is_red else "")
         for row in alarm.rows:
             say(f"    {row.in_brief}")
     for problem in night.problems:
@@ -107,7 +106,7 @@ def _cells(row: CaseNight) -> dict[str, str]:
         _rate(row.last.rate) + ("/s" if row.last.rate and row.unit != "MiB/s" else ""),
         _number(metrics.get("ratio"), ".2f"),
         _number(metrics.get("finish_fraction"), ".1%").rstrip("%"),
-        row.label,
+        str(row.outcome),
     ]
     return dict(zip(_HEADINGS, cells, strict=True))
 
@@ -156,15 +155,15 @@ def as_text(night: Night) -> str:
 def as_message(night: Night) -> str:
     """What is not as it should be, a line each, for a chat; and where the page is."""
     lines = [f"Problem: {problem}" for problem in night.problems]
-    lines += [f"{alarm.label}: {alarm.sentence}" for alarm in night.alarms]
+    lines += [f"{alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
     rows = [row for row in night.worst_first if not row.is_quiet and row.case not in night.merged]
-    lines += [f"{row.label}: {row.sentence}" for row in rows if not row.is_amber]
+    lines += [f"{row.outcome}: {row.sentence}" for row in rows if not row.is_amber]
     reasons: dict[str, list[CaseNight]] = {}  # a maintenance is that of many cases
     for row in night.amber:
         reasons.setdefault(row.said, []).append(row)
     for said, its in reasons.items():
         which = its[0].name if len(its) == 1 else counted(len(its), "case")
-        lines.append(f"{its[0].label}: {which}: {said}")
+        lines.append(f"{its[0].outcome}: {which}: {said}")
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))
@@ -193,14 +192,14 @@ def _rate(value: float | None) -> str:
 def show_history(runs: Sequence[Run], console: Console) -> None:
     """Print each case with its nights, its hand runs, its best rate, and its last raw results."""
     console.print(
-        f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'invalid':>7}"
+        f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
         f" {'imported':>8} {'best MiB/s':>10}  case, and where its last raw results are",
         style="bold",
         soft_wrap=True,
     )
     cases: dict[Case, list[Run]] = {}
     for run in runs:
-        if run.kind is not Kind.LEFT_OUT:
+        if not run.outcome.is_skipped:
             cases.setdefault(run.case, []).append(run)
     for case, own in sorted(cases.items(), key=lambda item: str(item[0])):
         nights = nights_of(own)
@@ -210,8 +209,9 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
         best = max((run.rate or 0 for run in own if run.is_measured), default=None)
         console.print(
             f"{len(nights):>6} {days[0]} {days[1]} {len(own):>5}"
-            f" {sum(not run.night for run in own):>7} {sum(run.is_invalid for run in own):>7}"
-            f" {sum(run.kind is Kind.IMPORTED for run in own):>8}"
+            f" {sum(not run.night for run in own):>7}"
+            f" {sum(run.outcome.is_failed for run in own):>7}"
+            f" {sum(run.outcome.is_imported for run in own):>8}"
             f" {_rate(best):>10}  {case}",
             soft_wrap=True,
             markup=False,

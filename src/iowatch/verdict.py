@@ -1,73 +1,257 @@
-"""What a night says of a case: one word, one sentence."""
+"""The verdict on a case: a state, a reason, flags, one sentence.
+
+Everything that other modules ask of a verdict is a property here: which states are red, excusable,
+evidence or past is decided in this module alone.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
+from itertools import count
+from typing import Any
 
 
-class Kind(StrEnum):
-    """The verdicts, worst first. Each is a word of its own, the same everywhere."""
+class State(StrEnum):
+    """How a case is, worst first."""
 
-    INVALID = "invalid"  # not verified: it has no metrics
-    TOO_FAST = "too_fast"  # above the physical ceiling: a cache or a bug was measured
-    SEVERE = "severe"  # every run of the night is far below the baseline
-    DEFECT = "defect"  # worse than an absolute bound: needs no history
-    REGRESSION = "regression"  # worse than a reference, or lastingly below the baseline
-    NO_BASELINE = "no_baseline"  # nothing to compare with
-    NOT_MEASURED = "not_measured"  # for a reason that is no fault of what it would have measured
-    LEFT_OUT = "left_out"  # what it needs has never been there, such as its program
-    SUSPECT = "suspect"  # low tonight, but that is no alarm (yet)
-    TRANSIENT = "transient"  # an alarm that has gone
+    FAILED = "failed"  # nothing that was measured is verified
+    REGRESSION = "regression"  # verified, and slower than it has to be
+    UNJUDGED = "unjudged"  # nobody knows how the case is
+    SKIPPED = "skipped"  # what the case needs has never been there
+    SUSPECT = "suspect"  # slow tonight, which is no alarm yet
     IMPROVEMENT = "improvement"
-    NOISY = "noisy"  # as usual, of a case that varies too much to show what matters
     OK = "ok"
-    IMPORTED = "imported"  # old data: nobody verified it here
+
+
+class Reason(StrEnum):
+    """Why a case has its state, worst first; docs/verdicts.md has a section on each."""
+
+    CORRUPT = "corrupt"  # other bytes than were written: outranks everything
+    IO_ERROR = "io_error"
+    NOT_SYNCED = "not_synced"
+    WRONG_FILESYSTEM = "wrong_filesystem"
+    WRONG_LAYOUT = "wrong_layout"
+    NOT_AS_ASKED = "not_as_asked"
+    CACHED_READ = "cached_read"
+    TIME_LIMIT = "time_limit"
+    PROGRAM_FAILED = "program_failed"  # a program beside benchio
+    NO_OUTPUT = "no_output"
+    JOB_FAILED = "job_failed"
+    CONFIGURATION = "configuration"
+    FILES_GONE = "files_gone"  # those that an earlier night has kept
+    ABOVE_CEILING = "above_ceiling"
+
+    ABSOLUTE_BOUND = "absolute_bound"
+    SLOW_LIBRARY = "slow_library"
+    SLOW_VERSION = "slow_version"
+    NOT_COLLECTIVE = "not_collective"
+    REFERENCE = "reference"
+    OWN_PAST = "own_past"
+    GENERAL_BOUND = "general_bound"
+
+    NO_REFERENCE = "no_reference"
+    MAINTENANCE = "maintenance"
+    QUEUED = "queued"
+    NO_TIME_LEFT = "no_time_left"  # in the allocation of all cases
+    PLACE_BUSY = "place_busy"
+    QUOTA = "quota"
+    NODE_BUSY = "node_busy"
+    LAUNCHER = "launcher"
+    WRONG_CLOCK = "wrong_clock"
+    NOT_INSTALLED = "not_installed"
+    NOTHING_KEPT = "nothing_kept"
+
+    @property
+    def section(self) -> str:
+        """The section of the runbook that says what to do."""
+        return f"docs/verdicts.md#{self}"
+
+
+class Flag(StrEnum):
+    """What is to be known of a verdict besides."""
+
+    KNOWN = "known"  # the site expects the regression
+    LOW_SENSITIVITY = "low_sensitivity"  # the case varies too much to show what matters
+    RESOLVED = "resolved"  # an alarm has gone
+    IMPORTED = "imported"  # old data: nobody verified them here
+
+
+#: The alarms of a case's past; those of any other reason need no past.
+_RELATIVE = frozenset({Reason.REFERENCE, Reason.OWN_PAST})
+_NO_FLAGS = frozenset[Flag]()
+_STATES = {state: number for number, state in enumerate(State)}
+_REASONS = dict[Reason | None, int](zip([*Reason, None], count()))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a verdict says but for its sentence; `str` gives `regression (own_past, known)`."""
+
+    state: State
+    reason: Reason | None = None  # None: nothing is to be explained
+    flags: frozenset[Flag] = _NO_FLAGS
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Outcome | None:
+        """Read a record with `state`, `reason` and `flags`; None: it has no verdict."""
+        return _read(stored.get("state"), stored.get("reason"), tuple(stored.get("flags") or ()))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The record that `read` reads: two texts, of which that of no reason is empty, a list."""
+        flags = sorted(map(str, self.flags))
+        return {"state": str(self.state), "reason": str(self.reason or ""), "flags": flags}
+
+    def __str__(self) -> str:
+        remarks = ", ".join([*filter(None, [self.reason]), *sorted(self.flags)])
+        return f"{self.state} ({remarks})" if remarks else str(self.state)
+
+    def flagged(self, flag: Flag) -> Outcome:
+        return replace(self, flags=self.flags | {flag})
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """Sorts the worst first; an alarm that has gone stands before what is well."""
+        state = State.SUSPECT if self.is_resolved else self.state
+        is_worth_a_word = bool(self.flags) and not self.is_imported
+        return not self.is_corrupt, _STATES[state], 2 * _REASONS[self.reason] - is_worth_a_word
+
+    @property
+    def is_failed(self) -> bool:
+        return self.state is State.FAILED
+
+    @property
+    def is_corrupt(self) -> bool:
+        return self.is_failed and self.reason is Reason.CORRUPT
+
+    @property
+    def is_too_fast(self) -> bool:
+        return self.reason is Reason.ABOVE_CEILING
+
+    @property
+    def is_unverified(self) -> bool:
+        """Failed before there was a rate to be judged."""
+        return self.is_failed and not self.is_too_fast
+
+    @property
+    def is_regression(self) -> bool:
+        """Slower than it has to be. Nothing else is ever excused: what failed is not verified."""
+        return self.state is State.REGRESSION
+
+    @property
+    def is_absolute(self) -> bool:
+        """A regression that needs no past: the fault may have been there from the first day."""
+        return self.is_regression and self.reason not in _RELATIVE
+
+    @property
+    def is_known(self) -> bool:
+        """A regression that the site expects."""
+        return self.is_regression and Flag.KNOWN in self.flags
+
+    @property
+    def is_alarm(self) -> bool:
+        """A regression that the site does not expect."""
+        return self.is_regression and not self.is_known
+
+    @property
+    def is_fault(self) -> bool:
+        """Something is wrong, whether or not the site expects it."""
+        return self.is_failed or self.is_regression
 
     @property
     def is_red(self) -> bool:
-        """Red, unless the site expects it; a case without a baseline is red outside record mode."""
-        return self in RED
+        """Red, but for a missing reference in record mode."""
+        return self.is_failed or self.is_alarm or self.is_unreferenced
+
+    @property
+    def is_unreferenced(self) -> bool:
+        """Measured, and there is nothing to compare with."""
+        return self.state is State.UNJUDGED and self.reason is Reason.NO_REFERENCE
 
     @property
     def is_amber(self) -> bool:
-        """Nobody knows how it is; nothing that was tried and not verified is."""
-        return self is Kind.NOT_MEASURED
+        """Nobody knows how the case is, and nothing that was tried has failed."""
+        return self.state is State.UNJUDGED and not self.is_unreferenced
+
+    @property
+    def is_skipped(self) -> bool:
+        return self.state is State.SKIPPED
 
     @property
     def is_untried(self) -> bool:
-        """Nothing was run, or nothing that says anything of what it would have measured."""
-        return self in UNTRIED
+        """Nothing was run, or nothing that says anything of the case."""
+        return self.is_amber or self.is_skipped
 
     @property
-    def rank(self) -> int:
-        """0 is the worst."""
-        return RANK[self]
+    def counts(self) -> bool:
+        """May the metrics be past, evidence or baseline?"""
+        return not (self.is_failed or self.is_untried)
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.state is State.SUSPECT
+
+    @property
+    def is_slow(self) -> bool:
+        return self.is_regression or self.is_suspect
+
+    @property
+    def is_resolved(self) -> bool:
+        return Flag.RESOLVED in self.flags
+
+    @property
+    def is_insensitive(self) -> bool:
+        return Flag.LOW_SENSITIVITY in self.flags
+
+    @property
+    def is_imported(self) -> bool:
+        return Flag.IMPORTED in self.flags
+
+    @property
+    def is_well(self) -> bool:
+        """As usual, and no alarm has just gone."""
+        return self.state is State.OK and not self.is_resolved
+
+    @property
+    def is_good(self) -> bool:
+        """May the night stand for how the case usually is?"""
+        is_measured_well = self.state in (State.OK, State.IMPROVEMENT) or self.is_unreferenced
+        return is_measured_well and not self.is_imported
 
 
-RED = frozenset(
-    {
-        *(Kind.REGRESSION, Kind.SEVERE, Kind.DEFECT, Kind.TOO_FAST, Kind.INVALID),
-        Kind.NO_BASELINE,
-    }
-)
-#: Of these nothing is past, evidence or baseline.
-WORTHLESS = frozenset({Kind.INVALID, Kind.TOO_FAST, Kind.NOT_MEASURED, Kind.LEFT_OUT})
-UNTRIED = frozenset({Kind.NOT_MEASURED, Kind.LEFT_OUT})
-#: What was not verified, or cannot be, is never excused.
-EXCUSABLE = frozenset({Kind.REGRESSION, Kind.DEFECT, Kind.SEVERE})
-#: A night that may stand for how a case usually is.
-GOOD = frozenset({Kind.OK, Kind.NOISY, Kind.TRANSIENT, Kind.IMPROVEMENT, Kind.NO_BASELINE})
-RANK = {kind: number for number, kind in enumerate(Kind)}
+@cache
+def _read(state: str | None, reason: str | None, flags: Iterable[str]) -> Outcome | None:
+    try:
+        return Outcome(
+            State(state or ""), Reason(reason) if reason else None, frozenset(map(Flag, flags))
+        )
+    except ValueError:
+        return None
+
+
+OK = Outcome(State.OK)
+RESOLVED = OK.flagged(Flag.RESOLVED)
+LOW_SENSITIVITY = OK.flagged(Flag.LOW_SENSITIVITY)
+IMPORTED = OK.flagged(Flag.IMPORTED)
+NO_REFERENCE = Outcome(State.UNJUDGED, Reason.NO_REFERENCE)
+SUSPECT = Outcome(State.SUSPECT, Reason.OWN_PAST)
+SLOWER = Outcome(State.REGRESSION, Reason.OWN_PAST)
+SLOW_LIBRARY = Outcome(State.REGRESSION, Reason.SLOW_LIBRARY)
+JOB_FAILED = Outcome(State.FAILED, Reason.JOB_FAILED)
+TOO_FAST = Outcome(State.FAILED, Reason.ABOVE_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a night says of a case."""
 
-    kind: Kind
+    outcome: Outcome
     sentence: str
+    _: KW_ONLY
     failed: tuple[str, ...] = ()  # the metrics beyond their bounds that made it what it is
     # Of the detector:
     runs: int = 1  # of the night that were looked at
@@ -79,4 +263,4 @@ class Verdict:
 
     @property
     def is_red(self) -> bool:
-        return self.kind.is_red
+        return self.outcome.is_red

@@ -31,7 +31,7 @@ CONTRACT = contract(
     "name: A5 elsewhere, kind: bandwidth, filesystem: fs9, at_least: 0.5",
     title="Acceptance of <small> & others",
     sessions=3,
-    reruns="invalid",
+    reruns="failed",
     may_exclude="[centre, supplier]",
     filesystems={
         "memory": "path: /dev/shm, type: tmpfs, peak: 1000000, peak_from: a data sheet",
@@ -220,7 +220,7 @@ def changed_record(folder, number, backend="mpiio", **changes):
 def test_what_is_in_a_bundle_prints_no_line_of_its_own_and_other_verdicts_are_said(evidence):
     folder = evidence()
     sentence = "no\npass: A1 bandwidth: 9 MiB/s"
-    changed_record(folder, 0, verdict="invalid", sentence=sentence)
+    changed_record(folder, 0, state="failed", reason="no_output", sentence=sentence)
     told = folder / "verdicts"
     told.write_text(told.read_text().replace("fail: A2", "pass: A2"))
     is_same, printed = verify(remade(folder))
@@ -293,7 +293,10 @@ SPOILED = [
     (other_nodes, "it ran on 1 node, and on 2 by the site's file"),
     (recorded(run_id="0123456789abcdef"), "result.json is another job's"),
     (recorded(repeats=2), "it has 2 repetitions, and an acceptance test takes the 10 of"),
-    (recorded(verdict="too_fast", sentence="above the ceiling"), "above the ceiling"),
+    (
+        recorded(state="failed", reason="above_ceiling", sentence="above the ceiling"),
+        "above the ceiling",
+    ),
 ]
 
 
@@ -305,7 +308,7 @@ def test_lost_or_changed_evidence_is_not_certified(evidence):
         verdicts, _ = judged(folder)
         verdict, why = verdicts["A1"]
         assert verdict == "not certified", reason
-        assert re.search(f"^invalid: .*{reason}", why), why
+        assert re.search(f"^failed: .*{reason}", why), why
         assert verdicts["A3"] == ("pass", ""), "of HDF5 nothing was changed"
 
 
@@ -360,17 +363,17 @@ def test_an_acceptance_session_does_not_ask_the_reference_values(site, reference
 
 
 def test_the_clock_and_the_contract_say_which_sessions_count(evidence):
-    """A re-run replaces what is invalid, and nothing else."""
+    """A re-run replaces what has failed, and nothing else."""
     two, rerun = CONTRACT.replace("sessions: 3", "sessions: 2"), r"a re-run of {}, and replaces 1 "
     folder = evidence()
     (folder / "contract.yaml").write_text(two)
-    second = changed_record(folder, 1, "hdf5", verdict="invalid", sentence="it was interrupted")
+    second = changed_record(folder, 1, "hdf5", state="failed", sentence="it was interrupted")
     verdicts, printed = judged(folder)
     assert "2 of 2 sessions count, of 4 on record" in printed
     assert re.search(rf"it came after the 2 that count; it is {rerun.format(second)}", printed)
     assert "1 run was replaced by re-runs; the dossier names them" in printed
     assert (verdicts["A1"], verdicts["A3"]) == (("pass", ""), ("pass", ""))
-    (folder / "contract.yaml").write_text(two.replace("reruns: invalid", "reruns: none"))
+    (folder / "contract.yaml").write_text(two.replace("reruns: failed", "reruns: none"))
     verdict, why = judged(folder)[0]["A3"]
     assert (verdict, "it was interrupted" in why) == ("not certified", True)
 
@@ -386,7 +389,7 @@ def test_the_clock_and_the_contract_say_which_sessions_count(evidence):
     sorted(folder.glob("runs/*/*backend=mpiio,*/result.json"))[1].unlink()
     verdicts, _ = judged(folder)
     assert verdicts["A3"] == ("pass", "")
-    assert re.match("invalid: .*0 result files, where 1 was written", verdicts["A1"][1])
+    assert re.match("failed: .*0 result files, where 1 was written", verdicts["A1"][1])
 
 
 @pytest.mark.slow
@@ -429,7 +432,7 @@ def test_what_other_programs_have_left_is_evidence_and_held_to_their_law_again(s
     output.write_text(output.read_text().replace("60 files", "59 files"))
     (file, *_) = sorted(folder.glob("runs/*/*Gromacs*/application.2.json"))
     edited(file, lambda data: data["files"][0].update(digest="f" * 64))
-    reasons = "\n".join(accept.judge(folder).evidence.invalid.values())
+    reasons = "\n".join(accept.judge(folder).evidence.failed.values())
     for reason in (
         "IOR: its exit status is 1; see ior.7.out",
         "mdtest: tasks and files: ",

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 
 #: They keep what is asked of them in `asked`, beside them, and refuse whatever else they are asked.
 SLURM = {
@@ -62,7 +63,7 @@ def cluster(site):
 def test_squeue_that_fails_for_a_moment_ends_no_allocation(cluster):
     done = cluster.reframe("-r", "-n", "SharedFileWrite")
     assert done.returncode == 0, done.stdout
-    assert {test["verdict"] for test in cluster.report()} == {"ok"}
+    assert {verdict_of(test) for test in cluster.report()} == {"ok"}
     asked = (cluster.folder / "slurm/asked").read_text().splitlines()
     assert [line.split()[0] for line in asked].count("sbatch") == 1
     assert [line for line in asked if "scancel" in line] == ["scancel 77"], "when all had run"
@@ -73,7 +74,7 @@ def test_allocation_that_has_no_time_left_or_has_ended(cluster):
     cluster.environment |= {"LEFT": "1:00", "STEADY": "yes"}
     done = cluster.reframe("-r", "-n", "SharedFileWrite")
     first, second = cluster.report()
-    assert (first["verdict"], second["verdict"]) == ("ok", "not_measured"), done.stdout
+    assert (verdict_of(first), verdict_of(second)) == ("ok", "unjudged (queued)"), done.stdout
     assert "job 77, had 1:00 left at its turn, and it may take 2 minutes" in second["sentence"]
 
     (cluster.folder / "slurm/ended").touch()
@@ -81,5 +82,7 @@ def test_allocation_that_has_no_time_left_or_has_ended(cluster):
     assert done.returncode == 1, done.stdout
     assert "the allocation, job 77, has ended" in done.stdout, done.stdout
     first, second = cluster.report()
-    assert (first["verdict"], second["verdict"]) == ("invalid", "not_measured"), done.stdout
+    assert (verdict_of(first), verdict_of(second)) == ("failed (no_output)", "unjudged (queued)"), (
+        done.stdout
+    )
     assert "job 77, had ended before its turn" in second["sentence"]

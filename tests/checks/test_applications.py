@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 from checks.stand_ins import GROMACS, gromacs, program
 from conftest import LOST_RANK
 
@@ -93,21 +94,21 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
     faults = {"late": "ends late", "stopped": "no result"}
     application.faults = dict.fromkeys(environs, "none") | faults
     found = by_environ(application, repeats=2)
-    assert found["none"]["verdict"] == "ok", found["none"]["sentence"]
+    assert verdict_of(found["none"]) == "ok", found["none"]["sentence"]
     for name in ("lost", "late"):
-        assert found[name]["verdict"] == "not_measured", found[name]["sentence"]
+        assert verdict_of(found[name]) == "unjudged (launcher)", found[name]["sentence"]
         assert "was verified, but mpirun of Open MPI 4 then" in found[name]["sentence"]
         assert Path(found[name]["kept"], "application.2.json").exists()
     assert list(application.scratch.iterdir()) == []
     for fault, says in FAULTS.items():
         test = found[fault.replace(" ", "-")]
-        assert (test["result"], test["verdict"]) == ("fail", "invalid"), fault
+        assert (test["result"], verdict_of(test)) == ("fail", "failed (no_output)"), fault
         assert says in test["sentence"], test["sentence"]
         assert test["metrics"] == {}, fault
     files = {name: {file.name for file in Path(test["kept"]).glob("*")}
              for name, test in found.items() if test["kept"]}  # fmt: skip
     # The first failure ends the job.
-    assert found["stopped"]["verdict"] == "invalid"
+    assert verdict_of(found["stopped"]) == "failed (no_output)"
     assert "said.1" in files["stopped"]
     assert "said.2" not in files["stopped"]
     for fault in ("fails", "no-output", "missing-frames"):
@@ -115,10 +116,10 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
         assert "application.2.json" not in files[fault], fault
     reads = [line for line in (tmp_path / "dd").read_text().splitlines() if "bs=4M" in line]
     assert "iflag=direct" in reads[0]
-    assert found["gone"]["verdict"] == "invalid"
+    assert verdict_of(found["gone"]) == "failed (no_output)"
     assert "there is no program /nowhere/gmx_mpi" in found["gone"]["sentence"]
     assert "name as 'gromacs': mend the path there" in found["gone"]["sentence"]
-    assert found["without"]["verdict"] == "left_out"
+    assert verdict_of(found["without"]) == "skipped (not_installed)"
     assert "there is no gmx_mpi on PATH or in Spack: `spack install gromacs`" in application.said
 
 
@@ -132,7 +133,7 @@ def test_a_trajectory_of_gromacs(application):
     application.injected = {"real": "", "cut": ""}  # the real benchio
     found = by_environ(application, repeats=2)
     test = found["real"]
-    assert test["verdict"] == "ok", test["sentence"]
+    assert verdict_of(test) == "ok", test["sentence"]
     metrics = {name: entry[0] for name, entry in test["metrics"].items()}
     assert set(metrics) == METRICS
     first, second = (
@@ -150,7 +151,7 @@ def test_a_trajectory_of_gromacs(application):
     assert said.endswith("gmx check finds 51 frames of positions and 51 of velocities, of 51")
     assert test["conditions"]["GROMACS"].startswith("20")
     assert "Write traj." in Path(test["kept"], "application.2.out").read_text()
-    assert found["cut"]["verdict"] == "invalid"
+    assert verdict_of(found["cut"]) == "failed (no_output)"
     assert "finds 50 frames of positions and 50 of velocities" in found["cut"]["sentence"]
 
 
@@ -162,7 +163,7 @@ def test_gromacs_on_a_full_disk(application, tmpfs):
     fill = '[ "$1" != mdrun ] || head -c 75m /dev/zero > ../full'
     gromacs(application, "real", f'{fill}\nexec gmx_mpi "$@"')
     test = by_environ(application, repeats=2)["real"]
-    assert test["verdict"] == "invalid"
+    assert verdict_of(test) == "failed (no_output)"
     assert "GROMACS ended with 1: " in test["sentence"]
     assert "disk space" in test["sentence"]
 
@@ -185,11 +186,13 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
     application.injected = dict.fromkeys(application.environs, "")
     found = by_environ(application, repeats=1)
     test = found["real"]
-    assert test["verdict"] == "ok", test["sentence"]
+    assert verdict_of(test) == "ok", test["sentence"]
     assert set(test["metrics"]) == METRICS
     said = test["conditions"]["confirmed"]
     assert said == "in part, 3 densities of 2 electrons each, and CP2K goes on from step 2"
-    assert {found[environ]["verdict"] for environ in ("hole", "anew", "fewer")} == {"invalid"}
+    assert {verdict_of(found[environ]) for environ in ("hole", "anew", "fewer")} == {
+        "failed (no_output)"
+    }
     assert "there are 2 densities, of 3" in found["fewer"]["sentence"]
     assert "h2-ELECTRON_DENSITY-1_1.cube has " in found["hole"]["sentence"]
     assert "CP2K cannot read what it has written: CP2K " in found["anew"]["sentence"]
@@ -216,7 +219,7 @@ for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unse
     application.injected = dict.fromkeys(application.environs, "")
     found = by_environ(application, repeats=2)
     test = found.pop("real")
-    assert test["verdict"] == "ok", test["sentence"]
+    assert verdict_of(test) == "ok", test["sentence"]
     assert set(test["metrics"]) == METRICS
     mib = 3 * 12 * 62 * 62 * 62 * 8 / 2**20  # E, D, B and H, and a voxel around either half
     said = test["conditions"]
@@ -235,6 +238,9 @@ for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unse
         ("serial", "Meep ended with 1: error: this Meep does not run as 2 processes of MPI"),
     ):
         test = found.pop(environ)
-        assert (test["verdict"], test["metrics"]) == ("invalid", {}), (environ, test["sentence"])
+        assert (verdict_of(test), test["metrics"]) == ("failed (no_output)", {}), (
+            environ,
+            test["sentence"],
+        )
         assert says in test["sentence"], test["sentence"]
     assert found == {}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchio.traces import calls_on, watched
+from cases import verdict_of
 from conftest import ROOT, compiled
 
 from iowatch import history
@@ -21,13 +22,43 @@ SharedFileWrite:
 # of every job.
 RESULT = {"result.json"}
 FAULTS = {
-    "cut_off": ("cut off", "invalid", "result.json is not readable JSON", RESULT),
-    "no_result": ("no result", "invalid", "benchio: error: stand-in: wrote nothing", set()),
-    "another": ("another run", "invalid", "result.json is another job's: its run has", RESULT),
-    "spread": ("spread", "invalid", "it ran on 2 hosts (node1 node2), where 1 node was", RESULT),
-    "late": ("fails at the end", "invalid", "benchio: error: stand-in: failed after its", RESULT),
-    "too_fast": ("too fast", "too_fast", "above the physical ceiling of 1000000 MiB/s", RESULT),
-    "slow_hdf5": ("slow hdf5", "regression", "ratio is 0.1, below its bound of 0.45", RESULT),
+    "cut_off": ("cut off", "failed (no_output)", "result.json is not readable JSON", RESULT),
+    "no_result": (
+        "no result",
+        "failed (no_output)",
+        "benchio: error: stand-in: wrote nothing",
+        set(),
+    ),
+    "another": (
+        "another run",
+        "failed (no_output)",
+        "result.json is another job's: its run has",
+        RESULT,
+    ),
+    "spread": (
+        "spread",
+        "failed (not_as_asked)",
+        "it ran on 2 hosts (node1 node2), where 1 node was",
+        RESULT,
+    ),
+    "late": (
+        "fails at the end",
+        "failed (program_failed)",
+        "benchio: error: stand-in: failed after its",
+        RESULT,
+    ),
+    "too_fast": (
+        "too fast",
+        "failed (above_ceiling)",
+        "above the physical ceiling of 1000000 MiB/s",
+        RESULT,
+    ),
+    "slow_hdf5": (
+        "slow hdf5",
+        "regression (reference)",
+        "ratio is 0.1, below its bound of 0.45",
+        RESULT,
+    ),
     "none": ("none", "ok", "1 metric is within", RESULT),
 }
 EVERY_JOB = {"rfm_job.sh", "rfm_job.out", "rfm_job.err"}
@@ -52,7 +83,7 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     assert set(tests) == set(FAULTS)
     for name, (_, verdict, sentence, files) in FAULTS.items():
         test = tests[name]
-        assert test["verdict"] == verdict, name
+        assert verdict_of(test) == verdict, name
         assert sentence in test["sentence"]
         assert (test["result"] == "pass") == (verdict == "ok"), name
         if verdict != "ok":
@@ -67,8 +98,8 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     ]  # fmt: skip
 
     assert endless["result"] == "fail"
-    kinds = {run.case.environ: str(run.kind) for run in history.read([site.database])}
-    assert kinds["endless"] == "invalid"
+    kinds = {run.case.environ: str(run.outcome) for run in history.read([site.database])}
+    assert kinds["endless"] == "failed (no_output)"
     assert {file.name for file in kept["endless"].iterdir()} >= EVERY_JOB
     assert not list(site.scratch.iterdir())
 
@@ -117,14 +148,14 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
         for test in site.report("LibraryVersions")
     }
     test = tests["spoiled", "SharedFileWrite"]
-    assert (test["verdict"], test["metrics"]) == ("invalid", {}), test["sentence"]
+    assert (verdict_of(test), test["metrics"]) == ("failed (no_output)", {}), test["sentence"]
     assert "Not a directory" in test["sentence"]
     assert "result.json" not in {file.name for file in Path(test["kept"]).iterdir()}
-    idle = {test["verdict"] for (place, _), test in tests.items() if place == "idle"}
-    assert idle <= {"invalid"}, tests
+    idle = {verdict_of(test) for (place, _), test in tests.items() if place == "idle"}
+    assert idle <= {"failed (no_output)"}, tests
     # Nothing else would show that what it failed to do was tried.
     test = tests["unmarked", "SharedFileWrite"]
-    assert test["verdict"] == "invalid", "benchio may not run without its mark"
+    assert verdict_of(test) == "failed (no_output)", "benchio may not run without its mark"
 
 
 # Of shim.c: what happens to the file of the case's backend, and a regular expression for what the
@@ -179,7 +210,11 @@ def test_every_fault_below_benchio_fails_the_check_and_leaves_no_file(
     assert set(tests) == {(name, backend) for name in says for backend in backends}
     for (name, backend), test in tests.items():
         sentence = test["sentence"].removeprefix(f"{test['case_id']}: ")
-        assert (test["result"], test["verdict"]) == ("fail", "invalid"), (name, backend, sentence)
+        assert (test["result"], verdict_of(test)) == ("fail", "failed (no_output)"), (
+            name,
+            backend,
+            sentence,
+        )
         assert re.search(says[name], sentence), (name, backend, sentence)
         assert not [value for value, *_ in test["metrics"].values() if value is not None]
     # Wrong data stay, as evidence, and nothing else does.

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -165,8 +166,8 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     by_place = {test["partition"]: test for test in tests if test["partition"] != "memory"}
     assert set(by_place) == set(site.partitions) - {"memory"}
     for place, test in by_place.items():
-        verdict = ("fail", "invalid") if place in says else ("pass", "ok")
-        assert (test["result"], test["verdict"]) == verdict, (place, test["sentence"])
+        verdict = ("fail", "failed (no_output)") if place in says else ("pass", "ok")
+        assert (test["result"], verdict_of(test)) == verdict, (place, test["sentence"])
         for sentence in says.get(place, ()):
             assert sentence in test["sentence"], place
         if place in says:
@@ -239,7 +240,7 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
 
     tests = {test["case_id"].removeprefix("small:memory/real/"): test for test in site.report()}
     assert tests.keys() == {f"{write}{way}" for way in ways} | others
-    assert {test["verdict"] for test in tests.values()} == {"ok"}
+    assert {verdict_of(test) for test in tests.values()} == {"ok"}
     for way in ways:
         witness = tests[f"{write}{way}"]["conditions"].get("witness", "")
         assert witness.startswith("through the library") == ("chunk" in way), way
@@ -282,13 +283,13 @@ def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
     assert done.returncode == 1
     assert "3 failure(s), 1 expected failure(s)" in done.stdout
     found = {test["partition"]: test for test in site.report("LibraryVersions")}
-    ends = {name: (test["result"], test["verdict"]) for name, test in found.items()}
+    ends = {name: (test["result"], verdict_of(test)) for name, test in found.items()}
     assert ends == {
         "memory": ("pass", "ok"),
-        "lustre": ("fail", "defect"),
-        "excused": ("xfail", "defect"),
-        "late": ("fail", "defect"),
-        "asked": ("fail", "invalid"),
+        "lustre": ("fail", "regression (slow_version)"),
+        "excused": ("xfail", "regression (slow_version, known)"),
+        "late": ("fail", "regression (slow_version)"),
+        "asked": ("fail", "failed (not_as_asked)"),
     }
     assert "where Spack was asked for hdf5@1.99.5" in found["asked"]["sentence"]
     assert found["lustre"]["case_id"] == "small:lustre/old/LibraryVersions"
@@ -324,7 +325,7 @@ def test_damaged_history_is_an_error_and_no_verdict(site):
     done = site.reframe("-r", "--mode=record")
     assert done.returncode == 1
     (test,) = site.report(session=site.last_report_file())
-    assert test["verdict"] == ""
+    assert verdict_of(test) == ""
     assert f"{site.database}: damaged, or no SQLite database" in test["fail_reason"]
     assert test["case_id"] not in test["fail_reason"], "who shows the reason names the case"
     assert test["metrics"]["total_max"][0] > 0, "the night's metrics are kept"

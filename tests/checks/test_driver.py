@@ -199,7 +199,7 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     assert runs["fine"].folder == str(measured)
     assert (measured / "result.json").read_bytes() == before
     assert runs["hangs"].folder.endswith("+2")
-    text = contract("kind: bandwidth, backend: hdf5, at_least: 1", reruns="invalid")
+    text = contract("kind: bandwidth, backend: hdf5, at_least: 1", reruns="failed")
     (hanging.folder / "contract.yaml").write_text(text)
     said = hanging._run("iowatch", "accept", "judge", "contract.yaml", "--output", "d.html").stdout
     assert "1 of the 2 sessions were measured" in said, said

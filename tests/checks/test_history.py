@@ -31,7 +31,11 @@ def test_runs_of_a_session_are_read(database):
         assert len(found) == 6
         fine, broken = (found[CASE.format(name, "hdf5")] for name in ("fine", "broken"))
         versions = found["small:memory/fine/LibraryVersions"]
-        assert [str(run.kind) for run in (fine, broken, versions)] == ["ok", "invalid", "ok"]
+        assert [str(run.outcome) for run in (fine, broken, versions)] == [
+            "ok",
+            "failed (no_output)",
+            "ok",
+        ]
         assert fine.metrics["total_max"] > 0
         assert fine.conditions["hosts"]
         assert fine.control["close"] > 0, "of MPI-IO in the same rounds"
@@ -173,12 +177,12 @@ def test_command_lists_cases_and_nights(database, site):
     assert done.returncode == 0, done.stdout
     header, broken, where, fine, _, total = done.stdout.splitlines()
     assert header.split()[:3] == ["nights", "first", "last"]
-    # Nights, first, last, runs, by hand, invalid, imported.
+    # Nights, first, last, runs, by hand, failed, imported.
     numbers = fine.split()
     first, last = map(date.fromisoformat, numbers[1:3])
     assert last - first == timedelta(3)
     assert [numbers[0], *numbers[3:7]] == ["2", "2", "0", "0", "0"]
     assert fine.endswith(CASE.format("fine", "hdf5"))
-    assert broken.split()[5] == "2", "invalid runs"
+    assert broken.split()[5] == "2", "failed runs"
     assert where.strip().endswith(CASE.format("broken", "hdf5").replace("/", ","))
     assert total == "2 cases"

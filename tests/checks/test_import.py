@@ -12,7 +12,7 @@ def test_logs_of_a_night_are_its_database(measured_night, tmp_path):
     done = measured_night._run("iowatch", "import", *logs, "--to", old)
     assert done.returncode == 0, done.stdout
     assert "4 runs of 4 cases" in done.stdout
-    assert "2 invalid" in done.stdout
+    assert "2 failed" in done.stdout
     imported = {str(run.case): run for run in read([old])}
     measured = {str(run.case): run for run in read([folder / "results.db"])}
     both = ("mpiio", "hdf5")
@@ -20,8 +20,10 @@ def test_logs_of_a_night_are_its_database(measured_night, tmp_path):
     for case, run in imported.items():
         assert run.metrics == measured[case].metrics
         assert abs(run.time - measured[case].time).total_seconds() < 1
-        assert run.kind == ("imported" if run.metrics else "invalid")
-        assert f"verdict {measured[case].kind}" in run.sentence
+        assert str(run.outcome) == (
+            "ok (imported)" if run.metrics else "failed (job_failed, imported)"
+        )
+        assert f"state {measured[case].outcome.state}" in run.sentence
     assert all(imported[CASE.format("fine", backend)].metrics for backend in both)
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 from checks.conftest import STAND_IN, STAND_IN_PROGRAM
 from conftest import OPEN_MPI, run
 
@@ -69,7 +70,7 @@ def recorded(profiled, tmp_path):
 
 def assert_collective(test, backend):
     place = f"{test['partition']}/{test['environ']}"
-    assert (test["result"], test["verdict"]) == ("pass", "ok"), test["sentence"]
+    assert (test["result"], verdict_of(test)) == ("pass", "ok"), test["sentence"]
     assert test["case_id"] == ID.format(place, backend)
     assert not test["metrics"], "Darshan takes time"
     assert f"{backend}: {WRITES[backend]} and 0 independent writes" in test["sentence"]
@@ -113,23 +114,29 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
 
     found = {test["environ"]: test for test in tests if test["partition"] != "memory"}
     says = {
-        "independent": ("netcdf", "defect", "netcdf does not write collectively: 48 collective "),
-        "unverified": ("mpiio", "invalid", "benchio: error: stand-in: wrote nothing"),
-        "path": ("mpiio", "invalid", "there is no Darshan library /not/there/libdarshan.so"),
-        "module": ("mpiio", "invalid", "the module no-such-module brings no darshan-config"),
-        "other": ("mpiio", "invalid", "benchio.darshan"),
+        "independent": ("netcdf", "regression (not_collective)",
+                        "netcdf does not write collectively: 48 collective "),
+        "unverified": ("mpiio", "failed (no_output)", "benchio: error: stand-in: wrote nothing"),
+        "path": ("mpiio", "failed (no_output)",
+                 "there is no Darshan library /not/there/libdarshan.so"),
+        "module": ("mpiio", "failed (no_output)",
+                   "the module no-such-module brings no darshan-config"),
+        "other": ("mpiio", "failed (no_output)", "benchio.darshan"),
     }  # fmt: skip
     for environ, (backend, verdict, sentence) in says.items():
         test = found[environ]
-        assert (test["result"], test["verdict"]) == ("fail", verdict), environ
+        assert (test["result"], verdict_of(test)) == ("fail", verdict), environ
         assert sentence in test["sentence"], (environ, test["sentence"])
         case = ID.format(f"{test['partition']}/{environ}", backend)
         assert f"{case}: " in test["fail_reason"], environ
         assert (Path(test["kept"]) / "rfm_job.err").exists(), environ
         page = Path(test["kept"]) / "benchio.darshan.html"
-        assert page.exists() == (verdict == "defect"), environ
+        assert page.exists() == (verdict == "regression (not_collective)"), environ
     assert "mpiio does not write collectively: 0 collective" in found["independent"]["sentence"]
-    assert (found["excused"]["result"], found["excused"]["verdict"]) == ("xfail", "defect")
+    assert (found["excused"]["result"], verdict_of(found["excused"])) == (
+        "xfail",
+        "regression (not_collective, known)",
+    )
 
 
 def test_library_is_found_through_darshan_config(recorded, tmp_path):
@@ -181,7 +188,7 @@ def test_live_independent_writes_fail(profiled, tmp_path):
     done = profiled.reframe("-r")
     assert done.returncode == 1, done.stdout
     found = {test["backend"]: test for test in profiled.report()}
-    assert {test["verdict"] for test in found.values()} == {"defect"}
+    assert {verdict_of(test) for test in found.values()} == {"regression (not_collective)"}
     for backend, test in found.items():
         assert f"MPI-IO does not collect the writes of {backend}: it " in test["sentence"]
 

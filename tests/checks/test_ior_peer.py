@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 from checks.stand_ins import GROMACS, gromacs, ior
 
 REFERENCES = """
@@ -30,11 +31,26 @@ def peer(site):
 
 # Environment -> its IOR, how the test ends, its verdict, what its sentence says.
 IORS = {
-    "fast": ("1e-6", "fail", "regression", "below its bound of 0.5 in "),
-    "wrong": ("wrong data", "fail", "invalid", "IOR: WARNING: Incorrect data on write (2 errors"),
+    "fast": ("1e-6", "fail", "regression (own_past)", "below its bound of 0.5 in "),
+    "wrong": (
+        "wrong data",
+        "fail",
+        "failed (corrupt)",
+        "IOR: WARNING: Incorrect data on write (2 errors",
+    ),
     # mpirun of Open MPI 4 fails though the program has not, and where it has done other things.
-    "late": ("1.0", "skip", "not_measured", "was verified, but mpirun of Open MPI 4 then took the"),
-    "late-calls": ("other calls", "fail", "invalid", "IOR: bytes of a call: 16384, where"),
+    "late": (
+        "1.0",
+        "skip",
+        "unjudged (launcher)",
+        "was verified, but mpirun of Open MPI 4 then took the",
+    ),
+    "late-calls": (
+        "other calls",
+        "fail",
+        "failed (not_as_asked)",
+        "IOR: bytes of a call: 16384, where",
+    ),
 }
 
 
@@ -68,7 +84,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     assert done.returncode == 1, done.stdout
     assert "4 failure(s), 0 expected failure(s), 2 skipped" in done.stdout
     assert "there is no ior on PATH or in Spack: `spack install ior`, add the " in done.stdout
-    tests = [test for test in peer.report() if test["verdict"] != "left_out"]
+    tests = [test for test in peer.report() if verdict_of(test) != "skipped (not_installed)"]
     assert list(peer.scratch.iterdir()) == []
 
     here = "small:memory/peer/"
@@ -82,7 +98,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
         "IorPeer/backend=posix/local_size=5876x4x1/writers=2/files=shared/io500=hard",
     }
     for case, test in cases.items():
-        assert (test["result"], test["verdict"]) == ("pass", "ok"), test["sentence"]
+        assert (test["result"], verdict_of(test)) == ("pass", "ok"), test["sentence"]
         metrics = {name: entry[0] for name, entry in test["metrics"].items()}
         moved = 2 * (4 * 47008 if "hard" in case else 16**3 * 8)
         assert metrics["ior_max"] == metrics["ior_median"] == moved / 2**20  # in 1 s
@@ -96,7 +112,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     found = {t["environ"]: t for t in tests if t["partition"] == "faults"}
     assert set(found) == set(IORS)
     for name, (_, result, verdict, says) in IORS.items():
-        assert (found[name]["result"], found[name]["verdict"]) == (result, verdict), name
+        assert (found[name]["result"], verdict_of(found[name])) == (result, verdict), name
         assert says in found[name]["sentence"], name
     assert not Path(found["wrong"]["kept"], "ior.2.json").exists(), "the first failure ends the job"
     (test,) = [test for test in tests if test["partition"] == "cached"]
@@ -113,8 +129,8 @@ def test_a_program_that_was_never_there_is_left_out_and_one_that_is_lost_is_ambe
         "to environment '{}', or name its path as 'ior' in the extras of that environment"
     )
     tests = {test["environ"]: test for test in peer.report()}
-    ends = {name: test["verdict"] for name, test in tests.items()}
-    assert ends == {"never": "left_out", "lost": "ok"}
+    ends = {name: verdict_of(test) for name, test in tests.items()}
+    assert ends == {"never": "skipped (not_installed)", "lost": "ok"}
     assert why.format("never") in tests["never"]["sentence"]
     assert not list(peer.kept.glob("*/*never,IorPeer*"))
 
@@ -126,8 +142,12 @@ def test_a_program_that_was_never_there_is_left_out_and_one_that_is_lost_is_ambe
     second = peer.reframe("-r", "-S", "repeats=1")
     assert second.returncode == 1, second.stdout
     tests = {test["environ"]: test for test in peer.report()}
-    ends = {name: test["verdict"] for name, test in tests.items()}
-    assert ends == {"never": "left_out", "lost": "not_measured", "other": "invalid"}
+    ends = {name: verdict_of(test) for name, test in tests.items()}
+    assert ends == {
+        "never": "skipped (not_installed)",
+        "lost": "unjudged (not_installed)",
+        "other": "failed (not_installed)",
+    }
     assert why.format("lost") in tests["lost"]["sentence"]
     said = f"there is no program {program}, which the extras of environment 'other'"
     assert said in tests["other"]["sentence"]
@@ -154,9 +174,18 @@ def test_layout_of_the_files_of_ior_and_of_an_application(peer, lustre_shim):
         (test["name"].split()[0], test["environ"], "default" in test["case_id"]): test
         for test in peer.report()
     }
-    invalid = {of for of, test in tests.items() if test["verdict"] == "invalid"}
+    invalid = {of for of, test in tests.items() if verdict_of(test) == "failed (no_output)"}
     assert invalid == {(name, "four", False) for name in peer.sweep}, done.stdout
-    assert len([test for test in tests.values() if test["verdict"] in ("ok", "no_baseline")]) == 6
+    assert (
+        len(
+            [
+                test
+                for test in tests.values()
+                if verdict_of(test) in ("ok", "unjudged (no_reference)")
+            ]
+        )
+        == 6
+    )
     for name, program in (("IorPeer", "IOR"), ("GromacsTrajectory", "GROMACS")):
         sentence = tests[name, "four", False]["sentence"]
         assert f"stripe count of {program}'s files: 4, where 2 was asked for" in sentence

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from agreed import contract
+from cases import verdict_of
 from conftest import LOST_RANK
 
 from iowatch.acceptance.accept import judge
@@ -90,7 +91,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
             "stripes 1 x 1MiB to 1MiB; stripes 2 x 2MiB to 16MiB; stripes all x 4MiB to the end"
         ),
     }
-    assert {test["verdict"] for test in of_layout.values()} == {"ok"}, done.stdout
+    assert {verdict_of(test) for test in of_layout.values()} == {"ok"}, done.stdout
     assert {test["conditions"]["MDT"] for test in of_layout.values()} == {"0"}
     commands, directories = zip(
         *(call.rsplit(" ", 1) for call in calls(lustre, "striped")), strict=True
@@ -104,7 +105,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
     assert all(path.startswith(f"{lustre.scratch}/iowatch.") for path in directories)
 
     # Other stripes than those asked for are no measurement.
-    assert [test["verdict"] for test in tests["other"]] == ["invalid"]
+    assert [verdict_of(test) for test in tests["other"]] == ["failed (no_output)"]
     assert "the file has stripe count 2, asked for: stripe count 4, " in sentence("other")
 
     # A slow OST is named, and one that another took the place of.
@@ -137,7 +138,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
 
     # If none can be measured, the job says why.
     (test,) = tests["failing"]
-    assert test["verdict"] == "invalid"
+    assert verdict_of(test) == "failed (no_output)"
     assert not any(value for value, *_ in test["metrics"].values())
     assert "error: no such OST" in test["sentence"]
 
@@ -162,9 +163,9 @@ def test_each_ost_by_itself(site):
     done = site.iowatch("--quiet")
     assert done.returncode == 1, done.stdout
     tests = {test["environ"]: test for test in site.report()}
-    assert {name: test["verdict"] for name, test in tests.items()} == {
-        "well": "ok", "slow": "regression", "full": "ok", "hangs": "ok", "alone": "invalid",
-        "wrong": "invalid", "late": "not_measured",
+    assert {name: verdict_of(test) for name, test in tests.items()} == {
+        "well": "ok", "slow": "regression (own_past)", "full": "ok", "hangs": "ok",
+        "alone": "failed (no_output)", "wrong": "failed (no_output)", "late": "unjudged (launcher)",
     }, done.stdout  # fmt: skip
     (case,) = {test["case_id"].partition("/SlowOst/")[2] for test in tests.values()}
     assert case == "stripe_size=1/local_size=8x8x8/writers=4"
@@ -217,8 +218,8 @@ def test_each_ost_by_itself(site):
     # Of a session that was declared to be without an OST.
     site.reframe("-r", "-n", "SlowOst", "-p", "^(well|full)$", "-S", "away=memory:7")
     tests = {test["environ"]: test for test in site.report()}
-    assert {name: test["verdict"] for name, test in tests.items()} == {
-        "well": "invalid", "full": "ok",
+    assert {name: verdict_of(test) for name, test in tests.items()} == {
+        "well": "failed (no_output)", "full": "ok",
     }  # fmt: skip
     declared = "the session was declared to be without OST 7, which it could measure"
     assert sentence("well").endswith(declared)
@@ -236,7 +237,7 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     site.faults = {"all": "none", "fewer": "fewer"}
     done = site.iowatch("--quiet")
     tests = {(test["environ"], "default" in test["case_id"]): test for test in site.report()}
-    assert {test["verdict"] for test in tests.values()} == {"ok"}, done.stdout
+    assert {verdict_of(test) for test in tests.values()} == {"ok"}, done.stdout
     missing = "striped over 3 of 4 OSTs: OST 2 is missing"
     assert [of for of, test in tests.items() if test["sentence"].endswith(f"; {missing}")] == [
         ("fewer", False)
@@ -286,7 +287,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
             "kind: slow_ost, operation: read, at_least: 0.01",
             "kind: degraded, away: 1, at_least: 0.0001",
             filesystems={"memory": "path: /dev/shm, type: lustre, osts: 4"},
-            **{"machine": "reserved", "begins": begins, "reruns": "invalid"},
+            **{"machine": "reserved", "begins": begins, "reruns": "failed"},
         )
         (lustre.folder / "contract.yaml").write_text(text)
         done = lustre._run(
@@ -318,7 +319,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     elsewhere.mkdir()
     unpack(lustre.folder / "evidence.tar", elsewhere)
     evidence = judge(elsewhere).evidence
-    assert not evidence.invalid
+    assert not evidence.failed
     (place,) = evidence.places
     assert (place.pools, place.layouts) == ({"fast": (1, 2)}, lustre.extras["layouts"])
 
@@ -327,9 +328,9 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     measure(3)
     measure(-1, *three, code=1)
     said = verdicts(later)
-    assert re.search(r"^not certified: A1: .*; invalid: .*: OST 3 was not measured: ", said, re.M)
+    assert re.search(r"^not certified: A1: .*; failed: .*: OST 3 was not measured: ", said, re.M)
     assert re.search(
-        r"^not certified: A3: .*; invalid: .*the session was declared to be without OST 3, which "
+        r"^not certified: A3: .*; failed: .*the session was declared to be without OST 3, which "
         "it could measure$", said, re.M
     ), said  # fmt: skip
     # As what a job was begun, so it counts: whoever kills the session cannot resume it as another.

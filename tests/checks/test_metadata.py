@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from cases import verdict_of
 from conftest import compiled
 
 from iowatch.checks import NAME_RATES
@@ -28,7 +29,7 @@ def test_a_night_of_names(names):
     tests = {test["case_id"]: test for test in names.report()}
     assert set(tests) == {CASE.format("real", files) for files in ("shared", "process")}
     for test in tests.values():
-        assert test["verdict"] == "ok", test["sentence"]
+        assert verdict_of(test) == "ok", test["sentence"]
         metrics = test["metrics"]
         assert all(metrics[rate][0] > 0 for rate in ("items_max", *NAME_RATES.values()))
         assert metrics["items_max"][1:] == [1, 0, None, "1/s", "pass"]
@@ -41,7 +42,7 @@ def test_a_night_of_names(names):
     assert list(names.scratch.iterdir()) == []
 
 
-def test_a_name_that_is_lost_is_invalid(names, tmp_path):
+def test_a_name_that_is_lost_fails(names, tmp_path):
     """And has no rate; nothing stays on the filesystem."""
     shim = compiled("names_shim.c", tmp_path, "gcc")
     names.sweep = {"Metadata": {**NAMES, "files": ["shared"]}}
@@ -50,7 +51,7 @@ def test_a_name_that_is_lost_is_invalid(names, tmp_path):
     done = names.iowatch()
     assert done.returncode == 1, done.stdout
     (test,) = names.report()
-    assert test["verdict"] == "invalid"
+    assert verdict_of(test) == "failed (no_output)"
     assert "stat" in test["sentence"]
     assert test["sentence"].endswith("f000001.0000007: it is missing"), test["sentence"]
     assert "items_max" not in test["metrics"]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from cases import verdict_of
 from checks.conftest import new_site
 from servers import posts
 
@@ -21,11 +22,11 @@ def test_reframe_sends_a_document_of_each_run_that_an_export_has_too(told):
     assert night.returncode == 1, night.stdout
     sent = {document["id"]: document for document in server.got}
     assert len(sent) == len(server.got) == 2
-    assert {document["verdict"] for document in server.got} == {"ok", "invalid"}
+    assert {verdict_of(document) for document in server.got} == {"ok", "failed (no_output)"}
     command = ("iowatch", "export", "--format", "jsonl")
     exported = [json.loads(line) for line in site._run(*command).stdout.splitlines()]
     assert sent == {document["id"]: document for document in exported}
-    (fine,) = [document for document in exported if document["verdict"] == "ok"]
+    (fine,) = [document for document in exported if verdict_of(document) == "ok"]
     assert fine["metrics"]["stable_max"] > 0
     assert fine["folder"].startswith(str(site.kept / fine["night"]))
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 from checks.conftest import new_site
 
 from iowatch import __version__, build, history
@@ -73,7 +74,7 @@ def test_night_leaves_no_temporary_files(green):
 def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green):
     site, _ = green
     (test,) = [test for test in site.report() if test["backend"] == "hdf5"]
-    assert (test["case_id"], test["verdict"]) == (HDF5, "ok")
+    assert (test["case_id"], verdict_of(test)) == (HDF5, "ok")
     assert test["sentence"] == f"{HDF5}: 2 metrics are within {site.folder.name}/small.yaml"
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
@@ -131,7 +132,7 @@ def test_what_did_not_run_is_red_and_so_is_a_case_without_reference(quick):
     sentence = f"{case}: there is no reference value for it in {quick.folder.name}/small.yaml"
     assert sentence in map(str.strip, done.stdout.splitlines())
     (test,) = quick.report()
-    assert (test["result"], test["verdict"]) == ("fail", "no_baseline")
+    assert (test["result"], verdict_of(test)) == ("fail", "unjudged (no_reference)")
     assert test["metrics"]["total_max"][0] > 0, "the night's metrics are kept"
     assert "[       OK ]" in re.sub(r"\x1b\[[0-9;]*m", "", done.stdout), "ReFrame's own output"
 

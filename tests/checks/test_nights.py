@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from cases import verdict_of
 from checks import replay
 from checks.conftest import new_site
 from checks.replay import HOUR, bless_a_month, store
@@ -31,11 +32,21 @@ SLOW = "slow hdf5"  # a tenth of its bandwidth
 # Environment -> tonight's fault, exit status of the test, verdict, what its sentence says.
 STORIES = {
     "usual": ("none", "pass", "ok", "drops of less than "),
-    "first_slow": (SLOW, "pass", "suspect", "bandwidth is 90% below its baseline"),
-    "slow_for_long": (SLOW, "fail", "regression", "bandwidth is 90% below its usual 1.01 of MPI-"),
-    "excused": (SLOW, "xfail", "regression", f"(expected until {TODAY}: ticket 4711)"),
+    "first_slow": (SLOW, "pass", "suspect (own_past)", "bandwidth is 90% below its baseline"),
+    "slow_for_long": (
+        SLOW,
+        "fail",
+        "regression (own_past)",
+        "bandwidth is 90% below its usual 1.01 of MPI-",
+    ),
+    "excused": (
+        SLOW,
+        "xfail",
+        "regression (own_past, known)",
+        f"(expected until {TODAY}: ticket 4711)",
+    ),
     # Bounds: a baseline takes the place of those that it knows of, and of no others.
-    "bound_unknown": ("none", "fail", "regression", "data_median is"),
+    "bound_unknown": ("none", "fail", "regression (own_past)", "data_median is"),
     "bound_judged": ("none", "pass", "ok", ""),
 }
 LONG = ["slow_for_long", "excused"]
@@ -82,7 +93,9 @@ def story(tmp_path_factory, benchio):
 def make_good(site):
     """The first session as it would be without the bounds: those of its tests all passed."""
     (name,) = replay.sessions(site.database)
-    replay.rewrite(site.database, name, lambda test: test.update(result="pass", verdict="ok"))
+    replay.rewrite(
+        site.database, name, lambda test: test.update(result="pass", state="ok", reason="")
+    )
 
 
 def tell(site):
@@ -111,7 +124,7 @@ def test_verdict_of_each_story(story):
     assert set(story.tests) == set(STORIES), story.night.stdout
     for environ, (_, result, verdict, says) in STORIES.items():
         test = story.tests[environ]
-        assert (test["result"], test["verdict"]) == (result, verdict), (environ, test["sentence"])
+        assert (test["result"], verdict_of(test)) == (result, verdict), (environ, test["sentence"])
         assert test["sentence"].startswith(f"{CASE.format(environ)}: "), environ
         assert says in test["sentence"], environ
     assert story.night.returncode == 1
@@ -125,7 +138,7 @@ def test_verdict_of_each_story(story):
 
 
 def test_every_session_of_the_night_says_what_the_site_promised(story):
-    tonight = [run for run in story.runs if str(run.kind) == "suspect"]
+    tonight = [run for run in story.runs if str(run.outcome) == "suspect (own_past)"]
     assert len({run.promise for run in tonight}) == 1
     assert {run.promise.cases for run in tonight} == {2 * len(STORIES)}
     last = replay.sessions(story.site.database)[-1]
@@ -156,8 +169,8 @@ def test_night_and_its_reruns_are_one_and_what_ran_by_hand_is_in_none(story):
     nights = [run.night for run in own]
     hand = [run for run in own if not run.night]
     assert len(hand) == 1, nights
-    tonight = [run for run in own if str(run.kind) == "suspect"]
-    assert len(tonight) == 2, [str(run.kind) for run in by_time]
+    tonight = [run for run in own if str(run.outcome) == "suspect (own_past)"]
+    assert len(tonight) == 2, [str(run.outcome) for run in by_time]
     assert len({run.night for run in tonight}) == 1
     assert len({run.session for run in tonight}) == 2
     assert "in the best of 2 runs" in tonight[1].sentence

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cases import verdict_of
 
 from iowatch.files import UserError
 from iowatch.references import maintenance_path, read_maintenance
@@ -53,11 +54,11 @@ def test_maintenance_counts_where_and_when_it_is_announced(quick):
         entry(["later"], 30, 90),
     )
     done = quick.reframe("-r", "-n", "SharedFileWrite")
-    tests = {test["partition"]: (test["result"], test["verdict"]) for test in quick.report()}
+    tests = {test["partition"]: (test["result"], verdict_of(test)) for test in quick.report()}
     assert tests == {
-        "memory": ("skip", "not_measured"),
-        "unannounced": ("fail", "invalid"),
-        "soon": ("skip", "not_measured"),
+        "memory": ("skip", "unjudged (maintenance)"),
+        "unannounced": ("fail", "failed (no_output)"),
+        "soon": ("skip", "unjudged (maintenance)"),
         "later": ("pass", "ok"),
         "past": ("pass", "ok"),
     }, done.stdout
@@ -76,11 +77,11 @@ def test_announced_maintenance_is_amber_until_nobody_guards_the_case(quick):
     announce(quick, entry(["memory", "elsewhere"], -60, 60))
     done = quick.iowatch()
     assert done.returncode == 4, done.stdout
-    verdicts = {test["case_id"]: test["verdict"] for test in quick.report("LibraryVersions")}
+    verdicts = {test["case_id"]: verdict_of(test) for test in quick.report("LibraryVersions")}
     assert verdicts == {
-        lost: "not_measured",
+        lost: "unjudged (maintenance)",
         CASE.format("here"): "ok",
-        "small:memory/gnu/LibraryVersions": "not_measured",
+        "small:memory/gnu/LibraryVersions": "unjudged (maintenance)",
         "small:here/gnu/LibraryVersions": "ok",
     }
     assert len(re.findall(r"^(?:write shared|versions) .*\S$", done.stdout, re.M)) == len(verdicts)
@@ -141,8 +142,8 @@ def test_what_did_not_verify_is_never_amber(site):
     announce_in_jobs(site, len(FAULTS))
     done = site.reframe("-r", "-n", "SharedFileWrite")
     assert done.returncode == 1, done.stdout
-    found = {test["environ"]: test["verdict"] for test in site.report()}
-    assert found == dict.fromkeys(site.faults, "invalid"), done.stdout
+    found = {test["environ"]: verdict_of(test) for test in site.report()}
+    assert found == dict.fromkeys(site.faults, "failed (no_output)"), done.stdout
 
 
 def test_filesystem_that_is_taken_away_as_announced_before_benchio_starts(site):
@@ -232,13 +233,13 @@ def queued(quick):
         "RFM_SLURM_PENDING_JOB_REASON_POLL_FREQ": "1",
     }
 
-    def night(*options, verdict="not_measured", **variables):
+    def night(*options, verdict="unjudged (queued)", **variables):
         (quick.folder / "cancelled").unlink(missing_ok=True)
         quick.environment |= {"FATE": "PENDING", "BEGINS": "", **variables}
         done = quick.reframe("-r", "-n", "SharedFileWrite", *options)
         assert not (quick.folder / "refused").exists(), (quick.folder / "refused").read_text()
         (test,) = quick.report()
-        assert test["verdict"] == verdict, done.stdout
+        assert verdict_of(test) == verdict, done.stdout
         return test["sentence"].removeprefix(f"{CASE.format('memory')}: ")
 
     return night
@@ -264,7 +265,7 @@ def test_maintenance_that_slurm_announces(queued):
 
 
 def test_node_that_does_not_see_the_folder_of_a_job(queued, quick):
-    said = queued(FATE="FAILED", verdict="invalid")
+    said = queued(FATE="FAILED", verdict="failed (no_output)")
     assert said == (
         f"job 77, on node2, has left nothing in {quick.folder}/run, not even what it prints: its "
         "nodes must see that folder, which RFM_PREFIX names"

@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+from cases import verdict_of
 from checks import replay
 
 CASE = "small:memory/real/ReadBack/backend={}/local_size=16x16x16/writers=2"
@@ -48,14 +49,14 @@ def kept(site, case=MPIIO):
 
 
 def sentence(test, kind):
-    assert test["verdict"] == kind, test["sentence"]
+    assert verdict_of(test) == kind, test["sentence"]
     return test["sentence"]
 
 
 def test_nights_read_what_the_last_one_has_kept(nights, site):
     first = nights(1, "mpiio", "hdf5")
     for backend in ("mpiio", "hdf5"):
-        said = sentence(first[backend], "left_out")
+        said = sentence(first[backend], "skipped (nothing_kept)")
         assert said.endswith("nothing was kept before: the next night reads what this one has")
     names = {file.name for file in kept(site, HDF5)["01"].iterdir()}
     assert names == {"mpiio.round2.dat", "hdf5.round2.h5", "kept.nml"}
@@ -77,7 +78,7 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
     for _ in range(2):  # and again in the same night: by then there are newer files
         third = nights(3, "mpiio", "hdf5")
         sentence(third["mpiio"], "ok")
-        said = sentence(third["hdf5"], "invalid")
+        said = sentence(third["hdf5"], "failed (no_output)")
         assert f"{file}: 1 of " in said
         assert "elements differ from what was written" in said
         assert "/2026-11-02T010000/" in said
@@ -89,7 +90,7 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
     shutil.rmtree(last)
     shutil.copytree(older, last.parent / older.name)
     fourth = nights(4, "mpiio", "hdf5")
-    said = sentence(fourth["mpiio"], "invalid")
+    said = sentence(fourth["mpiio"], "failed (no_output)")
     assert said.endswith(
         "in the place of what 2026-11-03T010000 kept are the files of another run, "
         f"{older.name.removeprefix('benchio.')}"
@@ -100,30 +101,30 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
 @pytest.mark.slow
 def test_what_is_gone(nights, site):
     """All of it once is not known to be a fault, and twice is; one file is at once."""
-    sentence(nights(1, "mpiio")["mpiio"], "left_out")
+    sentence(nights(1, "mpiio")["mpiio"], "skipped (nothing_kept)")
     shutil.rmtree(kept(site)["01"].parent)
-    said = sentence(nights(2, "mpiio")["mpiio"], "invalid")
+    said = sentence(nights(2, "mpiio")["mpiio"], "failed (no_output)")
     assert "what 2026-11-01T010000 kept below" in said
     assert "the night before there was nothing either: exempt kept.*" in said
     sentence(nights(3, "mpiio")["mpiio"], "ok")
     shutil.rmtree(site.scratch / f"kept.{os.getuid()}")
-    said = sentence(nights(4, "mpiio")["mpiio"], "not_measured")
+    said = sentence(nights(4, "mpiio")["mpiio"], "unjudged (queued)")
     assert "has somebody cleaned the filesystem?" in said
     sentence(nights(5, "mpiio")["mpiio"], "ok")
     shutil.rmtree(kept(site)["05"].parent)
-    said = sentence(nights(6, "mpiio")["mpiio"], "not_measured")  # though the fourth is there
+    said = sentence(nights(6, "mpiio")["mpiio"], "unjudged (queued)")  # though the fourth is there
     assert "what 2026-11-05T010000 kept below" in said
     assert "has somebody cleaned the filesystem?" in said
     file = kept(site)["06"] / "mpiio.round2.dat"
     file.unlink()
-    said = sentence(nights(7, "mpiio")["mpiio"], "invalid")
+    said = sentence(nights(7, "mpiio")["mpiio"], "failed (no_output)")
     assert str(file) in said
     assert "No such file" in said
 
 
 def test_two_sites_on_one_filesystem_and_a_clock_that_was_set_back(nights, site):
     """Neither reads or removes what is not its own, and an earlier night what a later one kept."""
-    sentence(nights(1, "mpiio")["mpiio"], "left_out")
+    sentence(nights(1, "mpiio")["mpiio"], "skipped (nothing_kept)")
     site.environment |= {"RFM_PREFIX": str(site.folder / "other")}
     nights(2, "mpiio")
     del site.environment["RFM_PREFIX"]
@@ -133,7 +134,7 @@ def test_two_sites_on_one_filesystem_and_a_clock_that_was_set_back(nights, site)
     sentence(nights(5, "mpiio")["mpiio"], "ok")
     assert list(kept(site)) == ["02", "04", "05"]
 
-    said = sentence(nights(3, "mpiio")["mpiio"], "not_measured")
+    said = sentence(nights(3, "mpiio")["mpiio"], "unjudged (queued)")
     assert "2026-11-05T010000 has kept files and is later than this night, 2026-11-03T0" in said
     assert list(kept(site)) == ["02", "04", "05"]
 
@@ -148,23 +149,23 @@ def test_only_the_first_night_of_all_is_left_out(nights, site):
         (runs,) = site.folder.rglob("runs")
         shutil.rmtree(runs)
 
-    sentence(nights(1, "mpiio")["mpiio"], "left_out")
+    sentence(nights(1, "mpiio")["mpiio"], "skipped (nothing_kept)")
     lose_all()
     (only,) = replay.sessions(site.database)
     replay.move(site.database, only, 9999 * replay.DAY)
-    sentence(nights(2, "mpiio")["mpiio"], "left_out")
+    sentence(nights(2, "mpiio")["mpiio"], "skipped (nothing_kept)")
     lose_all()
-    sentence(nights(3, "mpiio")["mpiio"], "not_measured")
+    sentence(nights(3, "mpiio")["mpiio"], "unjudged (queued)")
 
 
 @pytest.mark.slow
 def test_a_night_that_is_killed_as_it_writes(nights, site):
-    sentence(nights(1, "mpiio")["mpiio"], "left_out")
+    sentence(nights(1, "mpiio")["mpiio"], "skipped (nothing_kept)")
     real = site.benchio
     site.benchio = site.folder / "killed"
     site.benchio.write_text(KILLED.format(benchio=real))
     site.benchio.chmod(0o755)
-    sentence(nights(2, "mpiio")["mpiio"], "invalid")
+    sentence(nights(2, "mpiio")["mpiio"], "failed (no_output)")
     torn = kept(site)["02"]
     assert list(torn.iterdir()), "it was killed as it wrote"
     assert not (torn / "kept.nml").exists()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
+from cases import verdict_of
 from checks import replay
 from checks.conftest import new_site
 from checks.replay import DAY, HOUR, bless
@@ -28,7 +29,11 @@ MPIIO, HDF5, NETCDF = (("shared", backend, False) for backend in ("mpiio", "hdf5
 FLUSHED = ("shared", "hdf5", True)  # by H5Fflush, as many programs do
 MPIIO_FILES = ("process", "mpiio", False)
 ALL = {MPIIO, HDF5, FLUSHED, NETCDF, MPIIO_FILES}
-GREEN = {"ok", "noisy", "suspect"}  # a busy machine may be suspicious, and no more
+GREEN = {
+    "ok",
+    "ok (low_sensitivity)",
+    "suspect (own_past)",
+}  # a busy machine may be suspicious, and no more
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ FAULTS = {
     "MPI_File_set_size": Fault(
         "SLOW=MPI_File_set_size SLOW_S=0.5",
         {HDF5: "close", FLUSHED: "flush|close", NETCDF: "define"},
-        "regression",
+        "regression (own_past)",
         r"finishing the file takes \d+% of the time, .* of the extra time is "
         r"in \w+ \((H5Fclose|H5Fflush|nf90_enddef|nf90_close)",
         runs=2,
@@ -61,7 +66,7 @@ FAULTS = {
     "one rank": Fault(
         "SLOW=MPI_File_write_at_all SLOW_S=0.25 SLOW_RANK=2",
         {MPIIO_FILES: "write"},
-        "severe",
+        "regression (own_past)",
         "all 5 runs of the night are [0-9]+% or more below its baseline",
         runs=5,
         checks="FilePerProcess",  # of a shared file all ranks wait for it
@@ -83,7 +88,7 @@ class Session:
 
     @property
     def verdicts(self):
-        return {case: test["verdict"] for case, test in self.tests.items()}
+        return {case: verdict_of(test) for case, test in self.tests.items()}
 
 
 def prepare(site, shim):
@@ -166,7 +171,7 @@ def test_course_of_a_fault(site_of_fault, fault):
     assert first.red <= (set(fault.hit) if fault.is_certain_at_once else set())
     suspects = set(fault.hit) - first.red
     for case in suspects:
-        assert first.tests[case]["verdict"] == "suspect", case
+        assert verdict_of(first.tests[case]) == "suspect (own_past)", case
         assert "in its only run: a re-run is due from" in first.tests[case]["sentence"], case
 
     tonight = replay.sessions(site.database)[-1]
@@ -180,7 +185,7 @@ def test_course_of_a_fault(site_of_fault, fault):
     assert (last.code, last.red) == (1, set(fault.hit))
     for case, phase in fault.hit.items():
         test = last.tests[case]
-        assert test["verdict"] == fault.verdict, case
+        assert verdict_of(test) == fault.verdict, case
         assert re.search(fault.says, test["sentence"]), case
         assert bool(re.search("; rank", test["sentence"])) == bool(fault.rank), case
         assert re.search(fault.rank, test["sentence"]), case

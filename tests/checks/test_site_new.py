@@ -73,7 +73,7 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     assert measured.returncode == 0, measured.stdout
     # Writes, names, versions, and what there is of IOR, Darshan and GROMACS.
     assert re.search(r"green: \d+ cases measured, 0 with a red verdict", measured.stdout)
-    assert len(re.findall(r"write shared +\w+ .* no_baseline", measured.stdout)) == 4
+    assert len(re.findall(r"write shared +\w+ .* unjudged \(no_reference\)", measured.stdout)) == 4
     assert list((memory / "new").iterdir()) == []
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cases import verdict_of
 from conftest import ROOT, Run, finish, kill_session, run, start
 from filesystems.machine import wait_until
 from filesystems.slurm import Slurm
@@ -142,7 +143,7 @@ class Suite:
         done = finish(session, timeout)
         assert done.code == 1, done.out + done.err
         (case,) = self.cases()
-        assert (case["result"], case["verdict"]) == ("fail", "invalid"), case
+        assert (case["result"], verdict_of(case)) == ("fail", "failed (no_output)"), case
         assert case["perfvalues"] == {}
         return case
 

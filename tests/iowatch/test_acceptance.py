@@ -35,7 +35,7 @@ from iowatch.raw_results import Moved
 from iowatch.records import COUNT, key
 from iowatch.run import Run, night_id
 from iowatch.site import Filesystem, Setting, Site
-from iowatch.verdict import Kind
+from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,7 +48,7 @@ LINE = f"  - {{{PEAK}}}\n"
 STORAGE = f"filesystems:\n  fs3: {{{FACTS}}}\n"
 CONTRACT = agreed.contract(
     PEAK, system="archer", title="Phase 2 storage", confidence=None, filesystems={"fs3": FACTS},
-    begins="2026-11-22", sessions=7, hours_apart=12, reruns="invalid", least_nodes=2,
+    begins="2026-11-22", sessions=7, hours_apart=12, reruns="failed", least_nodes=2,
     times_memory=2, machine="reserved", may_exclude="[centre, supplier]",
 )  # fmt: skip
 #: What stands in the place of `kind: peak`, and what is said of it.
@@ -110,7 +110,7 @@ WRONG = [  # what stands in the contract, what stands there instead, and what is
     ("sessions: 7", "sessions: 7.5", "rules: sessions is 7.5, not a number of sessions"),
     ("sessions: 7", "sessions: 5", "sessions is 5: with confidence 0.95, fewer than 6 can decide"),
     ("hours_apart: 12", "hours_apart: -1", "hours_apart is -1, not a number of hours"),
-    ("reruns: invalid", "reruns: slow", "reruns is 'slow', not invalid or none"),
+    ("reruns: failed", "reruns: slow", "reruns is 'slow', not failed or none"),
     ("fs3: {path", "fs2: {path", "criterion 1: filesystems has no fs3: add it with path and type"),
     (", peak: 30000", "", "criterion 1: filesystems has no peak of fs3"),
     ("type: lustre", "type: ", "type is None, not a name such as lustre"),
@@ -352,7 +352,7 @@ def always(*args, **values):
 
 
 def found(
-    keys, *runs, cases=(), invalid=None, rules=RULES, facts=None, sessions=SESSIONS,
+    keys, *runs, cases=(), failed=None, rules=RULES, facts=None, sessions=SESSIONS,
     degraded=(), places=(PLACE,), **evidence,
 ):  # fmt: skip
     judged = criterion(**{"filesystem": "lustre", **keys})
@@ -363,7 +363,7 @@ def found(
             *(replace(session(name), away={"lustre": [2]}) for name in degraded),
         ],
         exhibits=[one for one in exhibits if one.session in {*sessions, *degraded}],
-        invalid=invalid or {},
+        failed=failed or {},
         cases={one.case: one.nodes for one in exhibits} | dict.fromkeys(cases, 2),
         places=list(places),
         **evidence,
@@ -501,8 +501,8 @@ def test_what_is_left_without_an_ost_is_compared_session_by_session():
     assert unseen.reason == "the sweep has no SlowOst, which would show what is away"
     said = "the session was declared to be without OST 2, which it could measure"
     there = {("w3", EACH): said}
-    lie = found(degraded, whole, left, shown[:-1], degraded=WITHOUT, invalid=there)
-    assert lie.reason == f"invalid: {EACH} of session w3: {said}"
+    lie = found(degraded, whole, left, shown[:-1], degraded=WITHOUT, failed=there)
+    assert lie.reason == f"failed: {EACH} of session w3: {said}"
     # They are no sessions of any other criterion.
     assert list(found(BANDWIDTH, whole, left, degraded=WITHOUT).values) == SESSIONS
 
@@ -547,7 +547,7 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
          f"{of} 2: {gone.format(1)}"),
         # What says nothing of the files decides nothing, nor what did not look at them.
         ([first, torn, run(3, read="1", why="the clock")], "not certified",
-         f"invalid: {of} 3: the clock"),
+         f"failed: {of} 3: the clock"),
         ([first, torn, run(3, read=None), run(4, read="1")], "pass", ""),
         ([first, torn], "not conclusive", "0 of 1 death were seen and survived"),
         ([first], "not conclusive", "0 of 1 death were seen and survived"),
@@ -653,10 +653,10 @@ def test_what_the_rules_call_too_small_counts_for_nothing():
     assert found(slow, runs, rules=both).verdict == "pass"
 
 
-def test_what_is_invalid_or_missing_is_said_and_not_certified():
+def test_what_failed_or_is_missing_is_said_and_not_certified():
     other = changed(MPIIO, stripe_count=4)
-    broken = found(BANDWIDTH, always(), always(other)[1:], invalid={("1", other): "disk full"})
-    said = f"invalid: {other} of session 1: disk full"
+    broken = found(BANDWIDTH, always(), always(other)[1:], failed={("1", other): "disk full"})
+    said = f"failed: {other} of session 1: disk full"
     assert (broken.verdict, broken.reason) == ("not certified", said)
     missing = found(BANDWIDTH, always(), always(other)[:3], cases=[HDF5])
     said = f"not measured: {other} and 3 more of session 4"
@@ -734,7 +734,7 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
 def night(of, day, rate):
     began = datetime(2026, 11, day, 1, tzinfo=UTC)
     metrics = {"stable_max": rate, "stable_median": rate, "ratio": 1.0}
-    return Run(of, began, Kind.OK, "", metrics, night_id(began), str(day))
+    return Run(of, began, OK, "", metrics, night_id(began), str(day))
 
 
 def test_evidence_is_gathered_from_where_results_were_moved_to(tmp_path):

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import yaml
 from cases import changed
-from nights import HDF5, MPIIO, invalid, ran, tonight, well
+from nights import HDF5, MPIIO, tonight, unverified, well
 from refusals import assert_refused
 from typer.testing import CliRunner
 
@@ -127,10 +127,9 @@ def test_two_at_once_are_refused(file, locked_elsewhere):
 
 
 def test_what_is_not_verified_is_never_excused():
-    for result in ("fail", "xfail"):
-        for broken in (invalid(result=result), ran(kind="too_fast", result=result)):
-            night = tonight(*well(), broken, expected=[entry()])
-            assert (night.colour, night.cases[0].known) == ("red", "")
+    for verdict in ("failed (io_error, known)", "failed (above_ceiling, known)"):
+        night = tonight(*well(), unverified(verdict=verdict, result="xfail"), expected=[entry()])
+        assert (night.colour, night.cases[0].known) == ("red", "")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from iowatch.detector import backtest as replayed
 from iowatch.detector.backtest import read
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError
+from iowatch.verdict import SLOWER
 
 HEADER = "case,night,run,max_mib_s,control_max_mib_s,finish_fraction"
 
@@ -55,7 +56,9 @@ def backtest(*arguments, **options):
 
 def verdicts(result, first=0):
     """The verdicts from a night on in one text, those alike together: `10 ok, 2 suspect`."""
-    words = [row.verdict for row in result.rows if row.night >= first]
+    words = [
+        str(row.outcome).replace(" (own_past)", "") for row in result.rows if row.night >= first
+    ]
     alike = [(word, len(list(group))) for word, group in itertools.groupby(words)]
     return ", ".join(word if count == 1 else f"{count} {word}" for word, count in alike)
 
@@ -71,23 +74,25 @@ FAULT = {"part": 0.3, "ratio": 0.27, "finish": 0.8}
 PASTS = {
     "the nights after a slow-down are blessed": (
         [*WELL, *faulty("a", range(40, 90), 0.5)],
-        "10 ok, 2 suspect, regression, 30 no_baseline, 17 ok", (1, 1, 0, 0),
+        "10 ok, 2 suspect, regression, 30 unjudged (no_reference), 17 ok", (1, 1, 0, 0),
     ),
     "an alarm that goes is transient": (
         [*WELL, *SLOW, *healthy(nights=range(43, 80))],
-        "10 ok, 2 suspect, regression, 4 no_baseline, transient, 32 ok", (1, 0, 1, 0),
+        "10 ok, 2 suspect, regression, 4 unjudged (no_reference), ok (resolved), 32 ok",
+        (1, 0, 1, 0),
     ),
     "an alarm that goes keeps the baseline": (
         [*WELL, *SLOW, *gain(range(43, 90))],
-        "10 ok, 2 suspect, regression, 4 no_baseline, transient, 4 ok, 38 improvement",
+        "10 ok, 2 suspect, regression, 4 unjudged (no_reference), ok (resolved), 4 ok, "
+        "38 improvement",
         (1, 0, 1, 0),
     ),
     "a fault from the first day is told before and after the bless": (
-        faulty("a", range(40), **FAULT), "2 defect, 9 no_baseline",
+        faulty("a", range(40), **FAULT), "2 regression (slow_library), 9 unjudged (no_reference)",
         (2, 2, 0, 0),
     ),
     "a severe night is no alarm": (
-        [*WELL, *faulty("a", [40], 0.1)], "10 ok, severe", (0, 0, 0, 1)
+        [*WELL, *faulty("a", [40], 0.1)], "10 ok, regression", (0, 0, 0, 1)
     ),
 }  # fmt: skip
 
@@ -107,7 +112,7 @@ def test_lines_may_stand_in_any_order_with_gaps_and_few_nights_are_not_judged(ta
     lines += healthy("c", range(12))
     random.Random(1).shuffle(lines)
     result = backtest(table(lines))
-    assert [row.night for row in result.rows if row.verdict == "regression"] == [1005]
+    assert [row.night for row in result.rows if row.outcome == SLOWER] == [1005]
     order = [(row.case, row.night) for row in result.rows]
     assert order == sorted(order)
     assert {row.case for row in result.rows} == {"a", "b"}
@@ -206,8 +211,8 @@ def test_command_prints_a_line_for_each_night_and_the_sum(tmp_path):
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) == 11, "the blessed nights are not judged"
     assert rows[-1] == {
-        "case": "case", "night": "2026-01-31", "verdict": "suspect", "rule": None, "runs_used": 1,
-        "drop": None,
+        "case": "case", "night": "2026-01-31", "state": "suspect", "reason": "own_past",
+        "flags": [], "rule": None, "runs_used": 1, "drop": None,
     }  # fmt: skip
     assert "1 case, 11 nights judged: 0 alarms" in done.stderr
     done = CliRunner().invoke(app, ["backtest", str(file), "--rules", "loud"])

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import yaml
 from attrs import evolve
-from cases import changed
+from cases import changed, outcome_of
 from nights import HDF5, MPIIO, ran
 from reported import reported, session, store
 from typer.testing import CliRunner
@@ -19,7 +19,6 @@ from iowatch.files import UserError
 from iowatch.night.gate import Known, night_of
 from iowatch.run import by_case, night_id
 from iowatch.site import UnknownSystem
-from iowatch.verdict import Kind
 
 READ = changed(HDF5, "SharedFileRead")
 FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -34,8 +33,8 @@ def run_of(of, night, best=1000.0, hour=0, **changes):
     began = FIRST + timedelta(night)
     when = {"time": began + timedelta(hours=hour), "night": night_id(began)}
     if not best:
-        return ran(of, **{"kind": "invalid", "metrics": {}, **when, **changes})
-    return replace(ran(of, rate=best, control=best / 0.9, **when), **changes)
+        return ran(of, **{"verdict": "failed (io_error)", "metrics": {}, **when, **changes})
+    return ran(of, rate=best, control=best / 0.9, **when, **changes)
 
 
 def runs_of(of=HDF5, bests=MIXED, *more):
@@ -116,30 +115,27 @@ def test_nights_that_are_no_baseline_are_refused(folder):
 
 
 def test_red_night_is_taken_only_if_somebody_says_so(folder):
-    def ending(**changes):
-        """The last night is another one."""
-        return nights(HDF5, MIXED[:-1], run_of(HDF5, 29, 850.0, **changes))
-
-    for kind, result in (
-        (Kind.REGRESSION, "fail"),
-        (Kind.SEVERE, "fail"),
-        (Kind.DEFECT, "fail"),
-        (Kind.REGRESSION, "xfail"),  # somebody expects it
+    for verdict, result in (
+        ("regression (own_past)", "fail"),
+        ("regression (absolute_bound)", "fail"),
+        ("regression (own_past)", "xfail"),  # somebody expects it
     ):
-        cases, night = ending(kind=kind, result=result), f"2026-01-30 {kind} 850"
+        red = run_of(HDF5, 29, 850.0, verdict=verdict, result=result)
+        cases, night = nights(HDF5, MIXED[:-1], red), f"2026-01-30 {red.outcome} 850"
         done = blessing(folder, cases)
-        assert (done.blessed, done.file) == ({}, None), kind
+        assert (done.blessed, done.file) == ({}, None), night
         assert done.refused[HDF5].startswith(f"it was red on 1 of 30 nights ({night}): ")
         done = blessing(folder, cases, takes_red=True)
         assert (done.refused, done.red) == ({}, {HDF5: [night]})
         assert blessing(folder, cases, last=date(2026, 1, 29)).red == {HDF5: []}
-    for kind in (Kind.NO_BASELINE, Kind.SUSPECT, Kind.TRANSIENT):  # the first for want of a bless
-        assert blessing(folder, ending(kind=kind)).red == {HDF5: []}
+    for verdict in ("unjudged (no_reference)", "suspect (own_past)", "ok (resolved)"):
+        other = run_of(HDF5, 29, 850.0, verdict=verdict)
+        assert blessing(folder, nights(HDF5, MIXED[:-1], other)).red == {HDF5: []}
     # The last run of a night has its word; what it had measured before would be taken.
     broken = run_of(HDF5, 29, None, hour=4)
     refused = blessing(folder, nights(HDF5, MIXED, broken)).refused
-    assert "2026-01-30 invalid)" in refused[HDF5]
-    amber = replace(broken, kind=Kind.NOT_MEASURED)
+    assert "2026-01-30 failed (io_error))" in refused[HDF5]
+    amber = replace(broken, outcome=outcome_of("unjudged (quota)"))
     assert blessing(folder, nights(HDF5, MIXED, amber)).file
 
 
@@ -370,11 +366,13 @@ def test_command_prints_what_it_did_and_its_exit_code(command, folder):
     code, output = command()
     assert (code, output.splitlines()[1].split()[:2]) == (0, ["500", "1000"])
     command.runs = runs_of(bests=MIXED[:-1])
-    command.runs.append(run_of(HDF5, 29, 850.0, kind=Kind.DEFECT, result="fail"))
+    command.runs.append(
+        run_of(HDF5, 29, 850.0, verdict="regression (absolute_bound)", result="fail")
+    )
     assert command()[0] == 1
     code, output = command(**{"take-red": None})
     assert code == 0
-    assert f"taken although red: {HDF5}: 2026-01-30 defect 850\n" in output
+    assert f"taken although red: {HDF5}: 2026-01-30 regression (absolute_bound) 850\n" in output
 
 
 def test_case_that_the_suite_has_no_more_is_left_out(command, folder):

@@ -13,13 +13,13 @@ from nights import (
     NIGHT,
     SLOW,
     at,
-    invalid,
     night_id,
     ran,
     red,
     row_of,
     slow,
     tonight,
+    unverified,
     well,
 )
 
@@ -46,17 +46,17 @@ def test_only_nights_after_the_blessed_ones_add_to_the_drift():
     assert 0 < alone < 1
     for ago, counts in ((11, False), (10, False), (9, True), (1, True)):
         assert (judged(slow(ago=ago)).drift > alone) is counts, ago
-    assert judged(invalid(ago=1)).drift == alone
+    assert judged(unverified(ago=1)).drift == alone
     by_days = evolve(BLESSED, first=BLESSED.first[:10], last=BLESSED.last[:10])
     assert judged(slow(ago=10), blessed=by_days).drift == alone
     assert judged(slow(ago=9), blessed=by_days).drift > alone
 
 
 def test_rerun_is_judged_with_the_runs_of_its_night():
-    verdict = judged(slow(), invalid(hour=5), hour=9).verdict
-    assert (verdict.kind, verdict.runs) == ("suspect", 2)
+    verdict = judged(slow(), unverified(hour=5), hour=9).verdict
+    assert (str(verdict.outcome), verdict.runs) == ("suspect (own_past)", 2)
     verdict = judged(slow(), hour=5, rate=7700).verdict
-    assert (verdict.kind, verdict.runs) == ("ok", 2)
+    assert (str(verdict.outcome), verdict.runs) == ("ok", 2)
 
 
 def test_what_is_usual_is_of_the_blessed_nights():
@@ -80,7 +80,7 @@ def lows(*hours):
 
 
 def broken(*hours):
-    return [invalid(hour=1 + hour) for hour in hours]
+    return [unverified(hour=1 + hour) for hour in hours]
 
 
 def test_when_a_rerun_is_due():
@@ -98,8 +98,12 @@ def test_when_a_rerun_is_due():
         ("invalid, then low", [*broken(0), *lows(4)], 8),
         ("one of them was invalid", [*lows(0), *broken(4), *lows(5, 9, 13)], 17),
         ("only invalid", broken(0), None),
-        ("the reference values say more", [*lows(0), slow(hour=5, kind="regression")], None),
-        ("the check said another thing", [slow(kind="no_baseline")], None),
+        (
+            "the reference values say more",
+            [*lows(0), slow(hour=5, verdict="regression (own_past)")],
+            None,
+        ),
+        ("the check said another thing", [slow(verdict="unjudged (no_reference)")], None),
     ]
     for what, runs, hours in said:
         assert rerun_at(*runs, now=48) == hours, what
@@ -143,9 +147,9 @@ def test_sentence_says_what_was_reached_and_what_the_check_said():
         (slow(rate=2100), f"{rate.format(2100)}; fine"),
         (ran(), rate.format(7700)),
         (red(), f"{rate.format(7700)}; bandwidth is lower"),
-        (ran(kind="noisy"), f"{rate.format(7700)}; fine"),
-        (invalid(), "disk full"),
-        (invalid(sentence=""), "the job did not end well, and said nothing"),
+        (ran(verdict="ok (low_sensitivity)"), f"{rate.format(7700)}; fine"),
+        (unverified(), "disk full"),
+        (unverified(sentence=""), "the job did not end well, and said nothing"),
     ]
     for run, sentence in said:
         row = row_of(*well(), run, blessed=KNOWN)
@@ -157,7 +161,7 @@ def test_sentence_says_what_was_reached_and_what_the_check_said():
 
 
 def test_without_a_baseline_the_good_nights_before_count():
-    nights = [*well(nights=9), red(ago=10, rate=100), invalid(ago=11), slow(ago=12)]
+    nights = [*well(nights=9), red(ago=10, rate=100), unverified(ago=11), slow(ago=12)]
     expected = row_of(*nights, ran()).expected
     assert (expected.value, expected.low) == (7700, None)
     assert expected.source == "median of 9 good nights, not blessed"
@@ -176,7 +180,7 @@ def test_later_baseline_says_nothing_of_a_night():
 def test_best_run_of_the_night_counts_and_the_last_verdict():
     first = slow()
     row = row_of(*well(), first, ran(hour=5, rate=7000), ran(hour=9, rate=6000))
-    assert (row.kind, row.rate, len(row.runs)) == ("ok", 7000, 3)
+    assert (str(row.outcome), row.rate, len(row.runs)) == ("ok", 7000, 3)
     assert row.drop == pytest.approx(1 - 7000 / 7700)
 
 
@@ -190,24 +194,24 @@ def test_red_case_is_run_again_only_to_tell_whether_its_alarm_has_gone():
 
 
 def test_invalid_run_is_seen_though_a_later_one_is_well():
-    row = row_of(*well(), invalid(), ran(hour=5))
-    assert (row.kind, row.invalid_runs, row.is_quiet) == ("ok", 1, False)
+    row = row_of(*well(), unverified(), ran(hour=5))
+    assert (str(row.outcome), row.failed_runs, row.is_quiet) == ("ok", 1, False)
     assert row.metrics
-    row = row_of(*well(), ran(), invalid(hour=5))
-    assert (row.kind, row.metrics, row.drop) == ("invalid", {}, None)
+    row = row_of(*well(), ran(), unverified(hour=5))
+    assert (str(row.outcome), row.metrics, row.drop) == ("failed (io_error)", {}, None)
 
 
 def test_what_reframe_failed_is_not_quiet_whatever_its_verdict():
     said = [
-        (ran(kind="ok"), (True, True)),
-        (ran(kind="noisy"), (True, False)),
+        (ran(verdict="ok"), (True, True)),
+        (ran(verdict="ok (low_sensitivity)"), (True, False)),
         (red(), (False, False)),
         (red(result="xfail"), (False, False)),
         (slow(), (False, False)),
     ]
     for run, wanted in said:
         row = row_of(run)
-        assert (row.is_quiet, row.is_ok) == wanted, run.kind
+        assert (row.is_quiet, row.is_ok) == wanted, str(run.outcome)
 
 
 def test_conditions_that_changed_since_the_last_good_night():

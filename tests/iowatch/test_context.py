@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from nights import BLESSED, HDF5, invalid, ran, red, row_of, slow, tonight, well
+from nights import BLESSED, HDF5, ran, red, row_of, slow, tonight, unverified, well
 from result_file import make_result
 
 from iowatch import report
@@ -176,7 +176,7 @@ def test_ranks_waited_if_others_took_the_processors_while_processes_waited(tmp_p
     busy = {"host": "n1", "load": 8, "stolen": 0, "cpu_waiting": 0.9, "others": 0.6}
     quiet = busy | {"others": 0.05}
     silent = {name: busy[name] for name in ("host", "stolen", "cpu_waiting")}
-    others = "node_busy: its ranks waited for the processors of n1, of whose time others took "
+    others = "its ranks waited for the processors of n1, of whose time others took "
     for runs, sentence in [
         ([[busy]], f"{others}60%"),
         ([[busy | {"host": "n2", "others": 0.1}, busy]], f"{others}60%"),
@@ -243,7 +243,7 @@ def test_it_stands_beside_what_was_slow_and_changes_nothing():
     before = [ran(ago=ago, system_context={"jobs": 90 + ago}) for ago in range(30, 0, -1)]
     busy = {"jobs": 212.0, "ceph_down": 0.0, "unknown": "Slurm's <hidden>"}
     said = "other jobs on the system: 212, usually 94 to 117"
-    for make in (red, slow, invalid):
+    for make in (red, slow, unverified):
         night = tonight(*before, make(system_context=busy), blessed={HDF5: BLESSED})
         without = tonight(*well(nights=30), make(), blessed={HDF5: BLESSED})
         (row,), (alone,) = night.cases, without.cases

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from cases import outcome_of
 from detector_nights import (
     BASELINE,
     LOW,
@@ -32,10 +33,11 @@ from iowatch.detector.baseline import (
     visible_drops,
 )
 from iowatch.detector.common import Common, Group, each, have_alarms
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import Detector, Memory
 from iowatch.detector.settings import NORMAL, SETTINGS
-from iowatch.verdict import Kind
+from iowatch.verdict import OK, SUSPECT
 
+UNKNOWN, LIBRARY = "unjudged (no_reference)", "regression (slow_library) R3"
 # What nights come to. R1 has an open alarm after ALARM, R2 after RATIO, R3 after CLOSE. FAULT is a
 # night with R3's fault that needs no baseline.
 
@@ -80,13 +82,13 @@ NIGHTS = {
     "the ratio below half in every run": (RATIO, "regression R2"),
     "the ratio below half, a re-run is missing": ([RATIO[0][:4]], "suspect"),
     "a smaller drop of the ratio": ([low(0.7, ratio=0.63)] * 2, "suspect, regression R2"),
-    "MPI-IO is slow as well": ([low(0.25)] * 3, "2 severe R4, regression R1"),
+    "MPI-IO is slow as well": ([low(0.25)] * 3, "2 regression R4, regression R1"),
     "a slow library on a slow filesystem": (
         [low(0.33, ratio=0.6, finish=0.5)] * 2, "suspect, regression R2", replace(BASELINE, s=0.3)
     ),
     # R3: finishing the file
     "finishing takes most of one run": (CLOSE, "regression R3"),
-    "finishing takes most of one run, no baseline": (CLOSE, "defect R3", None),
+    "finishing takes most of one run, no baseline": (CLOSE, LIBRARY, None),
     "MPI-IO has lost most": ([night(60, ratio=0.27, finish=0.8)], "suspect"),
     "MPI-IO has lost little": ([night(100, ratio=0.12, finish=0.9)], "regression R3"),
     "MPI-IO and the ratio are low": ([low(0.06, ratio=0.27, finish=0.8)], "regression R2"),
@@ -99,17 +101,17 @@ NIGHTS = {
     "a good night between": ([SLOWER_CLOSE, WELL, SLOWER_CLOSE], "suspect, ok, suspect"),
     "one run, no baseline": ([night(400, ratio=0.4, finish=0.6)], "suspect", None),
     "a write phase that has become faster": ([low(3, ratio=2.7, finish=0.4)], "ok"),
-    "the fault without a baseline": ([FAULT], "defect R3", None),
-    "the fault was blessed": ([FAULT], "defect R3", BLESSED_FAULT),
-    "finishing takes too little for a fault": (fault(finish_fraction=0.4), "no_baseline", None),
-    "the ratio is too good for a fault": (fault(ratio=0.6), "no_baseline", None),
-    "the median ratio is too good for a fault": (fault(ratio_median=0.5), "no_baseline", None),
-    "no ratio and no baseline": (fault(ratio=None), "no_baseline", None),
-    "finishing takes a tenth of a second": (fault(finish_s=0.1), "defect R3", None),
-    "finishing takes milliseconds": (fault(finish_s=0.09), "no_baseline", None),
+    "the fault without a baseline": ([FAULT], LIBRARY, None),
+    "the fault was blessed": ([FAULT], LIBRARY, BLESSED_FAULT),
+    "finishing takes too little for a fault": (fault(finish_fraction=0.4), UNKNOWN, None),
+    "the ratio is too good for a fault": (fault(ratio=0.6), UNKNOWN, None),
+    "the median ratio is too good for a fault": (fault(ratio_median=0.5), UNKNOWN, None),
+    "no ratio and no baseline": (fault(ratio=None), UNKNOWN, None),
+    "finishing takes a tenth of a second": (fault(finish_s=0.1), LIBRARY, None),
+    "finishing takes milliseconds": (fault(finish_s=0.09), UNKNOWN, None),
     "finishing takes milliseconds, with a baseline": (fault(finish_s=0.09), "regression R2"),
     # R4, gains
-    "every run far below": ([low(0.2), WELL], "severe R4, ok"),
+    "every run far below": ([low(0.2), WELL], "regression R4, ok"),
     "far below, a re-run is missing": ([low(0.2)[:4]], "suspect"),
     "far below, as the case varies": ([low(0.2)], "suspect", replace(MPIIO, s=0.45)),
     "a gain that ends": (
@@ -123,56 +125,56 @@ NIGHTS = {
         [*CLOSE, night(400, ratio=0.36, finish=0.7)], "2 regression R3"
     ),
     "a fault the next night": (
-        [FAULT, night(300, ratio=0.4, finish=0.6)], "2 defect R3", None
+        [FAULT, night(300, ratio=0.4, finish=0.6)], "2 regression (slow_library) R3", None
     ),
     "R3 beside R1": (
         [*ALARM, night(150, ratio=0.27, finish=0.8)], "2 suspect, regression R1, regression R3"
     ),
     "five of seven nights end it": (
         [*ALARM, WELL, LOW, WELL, WELL, LOW, WELL, WELL],
-        "2 suspect, 7 regression R1, transient R1", QUIET,
+        "2 suspect, 7 regression R1, ok (resolved) R1", QUIET,
     ),
     "five of seven nights are good": (
         [*ALARM, WELL, LOW, WELL, WELL, LOW, WELL, WELL, WELL],
-        "2 suspect, 7 regression R1, transient R1, ok", QUIET,
+        "2 suspect, 7 regression R1, ok (resolved) R1, ok", QUIET,
     ),
     "every other night is good": (
         [*ALARM, *[WELL, LOW] * 18], "2 suspect, 37 regression R1", QUIET
     ),
     "every re-run is low": ([*ALARM, *[night(1000, 500)] * 17], "2 suspect, 18 regression R1"),
-    "re-runs as before": ([*ALARM, AS_BEFORE], "2 suspect, regression R1, transient R1"),
+    "re-runs as before": ([*ALARM, AS_BEFORE], "2 suspect, regression R1, ok (resolved) R1"),
     "a re-run is missing": ([*ALARM, night(1000, 1000)], "2 suspect, 2 regression R1"),
     "the last re-run is low": ([*ALARM, night(1000, 1000, 500)], "2 suspect, 2 regression R1"),
     "all at once": ([*ALARM, at_once(*[1000] * 5)], "2 suspect, 2 regression R1"),
     "near the baseline": (
-        [*[low(0.55)] * 3, low(0.8)], "2 suspect, regression R1, transient R1", WIDE
+        [*[low(0.55)] * 3, low(0.8)], "2 suspect, regression R1, ok (resolved) R1", WIDE
     ),
     "nearer to the alarm": ([*[low(0.55)] * 3, low(0.72)], "2 suspect, 2 regression R1", WIDE),
     "the ratio stays low": ([*RATIO, *[night(1000, ratio=0.45)] * 19], "20 regression R2"),
-    "the ratio is good": ([*RATIO, *[WELL] * 5], "5 regression R2, transient R2"),
+    "the ratio is good": ([*RATIO, *[WELL] * 5], "5 regression R2, ok (resolved) R2"),
     "R2 without MPI-IO": ([*RATIO, *[low(1, ratio=None)] * 9], "10 regression R2"),
     "R3 without MPI-IO": ([*CLOSE, *[low(1, ratio=None)] * 9], "10 regression R3"),
     "R3 without times": ([*CLOSE, *[low(1, finish=None)] * 9], "10 regression R3"),
-    "R3, re-runs as before": ([*CLOSE, AS_BEFORE], "regression R3, transient R3"),
-    "a fault without MPI-IO": ([FAULT, *[low(1, ratio=None)] * 9], "10 defect R3", None),
-    "a fault, re-runs as before": ([FAULT, AS_BEFORE], "defect R3, transient R3", None),
+    "R3, re-runs as before": ([*CLOSE, AS_BEFORE], "regression R3, ok (resolved) R3"),
+    "a fault without MPI-IO": ([FAULT, *[low(1, ratio=None)] * 9], f"10 {LIBRARY}", None),
+    "a fault, re-runs as before": ([FAULT, AS_BEFORE], f"{LIBRARY}, ok (resolved) R3", None),
     "worse than the alarm": ([*ALARM, *[low(0.2)] * 3], "2 suspect, 4 regression R1"),
     "worse than the alarm, then as at the alarm": (
         [*ALARM, *[low(0.2)] * 3, LOW], "2 suspect, 5 regression R1"
     ),
     "worse than the alarm, then as before": (
-        [*ALARM, *[low(0.2)] * 3, AS_BEFORE], "2 suspect, 4 regression R1, transient R1"
+        [*ALARM, *[low(0.2)] * 3, AS_BEFORE], "2 suspect, 4 regression R1, ok (resolved) R1"
     ),
     # Noise
     "a case that varies a little": ([WELL], "ok", MPIIO),
-    "a case that varies too much": ([WELL], "noisy", WIDE),
+    "a case that varies too much": ([WELL], "ok (low_sensitivity)", WIDE),
     "a ratio that varies less": ([WELL], "ok", replace(BASELINE, s=0.2, s_r=0.05)),
     "a gain": ([night(1500)] * 11, "4 ok, 7 improvement gain", QUIET),
     "bandwidth that varies more than it has lost": (
         [night(500, ratio=0.27, finish=0.8)], "regression R3", replace(BASELINE, s=0.5)
     ),
     "a case that is often suspicious": (
-        [night(500, 1000), WELL, WELL] * 8, "19 ok, 5 noisy", QUIET
+        [night(500, 1000), WELL, WELL] * 8, "19 ok, 5 ok (low_sensitivity)", QUIET
     ),
 }  # fmt: skip
 
@@ -215,25 +217,29 @@ def test_with_each_rerun_a_night_counts_more():
 def test_a_suspicious_night_asks_for_reruns_until_it_is_clear():
     detector = Detector(BASELINE)
     for number in range(1, 5):
-        state, verdict = detector.judge(State(), LOW[:number], final=False)
-        assert (verdict.kind, verdict.is_red, state) == ("suspect", False, State())
+        state, verdict = detector.judge(Memory(), LOW[:number], final=False)
+        assert (str(verdict.outcome), verdict.is_red, state) == (
+            "suspect (own_past)",
+            False,
+            Memory(),
+        )
         assert verdict.rerun_at == LOW[number - 1].time + timedelta(hours=4)
-    assert detector.judge(State(), LOW[:1], final=False)[1].sentence == (
+    assert detector.judge(Memory(), LOW[:1], final=False)[1].sentence == (
         "bandwidth is 50% below its baseline, its ratio to MPI-IO is at its usual value, "
         "finishing the file takes 3% of the time, in its only run: "
         "a re-run is due from 2026-03-01 05:00"
     )
-    state, verdict = detector.judge(State(), LOW, final=False)
+    state, verdict = detector.judge(Memory(), LOW, final=False)
     assert verdict.rerun_at is None, "four re-runs are enough"
     assert state.slow.level > 0
-    assert detector.judge(State(), WELL, final=False)[1].rerun_at is None
+    assert detector.judge(Memory(), WELL, final=False)[1].rerun_at is None
     assert judged([night(400, 400, 990)])[1].slow.level == 0
 
 
 def test_the_warn_line_is_higher_while_the_cusum_is_up():
     mild = night(860)  # 1.5 spreads
-    for state, kind in ((State(), "ok"), (judged([LOW], MPIIO)[1], "suspect")):
-        assert Detector(MPIIO).judge(state, mild, final=False)[1].kind == kind
+    for state, outcome in ((Memory(), OK), (judged([LOW], MPIIO)[1], SUSPECT)):
+        assert Detector(MPIIO).judge(state, mild, final=False)[1].outcome == outcome
 
 
 def test_a_run_without_its_control_leaves_the_ratio_as_it_was():
@@ -249,7 +255,7 @@ def test_finish_in_one_of_two_runs_leaves_no_trace():
 
 @pytest.mark.parametrize("baseline", [BASELINE, None])
 def test_one_run_that_shows_the_fault_of_the_close_waits_for_no_rerun(baseline):
-    verdict = Detector(baseline).judge(State(), CLOSE[0], final=False)[1]
+    verdict = Detector(baseline).judge(Memory(), CLOSE[0], final=False)[1]
     assert (verdict.rule, verdict.is_red, verdict.rerun_at) == ("R3", True, None)
 
 
@@ -276,14 +282,18 @@ def test_an_open_alarm_asks_for_the_reruns_that_could_end_it():
     detector, state = Detector(BASELINE), judged(ALARM)[1]
     slow, good, deeper, close = dated([LOW, AS_BEFORE, low(0.2), *CLOSE], first=3)
     verdict = detector.judge(state, slow[:1], final=False)[1]
-    assert (verdict.kind, verdict.rerun_at) == ("regression", None)
+    assert (str(verdict.outcome), verdict.rerun_at) == ("regression (own_past)", None)
     for runs in (good[:1], good[:2], deeper[:1]):
         after, verdict = detector.judge(state, runs, final=False)
-        assert (after, verdict.kind, verdict.runs) == (state, "regression", len(runs))
+        assert (after, str(verdict.outcome), verdict.runs) == (
+            state,
+            "regression (own_past)",
+            len(runs),
+        )
         assert verdict.rerun_at == runs[-1].time + timedelta(hours=4)
     assert "; bandwidth is 60% below its level at the alarm of 2026-03-03" in verdict.sentence
     after, verdict = detector.judge(state, good, final=False)
-    assert (verdict.kind, verdict.is_red) == ("transient", False)
+    assert (str(verdict.outcome), verdict.is_red) == ("ok (resolved)", False)
     assert (after.alarm, after.level, after.beyond) == (None, None, None)
     verdict = detector.judge(state, close, final=False)[1]
     assert (verdict.rule, verdict.raised, verdict.drop) == (
@@ -293,7 +303,9 @@ def test_an_open_alarm_asks_for_the_reruns_that_could_end_it():
 
 def test_what_an_alarm_is_about_is_no_new_fault():
     verdicts = judged([*CLOSE, *[night(310, ratio=0.28, finish=0.82)] * 19])[0]
-    assert {(verdict.kind, verdict.raised) for verdict in verdicts} == {("regression", START)}
+    assert {(str(verdict.outcome), verdict.raised) for verdict in verdicts} == {
+        ("regression (own_past)", START)
+    }
 
 
 # The baseline
@@ -371,14 +383,26 @@ def test_a_change_point_is_a_change_of_more_than_a_few_percent():
 # A filesystem, a library
 
 
-def alarm_of(rule, raised=0, kind="regression"):
+def alarm_of(rule, raised=0, outcome="regression (own_past)"):
     time = START + timedelta(days=raised)
-    return replace(judged([WELL])[0][0], kind=kind, rule=rule, drop=0.5, since=time, raised=time)
+    return replace(
+        judged([WELL])[0][0],
+        outcome=outcome_of(outcome),
+        rule=rule,
+        drop=0.5,
+        since=time,
+        raised=time,
+    )
 
 
 def test_alarms_of_half_of_the_cases_are_one():
     fine = judged([WELL])[0][0]
-    cases = {"a": alarm_of("R1"), "b": alarm_of("R4", 2, "severe"), "c": fine, "d": fine}
+    cases = {
+        "a": alarm_of("R1"),
+        "b": alarm_of("R4", 2, "regression (own_past)"),
+        "c": fine,
+        "d": fine,
+    }
 
     def slow(common=Common.FILESYSTEM, day=2, **more):
         return have_alarms(common, {**cases, **more}, START + timedelta(days=day))
@@ -387,9 +411,9 @@ def test_alarms_of_half_of_the_cases_are_one():
     assert slow(e=fine) == [], "less than half"
     assert slow(day=3) == [], "four nights"
     assert slow(b=alarm_of("R2", 2)) == [], "the library's"
-    assert slow(b=alarm_of("R1", 2, "transient")) == []
+    assert slow(b=alarm_of("R1", 2, "ok (resolved)")) == []
     assert have_alarms(Common.FILESYSTEM, {"a": alarm_of("R1")}, START) == []
-    library = {"a": alarm_of("R2"), "b": alarm_of("R3", 2, "defect")}
+    library = {"a": alarm_of("R2"), "b": alarm_of("R3", 2, "regression (slow_library)")}
     assert slow(Common.LIBRARY, **library) == ["a", "b"]
 
 
@@ -419,7 +443,7 @@ def group_of(common=Common.FILESYSTEM, baseline=NOISY, names=NAMES):
 
 
 def judged_together(group, nights):
-    state, verdicts = State(), []
+    state, verdicts = Memory(), []
     for runs in nights:
         state, verdict = group.judge(state, runs)
         verdicts.append(verdict)
@@ -435,10 +459,13 @@ def test_a_filesystem_shows_what_none_of_its_cases_can():
     assert group.baseline.s < 0.8 * NOISY.s
     nights = nights_together(6, 0.7, 0.7, runs=5)
     alarm = judged_together(group, nights)[-1]
-    assert (alarm.kind, alarm.since) == ("regression", nights[0][group.panel[0]][0].time)
+    assert (str(alarm.outcome), alarm.since) == (
+        "regression (own_past)",
+        nights[0][group.panel[0]][0].time,
+    )
     assert 0.1 < alarm.drop < 0.35, "the best of five runs is less low"
     for name in NAMES:
-        detector, state = Detector(replace(NOISY, m_r=None, s_r=None)), State()
+        detector, state = Detector(replace(NOISY, m_r=None, s_r=None)), Memory()
         for runs in nights:
             state, verdict = detector.judge(state, runs[name])
             assert not verdict.is_red
@@ -458,7 +485,7 @@ def test_what_a_library_alone_has_lost_is_not_the_filesystems():
 def test_a_filesystem_is_slow_if_most_of_its_cases_are():
     few, many = (nights_together(8, 0.4, 0.4, runs=5, slow=NAMES[:count]) for count in (2, 6))
     assert not is_red(group_of(), few)
-    assert judged_together(group_of(), many)[-1].kind == "regression"
+    assert str(judged_together(group_of(), many)[-1].outcome) == "regression (own_past)"
 
 
 def test_the_quietest_cases_run_again_and_most_of_them_must_have():
@@ -471,15 +498,15 @@ def test_the_quietest_cases_run_again_and_most_of_them_must_have():
     def tonight(*again):
         """What is said when these cases have run again."""
         part = {name: own if name in again else own[:1] for name, own in runs.items()}
-        return group.judge(State(), part, final=False)[1]
+        return group.judge(Memory(), part, final=False)[1]
 
     for again, count in ((2, 1), (3, 5), (5, 5)):
         verdict = tonight(*NAMES[3 : 3 + again])
-        assert (verdict.kind, verdict.runs) == ("suspect", count), again
+        assert (str(verdict.outcome), verdict.runs) == ("suspect (own_past)", count), again
         assert (verdict.rerun_at is None) == (count == 5)
     assert tonight(*NAMES[:3]).runs == 1, "no quiet case"
     cleared = {name: [own[0], sample(hours=4)] for name, own in runs.items()}
-    assert group.judge(State(), cleared, final=False)[1].kind == "ok"
+    assert str(group.judge(Memory(), cleared, final=False)[1].outcome) == "ok"
 
 
 def test_every_case_below_half_is_seen_the_same_night():
@@ -487,18 +514,22 @@ def test_every_case_below_half_is_seen_the_same_night():
     (runs,) = nights_together(1, 0.2, 0.2, runs=5)
     first = {name: own[:1] for name, own in runs.items()}
     assert group.is_far_below(first)
-    assert group.judge(State(), first, final=False)[1].kind == "suspect"
-    verdict = group.judge(State(), runs)[1]
-    assert (verdict.kind, verdict.rule) == ("severe", "R4")
+    assert str(group.judge(Memory(), first, final=False)[1].outcome) == "suspect (own_past)"
+    verdict = group.judge(Memory(), runs)[1]
+    assert (str(verdict.outcome), verdict.rule) == ("regression (own_past)", "R4")
     assert verdict.drop == pytest.approx(0.75, abs=0.1)
     assert not group.is_far_below({**runs, NAMES[0]: [sample(600)]})
     # A group needs half of its cases each night, and four cases at all.
-    assert group.judge(State(), {**runs, NAMES[0]: []})[1].kind == "severe", "one has failed"
+    assert (
+        str(group.judge(Memory(), {**runs, NAMES[0]: []})[1].outcome) == "regression (own_past)"
+    ), "one has failed"
     three = {name: runs[name] for name in NAMES[:3]}
     assert not group.is_far_below(three)
-    assert group.judge(State(), three)[1].kind == "no_baseline"
+    assert str(group.judge(Memory(), three)[1].outcome) == "unjudged (no_reference)"
     assert group_of(names=NAMES[:3]).baseline is None
-    assert group_of(names=NAMES[:3]).judge(State(), {})[1].kind == "no_baseline"
+    assert (
+        str(group_of(names=NAMES[:3]).judge(Memory(), {})[1].outcome) == "unjudged (no_reference)"
+    )
 
 
 def test_a_case_that_is_slower_than_its_filesystem_says_more():
@@ -522,11 +553,11 @@ def test_one_of_many_charts_is_seldom_suspicious_by_chance():
         name
         for count, tonight in enumerate(later)
         for name, (_, verdict) in each(blessed, later[:count], tonight).items()
-        if verdict.kind is Kind.SUSPECT
+        if verdict.outcome == SUSPECT
     ]
     assert len(suspects) < 15, "of 1440, a chart alone would be in 33"
     slow = later[0] | {"7": [Sample(START + timedelta(days=60), 0.6)]}
-    assert each(blessed, later[:1], slow)["7"][1].kind is Kind.SUSPECT
+    assert each(blessed, later[:1], slow)["7"][1].outcome == SUSPECT
     few = {name: value for name, value in slow.items() if name != "8"}
     assert {*each([runs if n < 19 else few for n, runs in enumerate(blessed)], [], slow)} == {*few}
 
@@ -558,7 +589,7 @@ FEW = settings(max_examples=30)  # each is 60 nights of several runs
 def test_a_replay_says_what_the_nights_said_one_by_one(seed, name):
     """Before its last run a night leaves no trace, and nothing is red but an open alarm, or R3."""
     replayed, end = judged(series(seed), rules=SETTINGS[name])
-    detector, state = Detector(BASELINE, SETTINGS[name]), State()
+    detector, state = Detector(BASELINE, SETTINGS[name]), Memory()
     for runs, verdict in zip(dated(series(seed)), replayed, strict=True):
         for count in range(1, len(runs)):
             early = detector.judge(state, runs[:count], final=False)[1]
@@ -573,8 +604,8 @@ def test_a_constant_series_never_alarms(best, ratio, finish, runs, name):
     nights = [night(*[best] * runs, ratio=ratio, finish=finish)] * 60
     defect = NORMAL.is_defect(finish, ratio)
     verdicts = judged(nights, baseline_of(nights[:30]), SETTINGS[name])[0]
-    kinds = {verdict.kind for verdict in verdicts}
-    assert kinds <= ({"defect", "suspect"} if defect else {"ok"})
+    kinds = {str(verdict.outcome) for verdict in verdicts}
+    assert kinds <= ({"regression (slow_library)", "suspect (own_past)"} if defect else {"ok"})
 
 
 @FEW
@@ -600,7 +631,9 @@ def test_units_change_no_verdict(seed, unit, of_ratio):
         judged(nights[30:], estimate(nights[:30]))
         for nights in (scaled(series(seed), 0, 0), scaled(series(seed), unit, of_ratio))
     )
-    assert [(v.kind, v.rule, v.runs) for v in plain] == [(v.kind, v.rule, v.runs) for v in other]
+    assert [(str(v.outcome), v.rule, v.runs) for v in plain] == [
+        (str(v.outcome), v.rule, v.runs) for v in other
+    ]
     assert end.slow.level == pytest.approx(end_scaled.slow.level)
 
 
@@ -608,7 +641,7 @@ def test_units_change_no_verdict(seed, unit, of_ratio):
 @given(SEEDS, RULES)
 def test_a_slow_down_needs_three_nights(seed, name):
     nights = [[replace(run, ratio=None, finish_fraction=None) for run in r] for r in series(seed)]
-    detector, state = Detector(MPIIO, SETTINGS[name]), State()
+    detector, state = Detector(MPIIO, SETTINGS[name]), Memory()
     for runs in dated(nights):
         state, verdict = detector.judge(state, runs)
         if state.alarm and verdict.raised == runs[0].time:
@@ -628,7 +661,7 @@ def test_what_is_never_worse_than_usual_never_alarms(seed, name):
         for runs in series(seed)
     ]  # fmt: skip
     verdicts = judged(nights, BASELINE, SETTINGS[name])[0]
-    assert {verdict.kind for verdict in verdicts} <= {"ok", "improvement"}
+    assert {str(verdict.outcome) for verdict in verdicts} <= {"ok", "improvement (own_past)"}
 
 
 @FEW

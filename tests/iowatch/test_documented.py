@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from cases import case
+from cases import case, outcome_of
 from nights import BLESSED
 from reported import HDF5, reported, session, store
 from rich.console import Console
@@ -24,7 +24,7 @@ from iowatch.case import Case
 from iowatch.detector.baseline import BaselineRefused, Sample, baseline_of
 from iowatch.night.gate import Known, night_of
 from iowatch.run import Run, night_id
-from iowatch.verdict import Kind
+from iowatch.verdict import OK, Flag, Reason, State
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,15 +76,16 @@ def figures(rate, ratio, finish):
     return metrics if ratio == "-" else {**metrics, "ratio": float(ratio)}
 
 
-def printed_night(documented, kind, began, *notes):
+def printed_night(documented, verdict, began, *notes):
     """A night with the figures that the page has: where it has `...`, those of the text before."""
     night, measured = night_id(began), {}
-    row = r"^(\w+) shared +(\w+) +64x64x64 +(\d+) +(\d+) +(\S+) +(\S+) \w+$"
+    row = r"^(\w+) shared +(\w+) +64x64x64 +(\d+) +(\d+) +(\S+) +(\S+) \S.*$"
     for *what, rate, ratio, finish in re.findall(row, "\n".join(documented), re.MULTILINE):
         measured[of(*what)] = figures(rate, ratio, finish)
     assert len(measured) == 6
-    runs = [Run(one, began, Kind(kind), "", own, night, "1") for one, own in measured.items()]
-    runs.append(Run(case("LibraryVersions", PLACE), began, Kind.OK, "", {}, night, "1"))
+    outcome = outcome_of(verdict)
+    runs = [Run(one, began, outcome, "", own, night, "1") for one, own in measured.items()]
+    runs.append(Run(case("LibraryVersions", PLACE), began, OK, "", {}, night, "1"))
     shown = night_of("hydra", night, runs, Known(), began + timedelta(1))
     page = Path(f"{HOME}/results/report-hydra-{night}.html")
     return printed(tables.show_night, replace(shown, notes=[*shown.notes, *notes], page=page))
@@ -116,10 +117,10 @@ def agrees(documented, real):
 def test_nights_of_a_new_site_are_printed_as_its_page_shows_them():
     anew = f"{HOME}/results/results.db was not there: history begins anew with this night"
     (first,) = transcript("iowatch nightly --system hydra --record --quiet")
-    agrees(first, printed_night([first], "no_baseline", BEGAN, anew))
+    agrees(first, printed_night([first], "unjudged (no_reference)", BEGAN, anew))
     (later,) = transcript("iowatch nightly --system hydra --quiet")
     began = BEGAN + timedelta(minutes=22, seconds=26)
-    agrees(later, printed_night([first, later], "noisy", began))
+    agrees(later, printed_night([first, later], "ok (low_sensitivity)", began))
 
 
 def test_bless_is_printed_as_the_page_of_sites_shows_it():
@@ -137,6 +138,14 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
     agrees(early, printed(tables.show_blessing, Blessing({}, {}, few, {}, None)))
     file = Path(f"{HOME}/reference_values/baselines/hydra.yaml")
     agrees(done, printed(tables.show_blessing, Blessing({}, blessed, {}, {}, file)))
+
+
+def test_every_word_of_a_verdict_has_its_place_in_the_runbook():
+    name, _, anchor = Reason.NODE_BUSY.section.partition("#")
+    page = (ROOT / name).read_text()
+    assert anchor in anchors(page)
+    assert sorted(re.findall(r"^## `(\w+)`$", page, re.M)) == sorted(Reason)
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted([*State, *Flag])
 
 
 def few_nights(count):

@@ -107,7 +107,7 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
     for uuid, hours, test in (
         ("before", -1, {}), ("first", 0, {}), ("soon", 11.9, {}),
         ("part", 12, {"promised": 2}), ("one filesystem", 12.1, {"promised": 0}),
-        ("second", 12.5, {"verdict": "", "result": "abort", "fail_reason": "stopped"}),
+        ("second", 12.5, {"state": "", "result": "abort", "fail_reason": "stopped"}),
         ("bad", 25, {}), ("third", 26, {}), ("late", 60, {}),
     ):  # fmt: skip
         record.measure(uuid, hours, changes=test)
@@ -124,7 +124,7 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
         "third": "",
         "late": "it came after the 3 that count",
     }
-    assert list(found.invalid) == [("second", CASE)]
+    assert list(found.failed) == [("second", CASE)]
     with pytest.raises(UserError, match="no acceptance session worse is on record"):
         record.evidence(excluded=[evolve(power, session="worse")])
 
@@ -132,12 +132,12 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
 def test_what_is_gathered_of_the_site_is_read(record):
     record.measure("a", 0)
     record.measure("b", 1)
-    assert record.evidence().invalid == {}
+    assert record.evidence().failed == {}
     folder = record.folder / "evidence"
     facts = json.loads((folder / "site.json").read_text())
     (folder / "site.json").write_text(json.dumps(facts | {"filesystems": []}))
     found = collect(folder, record.contract, [], NOW)
-    assert found.invalid == {("a", CASE): "the site's configuration no longer has its partition"}
+    assert found.failed == {("a", CASE): "the site's configuration no longer has its partition"}
     (folder / "site.json").write_text("{}")
     with pytest.raises(UserError, match=r"is no evidence that this iowatch, .*, can read: KeyErr"):
         collect(folder, record.contract, [], NOW)
@@ -150,14 +150,14 @@ def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
     assert again.name == f"{cut.name}+2"
     record.session("a", 1, record.end(again, 1))
     found = record.evidence()
-    assert (found.lost, found.invalid, len(found.exhibits)) == ([], {}, 1)
+    assert (found.lost, found.failed, len(found.exhibits)) == ([], {}, 1)
     name = f"{cut.parent.name}/{cut.name}"
     assert found.replaced == [
         f"{CASE} of session a (its session was killed and cut off {name}) by a"
     ]
     assert (record.folder / "evidence/runs" / name / "job.json").is_file(), "it is evidence"
     never = record.evidence(reruns="none")
-    assert (never.exhibits, list(never.invalid)) == ([], [("a", CASE)])
+    assert (never.exhibits, list(never.failed)) == ([], [("a", CASE)])
     # What has ended was not cut off, and what is not even there cannot have been.
     (cut / "exit_code").write_text("0\n")
     assert record.evidence().lost == [name]
@@ -191,7 +191,7 @@ def test_what_a_session_has_taken_up_was_measured_when_its_night_began(record):
         "b": "it began 2 h after the one before that counts, and 12 h were agreed",
         "c": "",
     }
-    assert (len(found.exhibits), found.invalid) == (2, {})
+    assert (len(found.exhibits), found.failed) == (2, {})
 
 
 def test_what_was_cut_off_and_never_resumed_is_lost(record):
@@ -248,7 +248,7 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
 @pytest.mark.parametrize("option", ["--disable-hook=x", "--skip-sanity-check", "--disa x"])
 def test_a_session_that_leaves_out_a_part_of_the_checks_counts_for_nothing(record, option):
     """And replaces nothing, or whoever likes what it has measured would have chosen it."""
-    record.measure("a", 0, changes={"verdict": "invalid", "sentence": "x"})
+    record.measure("a", 0, changes={"state": "failed", "sentence": "x"})
     record.measure("b", 1, command=f"reframe {option} --mode=x")
     found = record.evidence()
     said = f"{option.split()[0]} in its command leaves out a part of each check"

@@ -13,13 +13,13 @@ from nights import (
     BLESSED,
     HDF5,
     MPIIO,
-    invalid,
     night_id,
     ran,
     recorded,
     red,
     tonight,
     unmeasured,
+    unverified,
     well,
 )
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
@@ -32,7 +32,7 @@ from iowatch.checks import METRICS
 from iowatch.cli import app
 from iowatch.export import document, httpjson, prometheus
 from iowatch.run import Promise
-from iowatch.verdict import Kind
+from iowatch.verdict import State
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = (ROOT / "docs/monitoring.md").read_text()
@@ -58,7 +58,7 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights(golden):
     slow = red(rate=3850.0, promise=promised, filesystem='/lustre "\\fs3\\"\n')
     versions = ran(case("LibraryVersions", "archer:fs3/cray"), metrics={})
     night = tonight(
-        *well(), versions, ran(MPIIO), slow, invalid(FS2, promise=promised),
+        *well(), versions, ran(MPIIO), slow, unverified(FS2, promise=promised),
         blessed={HDF5: BLESSED, MPIIO: BLESSED, FS2: BLESSED}, problems=["a problem"],
     )  # fmt: skip
     other = recorded(ran(changed(HDF5, place="cirrus:lustre/gnu")), system="cirrus")
@@ -78,9 +78,11 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights(golden):
         assert f"`{name}`" in DOCUMENTED
 
     labels = {"system": "archer", "case": str(HDF5)}
-    for kind in Kind:
-        value = samples(text, "iowatch_case_verdict", **labels, verdict=str(kind))
-        assert value == [kind is Kind.REGRESSION]
+    for state in State:
+        value = samples(text, "iowatch_case_state", **labels, state=str(state))
+        assert value == [state is State.REGRESSION]
+    assert samples(text, "iowatch_case_reason", **labels, reason="own_past") == [1]
+    assert len(samples(text, "iowatch_case_reason", **labels)) == 1, "of others there is none"
     assert samples(text, "iowatch_case_red", **labels) == [1]
     for system, colours in (("archer", [0, 0, 1]), ("cirrus", [1, 0, 0]), ("lumi", [0, 1, 0])):
         assert samples(text, "iowatch_night_colour", system=system) == colours
@@ -97,9 +99,9 @@ def test_both_parsers_read_the_same_and_every_number_is_the_nights(golden):
     assert samples(text, "iowatch_case_baseline_bytes_per_second", system="cirrus") == []
 
 
-def test_what_was_left_out_was_not_promised():
+def test_what_was_skipped_was_not_promised():
     """An alert compares what was measured with what was promised; what was tried later is there."""
-    absent = {"kind": "left_out", "metrics": {}, "promise": Promise(3, "aa")}
+    absent = {"verdict": "skipped (not_installed)", "metrics": {}, "promise": Promise(3, "aa")}
     runs = [ran(promise=Promise(3, "aa")), unmeasured(MPIIO, **absent), unmeasured(FS2, **absent)]
     assert samples(prometheus([tonight(*runs)]), PROMISED) == [1]
     assert samples(prometheus([tonight(*runs, ran(MPIIO, hour=3))]), PROMISED) == [2]
@@ -112,7 +114,7 @@ def test_drift_stands_apart():
 
 
 def test_document_has_the_fields_that_are_documented_and_an_id_of_its_own():
-    made = [document(each) for each in (ran(), red(), invalid(FS2), ran(hour=2, night=""))]
+    made = [document(each) for each in (ran(), red(), unverified(FS2), ran(hour=2, night=""))]
     fields = re.findall(
         r"^\| `([@\w]+)` \|", DOCUMENTED.partition("## A document")[2], re.MULTILINE
     )
@@ -120,7 +122,7 @@ def test_document_has_the_fields_that_are_documented_and_an_id_of_its_own():
     assert len({each["id"] for each in made}) == 3, "a run that is read twice has one id"
     first, second, third, last = made
     assert first["@timestamp"] == "2026-11-20T01:00:00.000+00:00"
-    assert (first["red"], second["red"], third["verdict"]) == (False, True, "invalid")
+    assert (first["red"], second["red"], third["reason"]) == (False, True, "io_error")
     assert third["parameters"]["hints"] == "cb_nodes=4"
     assert (first["night"], last["night"]) == (night_id(), None)
     with_spaces = document(ran(conditions={"hint cb_nodes": "4", "free space": "1 GiB"}))

@@ -15,7 +15,6 @@ from nights import (
     USUAL,
     at,
     in_words,
-    invalid,
     night_id,
     over_osts,
     ran,
@@ -24,6 +23,7 @@ from nights import (
     slow,
     tonight,
     unmeasured,
+    unverified,
     well,
 )
 from nights import HDF5 as CASE
@@ -51,7 +51,7 @@ PROFILE = case("IoProfile")
 BOTH = {HDF5, OTHER}
 MINE = {CASE: BLESSED}
 #: A run in record mode.
-RECORDED = {"kind": "no_baseline"}
+RECORDED = {"verdict": "unjudged (no_reference)"}
 
 
 # A session
@@ -69,7 +69,7 @@ def without(name, **values):
 
 
 STOPPED = reported(OTHER, result="abort", verdict="", perfvalues={})
-AMBER = reported(OTHER, result="skip", verdict="not_measured", perfvalues={})
+AMBER = reported(OTHER, result="skip", verdict="unjudged (maintenance)", perfvalues={})
 
 
 def test_complete_night_has_no_problem():
@@ -78,7 +78,7 @@ def test_complete_night_has_no_problem():
     for other, counts in (
         (reported(OTHER), {}),
         (AMBER, {"num_skipped": 1}),
-        ({**AMBER, "verdict": "left_out"}, {"num_skipped": 1}),
+        ({**AMBER, "verdict": "skipped (not_installed)"}, {"num_skipped": 1}),
         ({**STOPPED, "queued": "job 7 had no nodes"}, {"num_aborted": 1}),
     ):
         complete = session(FIXTURE, reported(HDF5), other, **counts)
@@ -92,7 +92,7 @@ def test_complete_night_has_no_problem():
 def test_incomplete_night_says_what_is_missing(golden):
     hdf5, other = reported(HDF5), reported(OTHER)
     broken = {**FIXTURE, "result": "fail", "fail_reason": "sanity error: benchio\n does not build"}
-    empty = {"result": "fail", "verdict": "regression", "perfvalues": {}}
+    empty = {"result": "fail", "verdict": "regression (own_past)", "perfvalues": {}}
     text = []
     for title, asked, measured in (
         ("no report", BOTH, None),
@@ -115,7 +115,10 @@ def test_incomplete_night_says_what_is_missing(golden):
         assert wrong, title
         text += [f"# {title}", *wrong]
     golden("problems.txt", "\n".join(text) + "\n")
-    assert problems({HDF5}, session(reported(HDF5, **(empty | {"verdict": "invalid"})))) == []
+    assert (
+        problems({HDF5}, session(reported(HDF5, **(empty | {"verdict": "failed (io_error)"}))))
+        == []
+    )
     assert len(faults(session(broken, hdf5, num_skipped=1))) == 2, "of no case"
 
 
@@ -168,7 +171,11 @@ def test_of_many_cases_a_few_are_named():
 def test_colour_and_first_sentence_of_a_night(golden):
     """Only who ran the night can say green; what never ran is not on record."""
     both = [*well(), *well(MPIIO)]
-    left_out = {"kind": "left_out", "metrics": {}, "sentence": f"{MPIIO}: there is no ior"}
+    left_out = {
+        "verdict": "skipped (not_installed)",
+        "metrics": {},
+        "sentence": f"{MPIIO}: there is no ior",
+    }
     never = [unmeasured(MPIIO, ago, **left_out) for ago in range(10, -1, -1)]
     nights = {
         "green well": tonight(ran(), blessed=MINE),
@@ -195,11 +202,11 @@ def test_colour_and_first_sentence_of_a_night(golden):
         assert night.is_red is (night.colour == "red")
     golden("colours.txt", in_words(nights))
     for runs, colour in (
-        ([invalid(hour=1), unmeasured(hour=5)], "red"),
+        ([unverified(hour=1), unmeasured(hour=5)], "red"),
         ([red(hour=1), unmeasured(hour=5)], "red"),
         ([ran(hour=1), unmeasured(hour=5)], "green"),
         ([unmeasured(hour=1), ran(hour=5)], "green"),
-        ([unmeasured(hour=1), invalid(hour=5)], "red"),
+        ([unmeasured(hour=1), unverified(hour=5)], "red"),
     ):
         assert tonight(*runs).colour == colour, "what was tried counts"
 
@@ -217,7 +224,7 @@ def test_amber_night_is_no_past():
 
 def test_what_was_left_out_is_no_past():
     """Its program has never been there; then it comes, and then it is lost."""
-    none = {"kind": "left_out", "metrics": {}}
+    none = {"verdict": "skipped (not_installed)", "metrics": {}}
     before = [*well(), *(unmeasured(MPIIO, ago, **none) for ago in range(10, 0, -1))]
     (new,) = [row for row in tonight(*before, ran(), ran(MPIIO)).cases if row.case == MPIIO]
     assert new.earlier == {}
@@ -265,7 +272,7 @@ def test_ost_that_nobody_guards_is_a_problem():
     assert nobody_guards(*three, amber_nights={OSTS.partition: 4}) == []
     assert nobody_guards(*three, without(hour=5)) == []
     assert nobody_guards(*three, without("12", ago=1, hour=5)) == []
-    for missing in (unmeasured(OSTS), unmeasured(OSTS, hour=5), invalid(OSTS)):
+    for missing in (unmeasured(OSTS), unmeasured(OSTS, hour=5), unverified(OSTS)):
         assert nobody_guards(*three[:-1], missing), "whatever else that night was"
 
 
@@ -281,20 +288,30 @@ def test_night_or_system_that_is_not_on_record():
 
 
 def test_worst_first_and_of_two_the_slower():
-    kinds = ["ok", "suspect", "regression", "improvement", "invalid", "noisy", "severe", "defect"]
+    outcomes = [
+        *("failed (corrupt)", "failed (io_error)"),
+        *("regression (absolute_bound)", "regression (own_past)"),
+        *("suspect (own_past)", "improvement (own_past)", "ok (low_sensitivity)", "ok"),
+    ]
     runs = [
-        (red if kind in ("regression", "invalid", "severe", "defect") else ran)(
-            changed(CASE, writers=number + 1), kind=kind
+        (red if verdict.startswith(("failed", "regression")) else ran)(
+            changed(CASE, writers=number + 1), verdict=verdict
         )
-        for number, kind in enumerate(kinds)
+        for number, verdict in enumerate(reversed(outcomes))
     ]
-    assert [row.kind for row in tonight(*runs).worst_first] == [
-        *("invalid", "severe", "defect", "regression"),
-        *("suspect", "improvement", "noisy", "ok"),
-    ]
+    assert [str(row.outcome) for row in tonight(*runs).worst_first] == outcomes
     other = changed(CASE, place="archer:fs2/cray")
     night = tonight(*well(), *well(other), red(rate=5000), red(other, rate=2000))
     assert [row.case for row in night.worst_first] == [other, CASE]
+
+
+def test_wrong_data_stay_the_verdict_and_come_first():
+    """No re-run takes them back, and no alarm stands before them."""
+    corrupt = unverified(verdict="failed (corrupt)", sentence=f"{CASE}: the data differ")
+    night = tonight(corrupt, ran(hour=5), problems=["another"])
+    assert (night.colour, str(night.cases[0].outcome)) == ("red", "failed (corrupt)")
+    assert night.why.endswith(": the data differ")
+    assert tonight(unverified(), ran(hour=5)).colour == "green", "any other failure may be mended"
 
 
 # Alarms of several cases
@@ -313,7 +330,7 @@ def together(parts, nights=1, reruns=0, spread=0.1, more=(), expected=()):
         alone = {"ratio": None, "ratio_spread": None} if one.backend == "mpiio" else {}
         blessed[one] = evolve(entry, **alone)
         runs += [ran(one, ago) for ago in range(44, nights - 1, -1)]
-        is_low = {"kind": "suspect"} if part < 1 else {}
+        is_low = {"verdict": "suspect (own_past)"} if part < 1 else {}
         values = {"rate": part * USUAL, "control": control * USUAL, **is_low}
         runs += [
             ran(one, ago, 1 + 4.1 * number, **values)
@@ -355,20 +372,23 @@ def on_nodes(**hosts):
         return [ran(one, conditions={"hosts": f"n1 {host}"}, **told) for one in cases]
 
     others = [run for host, cases in hosts.items() for run in on(host, cases)]
-    return tonight(*on("n7", PAIRS[:2], kind="suspect", rate=SLOW), *others)
+    return tonight(*on("n7", PAIRS[:2], verdict="suspect (own_past)", rate=SLOW), *others)
 
 
 def test_filesystem_that_is_slow_tonight_is_one_suspicion_and_a_few_cases_tell(golden):
     night = every_pair(0.6)
     (alarm,) = night.alarms
-    assert (alarm.kind, {row.case for row in alarm.rows}) == ("suspect", {*PAIRS})
+    assert (str(alarm.outcome), {row.case for row in alarm.rows}) == (
+        "suspect (own_past)",
+        {*PAIRS},
+    )
     assert (night.colour, len(night.reruns)) == ("green", 5)
     assert alarm.held == {*PAIRS} - {*night.reruns}, "the others wait for what these five say"
     much = together({**dict.fromkeys(PAIRS, (0.6, 0.6)), PAIRS[-1]: (0.2, 0.2)})
     assert PAIRS[-1] in much.reruns, "it is slower than its filesystem"
     golden("suspicions.txt", in_words({"all slow": night, "all at 40 %": every_pair(0.4)}))
 
-    away = [make(PAIRS[0], hour=1.5) for make in (unmeasured, invalid)]
+    away = [make(PAIRS[0], hour=1.5) for make in (unmeasured, unverified)]
     assert PAIRS[0] in alarm.due
     (again,) = every_pair(0.6, more=away).alarms
     assert again.due == alarm.due, "a re-run that was not measured is still due"
@@ -389,14 +409,19 @@ def test_filesystem_that_stays_slow_is_one_red_alarm(golden):
         every_pair(0.4, 1, 4),
     )
     assert (night.is_red, night.red, known.is_red, severe.is_red) == (True, [], False, True)
-    assert [str(alarm.kind) for alarm in severe.alarms] == ["severe"]
+    assert [str(alarm.outcome) for alarm in severe.alarms] == ["regression (own_past)"]
     assert night.why == night.alarms[0].sentence
-    nights = {"slow": night, "known": known, "severe": severe, "well again": mended(0)}
+    nights = {
+        "slow": night,
+        "known": known,
+        "regression (own_past)": severe,
+        "well again": mended(0),
+    }
     golden("alarms.txt", in_words(nights))
     assert nights["well again"].is_red, "it is run again, and its alarm goes the same night"
     assert len(mended(1).reruns) == 5
     (over,) = mended(2).alarms
-    assert (over.kind, over.is_red) == ("transient", False)
+    assert (str(over.outcome), over.is_red) == ("ok (resolved)", False)
 
 
 def test_filesystem_is_named_before_a_library_that_has_lost_more():
@@ -412,7 +437,9 @@ def test_alarm_of_a_case_is_not_hidden_by_a_suspicion_of_its_filesystem():
     before = [slow(PAIRS[0], ago, 1 + 4.1 * number) for ago in (3, 2, 1) for number in range(5)]
     now = red(PAIRS[0], rate=SLOW, sentence=f"{PAIRS[0]}: has been slow for long")
     night = every_pair(0.6, more=[*before, now])
-    assert [(str(alarm.kind), alarm.merged) for alarm in night.alarms] == [("suspect", frozenset())]
+    assert [(str(alarm.outcome), alarm.merged) for alarm in night.alarms] == [
+        ("suspect (own_past)", frozenset())
+    ]
     assert (night.is_red, "mpiio" in night.why) == (True, True), "the red case comes first"
     night = together({**dict.fromkeys(PAIRS, (1, 1)), PAIRS[0]: (0.5, 0.5)}, 6, 4)
     assert (night.alarms, night.merged) == ([], {}), "one slow case is its own alarm"
@@ -454,9 +481,15 @@ def test_alarms_of_half_of_the_cases_are_one_without_a_chart():
     assert night.why == alarm.sentence
     partitions = [CASES[0], changed(CASES[0], place="archer:fs3-big/cray")]
     assert {*alarms(partitions, filesystem="fs3").merged} == {*partitions}
-    assert alarms(CASES[:2], kind="defect").merged == {}, "it is red for another reason"
+    assert alarms(CASES[:2], verdict="regression (slow_library)").merged == {}, (
+        "it is red for another reason"
+    )
     (known,) = alarms(CASES[:2], result="xfail").alarms
-    assert (known.is_red, known.label, known.merged) == (False, "regression (known)", frozenset())
+    assert (known.is_red, str(known.outcome), known.merged) == (
+        False,
+        "regression (own_past, known)",
+        frozenset(),
+    )
 
 
 # OSTs
@@ -465,7 +498,7 @@ def test_alarms_of_half_of_the_cases_are_one_without_a_chart():
 def test_slow_ost_and_the_cases_over_all_of_them():
     metrics = {"total_max": 700, "ost_ratio": 0.3, "ost_0": 600, "ost_1": 200, "ost_2": 700}
     bound = {"ost_ratio": Reference(1.0, -0.5, None)}
-    of_osts = red(OSTS, metrics=metrics, kind="defect", references=bound)
+    of_osts = red(OSTS, metrics=metrics, verdict="regression (slow_library)", references=bound)
     (alarm,) = tonight(of_osts, ran(PAIRS[1]), slow(PAIRS[0])).alarms
     assert alarm.sentence == (
         "OSTs of fs3: slow to write: OST 1 (200 MiB/s, 0.31 of its peers); every case "
@@ -487,7 +520,11 @@ def test_ost_that_gets_slow_over_weeks_is_named_before_it_is_half_as_fast():
     )
     assert since, alarm.sentence
     assert 1 <= int(since[1]) <= 8, "it began on the 1st"
-    assert (str(alarm.kind), night.is_red, night.why) == ("regression", True, alarm.sentence)
+    assert (str(alarm.outcome), night.is_red, night.why) == (
+        "regression (own_past)",
+        True,
+        alarm.sentence,
+    )
     assert ([row.case for row in alarm.rows], alarm.merged, night.reruns) == ([OSTS], {*()}, {})
     assert night.brief == "Red: OST 2 of fs3 is slow, 1 case"
 
@@ -503,7 +540,7 @@ def test_ost_that_is_slow_tonight_has_its_case_run_again():
         "it is measured again to tell whether it lasts",
         alarm.sentence,
     )
-    assert (str(alarm.kind), night.is_red) == ("suspect", False)
+    assert (str(alarm.outcome), night.is_red) == ("suspect (own_past)", False)
     assert night.reruns == {OSTS: at(5)}
     (note,) = night.notes
     assert note.startswith("1 case can tell whether a suspicion lasts, and re-runs are due from ")
@@ -517,7 +554,7 @@ def test_ost_that_is_slow_tonight_has_its_case_run_again():
     def to_a_third(ost, operation, ago):
         return for_five_nights(ost, operation, ago) ** 3
 
-    told = {"kind": "defect", "result": "fail"}
+    told = {"verdict": "regression (slow_library)", "result": "fail"}
     told["references"] = {"ost_read_ratio": Reference(1.0, -0.5, None)}
     (third,) = over_osts(5, to_a_third, **told).alarms
     assert (third.what, third.merged) == ("OST 4 of fs3", {OSTS}), "it says why the case is red"
@@ -562,10 +599,12 @@ def test_notes_of_a_night(golden):
     kept = [ran(CASE, ago, **RECORDED) for ago in range(4)]
     enough = [ran(MPIIO, ago, **RECORDED) for ago in range(20)]
     nights = {
-        "suspect": with_suspects(1, now=2),
+        "suspect (own_past)": with_suspects(1, now=2),
         "suspect and due": with_suspects(1, now=6),
         "suspect and run again": with_suspects(1, 5, 9, 13, 17, now=18),
-        "noisy": tonight(ran(CASES[0], kind="noisy"), *map(ran, CASES[1:])),
+        "ok (low_sensitivity)": tonight(
+            ran(CASES[0], verdict="ok (low_sensitivity)"), *map(ran, CASES[1:])
+        ),
         "other thresholds": tonight(*MONTH, blessed={CASE: STALE}),
         "only recorded": tonight(*kept, other),
         "almost enough nights": tonight(*kept, *enough[:19], other),
@@ -604,7 +643,7 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
     complete, begun_anew, first = MONTH, MONTH[-6:], MONTH[-1:]
     part, torn = MONTH[-20:], [run for run in MONTH if run.night != night_id(25)]
     older = [ran(CASE, ago) for ago in range(80, 40, -1)]
-    no_rate = [run if run.night != night_id(25) else invalid(ago=25) for run in MONTH]
+    no_rate = [run if run.night != night_id(25) else unverified(ago=25) for run in MONTH]
     only_days = evolve(blessed, first=night_id(40)[:10], last=night_id(10)[:10])
     blessed_since = evolve(BLESSED, last=night_id(), blessed=NIGHT)
     for runs, archived, entry, wanted in (
@@ -650,7 +689,7 @@ def test_baseline_or_reference_value_that_was_lost_is_a_problem(lost, what, judg
     assert messages(before, unmeasured(ago=1, metrics={}), ran(**now)) == [gone], (
         "nobody could know"
     )
-    assert messages(before, invalid(ago=2, hour=5), ran(**now)) == [gone], "a re-run failed"
+    assert messages(before, unverified(ago=2, hour=5), ran(**now)) == [gone], "a re-run failed"
     assert messages(before, tried, ran(**now)) == [], "known since the night before"
     assert messages(tried, ran(**now)) == messages(ran(**judged)) == [], "it never had one"
     many = [changed(CASE, writers=n) for n in (1, 2)]
@@ -663,12 +702,15 @@ def test_baseline_or_reference_value_that_was_lost_is_a_problem(lost, what, judg
 
 
 def test_expected_failure_that_does_not_show_is_a_note():
-    two, known = [ran(CASES[0]), ran(CASES[1])], red(CASES[2], kind="defect", result="xfail")
+    two, known = (
+        [ran(CASES[0]), ran(CASES[1])],
+        red(CASES[2], verdict="regression (slow_library)", result="xfail"),
+    )
     for count, runs, entry in (
         (1, two, failure()),
         (0, [*two, known], failure()),
         (0, [known], failure()),
-        (0, [invalid()], failure()),  # nobody can tell
+        (0, [unverified()], failure()),  # nobody can tell
         (0, [unmeasured()], failure()),
         (0, two, failure("cirrus:.*")),
         (0, two, failure(until=NIGHT - timedelta(1))),

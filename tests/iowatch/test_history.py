@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from cases import case, changed
+from cases import case, changed, outcome_of
 from nights import BLESSED
 from reported import FIXTURE, HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
@@ -18,7 +18,7 @@ from iowatch.judge import by_past
 from iowatch.night.gate import Known, night_of, on_record
 from iowatch.references import Reference
 from iowatch.run import by_case, day_of, night_id, nights_of
-from iowatch.verdict import RED
+from iowatch.verdict import JOB_FAILED, Flag
 
 BOTH = (HDF5, MPIIO)
 
@@ -32,9 +32,16 @@ def only_run(**changes):
 
 #: Of these the check's own word counts; the last is amber, the one before known.
 TRUSTED = (
-    *(("pass", "ok"), ("pass", "no_baseline")),  # the latter in record mode
-    *(("skip", "left_out"), ("xfail", "defect"), ("skip", "not_measured")),
+    *(("pass", "ok"), ("pass", "unjudged (no_reference)")),  # the latter in record mode
+    *(
+        ("skip", "skipped (not_installed)"),
+        ("xfail", "regression (slow_library)"),
+        ("skip", "unjudged (maintenance)"),
+    ),
 )
+NEVER_EXCUSED = ("failed (io_error)", "failed (corrupt)", "failed (above_ceiling)")
+FAULTS = (*NEVER_EXCUSED, "regression (own_past)", "regression (absolute_bound)")
+UNREFERENCED = "unjudged (no_reference)"
 UNJUDGED, BECAUSE = "measured but not judged", "cannot copy result.json"
 NOT_EXPECTED = "its failure was expected, and its verdict is"
 MISTRUSTED = [
@@ -45,33 +52,35 @@ MISTRUSTED = [
     ("xpass", "ok", "passed, and ReFrame expects it to fail"),
     *(
         ("pass", kind, f"passed, and its verdict is {kind}")
-        for kind in ("left_out", "not_measured")
+        for kind in ("skipped (not_installed)", "unjudged (maintenance)")
     ),
-    *(("pass", kind, f"passed with a red verdict, {kind}") for kind in RED - {"no_baseline"}),
-    *(("fail", kind, BECAUSE) for kind in ("ok", "suspect", "noisy", "improvement", "transient")),
-    *(("fail", kind, BECAUSE) for kind in ("", "nonsense", "not_measured")),
-    *(("xfail", kind, f"{NOT_EXPECTED} {kind}") for kind in ("invalid", "too_fast", "ok")),
-    *(("xfail", kind, f"{NOT_EXPECTED} {kind}") for kind in ("suspect", "no_baseline")),
+    *(("pass", kind, f"passed with a red verdict, {kind}") for kind in FAULTS),
+    *(("fail", kind, BECAUSE) for kind in ("ok", "suspect (own_past)", "ok (low_sensitivity)")),
+    *(("fail", kind, BECAUSE) for kind in ("improvement (reference)", "ok (resolved)")),
+    *(("fail", kind, BECAUSE) for kind in ("", "unjudged (maintenance)")),
+    *(("xfail", kind, f"{NOT_EXPECTED} {kind}") for kind in ("ok", *NEVER_EXCUSED)),
+    *(("xfail", kind, f"{NOT_EXPECTED} {kind}") for kind in ("suspect (own_past)", UNREFERENCED)),
 ]
 
 
 def test_verdict_is_the_check_s_if_reframe_agrees():
     why = {"fail_reason": "cannot copy\nresult.json"}
-    for result, verdict in (*TRUSTED, *(("fail", kind) for kind in RED)):
+    for result, verdict in (*TRUSTED, *(("fail", kind) for kind in (*FAULTS, UNREFERENCED))):
         run = only_run(result=result, verdict=verdict, sentence="so it is")
-        assert (run.kind, run.sentence) == (verdict, "so it is")
+        known = outcome_of(verdict).flagged(Flag.KNOWN)
+        assert run.outcome == (known if result == "xfail" else outcome_of(verdict))
+        assert run.sentence == "so it is"
         assert run.is_red is (result == "fail")
-        assert run.is_amber is ((result, verdict) == TRUSTED[-1])
-        assert run.is_known is ((result, verdict) == TRUSTED[-2])
-        assert not (run.kind.is_untried and run.metrics)
+        assert not (run.outcome.is_untried and run.metrics)
     for result, verdict, message in MISTRUSTED:
         reason = why if result == "fail" else {}
         run = only_run(result=result, verdict=verdict, sentence="fine", **reason)
-        assert (run.kind, run.sentence) == ("invalid", f"{HDF5}: {message}"), (result, verdict)
-        assert (run.is_red, run.is_amber, run.is_known) == (True, False, False)
-    for kind in RED:
+        told = JOB_FAILED, f"{HDF5}: {message}"
+        assert (run.outcome, run.sentence) == told, (result, verdict)
+    assert only_run(state="nonsense", result="fail", **why).outcome == JOB_FAILED
+    for kind in FAULTS:
         run = only_run(result="fail", verdict=kind, sentence="", **why)
-        assert (run.kind, run.sentence) == (kind, f"{HDF5}: {BECAUSE}")
+        assert (str(run.outcome), run.sentence) == (kind, f"{HDF5}: {BECAUSE}")
 
 
 def test_metrics_and_bounds_are_numbers():
@@ -84,7 +93,7 @@ def test_metrics_and_bounds_are_numbers():
     assert run.is_measured
     assert not only_run(perfvalues={}).is_measured
     assert not only_run(perfvalues=None).is_measured, "of a job that was killed"
-    assert not only_run(result="fail", verdict="too_fast").is_measured, "of a cache"
+    assert not only_run(result="fail", verdict="failed (above_ceiling)").is_measured, "of a cache"
 
 
 def test_what_is_no_run_of_a_case():
@@ -102,7 +111,9 @@ def test_job_that_was_queued_as_its_session_was_stopped_was_not_measured():
     behind = reported(MPIIO, **{**stopped, "job_submit_time": None})
     began = reported(changed(HDF5, writers=8), **stopped, queued="")
     runs = list(runs_of(session(waits, behind, began)))
-    assert [(run.case, run.kind) for run in runs] == [(of, "not_measured") for of in BOTH]
+    assert [(run.case, str(run.outcome)) for run in runs] == [
+        (of, "unjudged (queued)") for of in BOTH
+    ]
     assert "its job was still queued" in runs[0].sentence
     assert "its turn had not come" in runs[1].sentence
     assert all(run.sentence.endswith(queue) for run in runs)
@@ -158,7 +169,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     by_hand = nightly(20, 0.5, night="", rate=1000.0)
     late = nightly(0, 19, rate=1000.0)
     evening = {"another night": [late], "a hand run": [by_hand], "both": [late, by_hand]}[before]
-    runs = runs_in(*month, *evening, nightly(24, 1, rate=100.0, verdict="suspect"))
+    runs = runs_in(*month, *evening, nightly(24, 1, rate=100.0, verdict="suspect (own_past)"))
     last = runs[-1]
     assert timedelta(0) < last.time - runs[-2].time < timedelta(hours=20)
     entry = evolve(
@@ -168,11 +179,16 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     nights = by_case(runs)[HDF5]
     earlier = [runs_then for night, runs_then in nights.items() if night < last.night]
     past = by_past(earlier, (), entry, last.time, last.metrics, {})
-    assert (past.verdict.kind, past.verdict.runs) == ("suspect", 1), "as the check judges it"
+    assert (str(past.verdict.outcome), past.verdict.runs) == ("suspect (own_past)", 1), (
+        "as the check judges it"
+    )
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
     (row,) = night_of("local", last.night, runs, Known({HDF5: entry}), NOW).cases
     assert (row.runs, row.metrics["total_max"]) == ([last], 100.0)
-    assert (row.kind, row.rerun_at) == ("suspect", last.time + timedelta(hours=4))
+    assert (str(row.outcome), row.rerun_at) == (
+        "suspect (own_past)",
+        last.time + timedelta(hours=4),
+    )
 
 
 def test_time_of_day_decides_nothing():
@@ -246,7 +262,7 @@ def test_session_that_nobody_gave_an_id():
     stopped["runs"][0]["testcases"][1]["result"] = "abort"
     mixed = session(reported(HDF5), reported(MPIIO, **acceptance), began=FIRST)
     twice = session(reported(HDF5), reported(HDF5), began=FIRST)
-    broken = {"result": "fail", "verdict": "invalid"}
+    broken = {"result": "fail", "verdict": "failed (io_error)"}
     for what, made, night in (
         ("the whole sweep, from cron", nightly(0, 1, 2, of=BOTH, night=""), began),
         ("and nothing went well", nightly(0, 1, 2, of=BOTH, night="", **broken), began),

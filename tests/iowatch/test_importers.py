@@ -27,6 +27,7 @@ from iowatch.importers import database as old_data
 from iowatch.importers import perflogs
 from iowatch.importers.perflogs import ImportedRun
 from iowatch.run import by_case as nights_by_case
+from iowatch.verdict import IMPORTED
 
 WHERE = {"stripe_count": 4, "stripe_size": 1, "local_size": (8, 8, 8)}
 HDF5 = case("SharedFileWrite", "old:fs3/gnu", **WHERE, writers=24)
@@ -40,7 +41,7 @@ def run(hours=0.0, measured=HDF5, line=1, **metrics):
         metrics=metrics,
         file=Path("old.log"),
         line=line,
-        verdict="ok",
+        state="ok",
     )
 
 
@@ -66,9 +67,10 @@ def test_imported_runs_are_read_like_any_other_but_are_not_verified(database):
     file = database(run(**metrics), run(24, line=2))
     good, failed = read([file])
     assert (good.case, good.time, good.metrics) == (HDF5, NIGHT, metrics)
-    assert (good.kind, failed.kind, failed.metrics) == ("imported", "invalid", {})
-    assert good.sentence == f"{HDF5}: imported from old.log:1, verdict ok"
-    assert failed.sentence == f"{HDF5}: imported from old.log:2, verdict ok"
+    assert (good.outcome, failed.metrics) == (IMPORTED, {})
+    assert str(failed.outcome) == "failed (job_failed, imported)"
+    assert good.sentence == f"{HDF5}: imported from old.log:1, state ok"
+    assert failed.sentence == f"{HDF5}: imported from old.log:2, state ok"
 
 
 def test_session_is_one_of_reframe(database):
@@ -161,9 +163,9 @@ def test_imported_nights_can_be_blessed_and_replayed(tmp_path):
     table.write_text(iowatch("history", "--csv", "--db", new)[1])
     code, out, err = iowatch("backtest", table)
     assert (code, "1 alarm" in err, "1 persisted" in err) == (1, True, True), err
-    verdicts = [json.loads(line)["verdict"] for line in out.splitlines()]
+    states = [json.loads(line)["state"] for line in out.splitlines()]
     # The first 30 are blessed. Later than 40: nobody has run the nights again.
-    assert 45 <= 30 + verdicts.index("regression") <= 55
+    assert 45 <= 30 + states.index("regression") <= 55
 
 
 # The table for a replay.
@@ -222,12 +224,12 @@ NO_CASE = "2026-07-01T03:00:00|pass|null|null|"
 
 def header(*names):
     columns = [f"{n}_{c}" for n in names for c in ("value", "lower_thres", "upper_thres")]
-    return "|".join(["job_completion_time|result|case_id|verdict", *(columns or [""])])
+    return "|".join(["job_completion_time|result|case_id|state", *(columns or [""])])
 
 
-def line(measured, metrics, verdict="ok", result="pass", time="2026-07-01T03:00:00"):
+def line(measured, metrics, state="ok", result="pass", time="2026-07-01T03:00:00"):
     columns = [f"{value}|-0.5|None" for value in metrics] or [""]
-    return "|".join([time, result, str(measured), verdict, *columns])
+    return "|".join([time, result, str(measured), state, *columns])
 
 
 def runs(*lines, end="\n"):
@@ -250,7 +252,7 @@ def test_metrics_are_exact_under_any_header(first, british):
     assert judged.metrics == {**library.metrics, "drift": -0.25}
     assert invalid.metrics == stopped.metrics == {}
     assert library.case == HDF5
-    assert (library.verdict, library.line) == ("regression", 3)
+    assert (library.state, library.line) == ("regression", 3)
     assert library.time == datetime(2026, 7, 1, 2, tzinfo=UTC)
     assert judged.time == datetime(2026, 12, 2, 3, tzinfo=UTC)
 

@@ -19,7 +19,7 @@ from iowatch.metrics import measured, metrics_of
 from iowatch.report import html, markdown
 from iowatch.result import InvalidResult, conditions, read_result
 from iowatch.site import read_sweeps
-from iowatch.verdict import Kind
+from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT
 
 ITEMS, WRITERS = 50, 4
 NAMES = case("Metadata", "archer:fs3/cray", items=ITEMS, files="shared")
@@ -111,11 +111,11 @@ def metrics(**slower):
     return values | {f"{phase}_s": s for phase, s in seconds.items()}
 
 
-def made(ago, hour=1.0, noise=None, kind="ok", **slower):
+def made(ago, hour=1.0, noise=None, verdict="ok", **slower):
     noise = noise or random.Random(ago)
     jitter = {phase: noise.gauss(1, 0.03) for phase in NAME_PHASES}
     slower = {phase: jitter[phase] * slower.get(phase, 1.0) for phase in NAME_PHASES}
-    return ran(NAMES, ago, hour, metrics=metrics(**slower), kind=kind)
+    return ran(NAMES, ago, hour, metrics=metrics(**slower), verdict=verdict)
 
 
 PAST = [made(ago) for ago in range(40, 0, -1)]
@@ -136,14 +136,14 @@ def verdict_of(*runs):
 
 def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():
     _, well = verdict_of(made(0))
-    assert well.kind in (Kind.OK, Kind.NOISY)
+    assert well.outcome.is_well
     for phase in ("stat", "rename"):
         runs = [made(0, hour=1 + 4 * number, **{phase: 5.0}) for number in range(5)]
         _, first = verdict_of(runs[0])
-        assert first.kind is Kind.SUSPECT
+        assert first.outcome == SUSPECT
         assert f"the rate of {phase}" in first.sentence, first.sentence
         _, last = verdict_of(*runs)
-        assert last.kind is Kind.SEVERE
+        assert (last.outcome, last.rule) == (SLOWER, "R4")
         assert f"the rate of {phase}" in last.sentence, last.sentence
         assert "MiB/s" not in last.sentence
         assert "bandwidth" not in last.sentence
@@ -151,7 +151,7 @@ def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():
     # A smaller loss is an alarm once it lasts.
     lasting = [made(ago, hour=2 + 4 * number, stat=1.7) for ago in (3, 2, 1) for number in range(5)]
     _, last = verdict_of(*lasting, *(made(0, hour=2 + 4 * n, stat=1.7) for n in range(5)))
-    assert (last.kind, last.failed) == (Kind.REGRESSION, ("stat_rate",))
+    assert (last.outcome, last.failed) == (SLOWER, ("stat_rate",))
     assert "the rate of stat is 4" in last.sentence
     assert "operations/s since 2026-11-1" in last.sentence
     # Where most of the time went, the whole is slow as well.
@@ -163,7 +163,7 @@ def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():
 
 def test_without_a_baseline_no_phase_has_a_past():
     row = tonight(*PAST, made(0, stat=3.0)).cases[0]
-    assert row.past.verdict.kind is Kind.NO_BASELINE
+    assert row.past.verdict.outcome == NO_REFERENCE
 
 
 # What is shown
@@ -179,7 +179,9 @@ def test_page_report_and_export_have_operations_in_place_of_bytes():
     assert "items/s" in row.sentence
     assert "iowatch_metric_operations_per_second{" in text
     assert "iowatch_case_rate_bytes_per_second" not in text
-    suspect = tonight(*PAST, made(0, kind="suspect", create=3.0), blessed={NAMES: blessed()})
+    suspect = tonight(
+        *PAST, made(0, verdict="suspect (own_past)", create=3.0), blessed={NAMES: blessed()}
+    )
     assert "items/s" in markdown(suspect)
 
 

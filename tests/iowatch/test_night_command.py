@@ -31,7 +31,7 @@ from iowatch.tables import as_message, as_text, in_brief, show_night
 
 NOW = datetime.now(UTC)
 DAY = f"iowatch local {NOW:%Y-%m-%d}"
-REGRESSION = {"result": "fail", "verdict": "regression", "sentence": "ratio is 0.1"}
+REGRESSION = {"result": "fail", "verdict": "regression (own_past)", "sentence": "ratio is 0.1"}
 
 
 def judged(*tests, **changes):
@@ -41,7 +41,7 @@ def judged(*tests, **changes):
 
 
 def away(of, why="away"):
-    return reported(of, verdict="not_measured", result="skip", sentence=f"{of}: {why}")
+    return reported(of, verdict="unjudged (maintenance)", result="skip", sentence=f"{of}: {why}")
 
 
 ALL_WELL = judged(reported(HDF5))
@@ -267,7 +267,7 @@ def test_texts_of_a_night(golden):
     texts = {width: shown(night, width) for width in (40, 80, 100)}
     assert as_text(night) == texts[80].lstrip()
     for width, text in texts.items():
-        table = text.partition("\nregression: fs3")[0].splitlines()
+        table = text.partition("\nregression (own_past): fs3")[0].splitlines()
         rows = [line for line in table if not line.startswith("    ")]  # else a sentence
         assert width == 40 or max(len(line.rstrip()) for line in rows) <= width
         assert text.replace("\n", "").isprintable()
@@ -277,7 +277,7 @@ def test_texts_of_a_night(golden):
     golden("night.txt", "\n".join(line.rstrip() for line in text.splitlines()) + "\n")
     coloured = [line for line in shown(night, 100, force_terminal=True).splitlines()
                 if "\x1b[31m" in line]  # fmt: skip
-    assert any("regression" in line for line in coloured)
+    assert any("regression (own_past)" in line for line in coloured)
     assert not any(" ok" in line for line in coloured)
 
 

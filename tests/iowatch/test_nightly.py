@@ -28,8 +28,8 @@ from iowatch.site import SWEEPS, Site
 
 NOW = datetime.now(UTC)
 FUTURE = NOW + timedelta(days=1)
-SEVERE = {"verdict": "severe", "result": "fail"}
-LOW = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect", promised=1)
+SEVERE = {"verdict": "regression (own_past)", "result": "fail"}
+LOW = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect (own_past)", promised=1)
 
 
 def before(**ago):
@@ -195,7 +195,7 @@ def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):
 
 def test_green_report_is_not_enough(run, database, tmp_path):
     missing = f"1 of 1 case was not run: {HDF5}"
-    red = reported(HDF5, promised=1, result="fail", verdict="regression")
+    red = reported(HDF5, promised=1, result="fail", verdict="regression (own_past)")
     for end, problems in (
         (replace(WELL, status=1), ["reframe ended with exit code 1"]),
         (ended(red, status=1), []),  # the verdict says it
@@ -223,7 +223,7 @@ def test_green_report_is_not_enough(run, database, tmp_path):
 
 def test_night_is_the_same_whoever_shows_it_later(run, database, tmp_path):
     """Green, amber or red, and whatever has become of the site's files since."""
-    away = {"verdict": "not_measured", "result": "skip", "sentence": f"{HDF5}: away"}
+    away = {"verdict": "unjudged (maintenance)", "result": "skip", "sentence": f"{HDF5}: away"}
     for changes, status, colour in (({}, 0, "green"), ({}, 1, "red"), (away, 0, "amber"),
                                     (SEVERE, 1, "red")):  # fmt: skip
         end = ended(reported(HDF5, NOW, promised=1, **changes), status=status)
@@ -416,9 +416,12 @@ def test_no_verdict_is_hidden(run):
     """By a clock that is set back, or a session that was cut off before it named its night."""
     ahead = reported(HDF5, NOW + timedelta(hours=2), promised=1, **SEVERE)
     night = run(ended(ahead, status=1))
-    assert ([str(row.kind) for row in night.red], night.problems) == (["severe"], [])
+    assert ([str(row.outcome) for row in night.red], night.problems) == (
+        ["regression (own_past)"],
+        [],
+    )
     night = run(ended(reported(HDF5, promised=2, **SEVERE), status=1), says_night=False)
-    assert [str(row.kind) for row in night.red] == ["severe"]
+    assert [str(row.outcome) for row in night.red] == ["regression (own_past)"]
 
 
 def test_signal_after_the_session_loses_nothing(run, monkeypatch):
@@ -451,7 +454,7 @@ def tonight(database, tmp_path):
         night = night_id(before(hours=13))
         for hours, rate in runs:
             time = before(hours=hours)
-            test = reported(HDF5, time, rate, verdict="suspect", promised=1)
+            test = reported(HDF5, time, rate, verdict="suspect (own_past)", promised=1)
             store(database, of_night(time, test, night=night))
         first, last = (night_id(before(days=days)) for days in (40, 11))
         entry = evolve(
@@ -475,7 +478,7 @@ def test_rerun_is_a_part_of_its_night(run, tonight):
     assert run.given == [(place, night)]
     (row,) = again.cases
     assert (again.id, [run.metrics["total_max"] for run in row.runs]) == (night, [300, 300, 990])
-    assert (row.kind, again.problems, again.notes) == ("ok", [], [])
+    assert (str(row.outcome), again.problems, again.notes) == ("ok", [], [])
     with pytest.raises(NothingDue, match=r"^local: no re-run is due$"):
         run(again=True)
 
@@ -495,7 +498,7 @@ def test_rerun_of_a_red_night_does_not_make_it_green(run, database, tonight, mon
     again = run(well_again(), again=True)
     assert (again.colour, again.problems) == ("red", ["killed"])
     assert later(database).problems == ["killed"]
-    assert [row.kind for row in again.cases] == ["ok"]
+    assert [str(row.outcome) for row in again.cases] == ["ok"]
 
 
 def test_rerun_of_one_case_says_that_another_is_red(run, database, monkeypatch):
@@ -512,7 +515,7 @@ def test_rerun_has_the_last_word_though_the_clock_was_set_back(run, tonight):
     tonight((5, 300.0))
     (row,) = run(well_again(before(hours=6)), again=True).cases
     assert [run.metrics["total_max"] for run in row.runs] == [300, 990]
-    assert row.kind == "ok"
+    assert str(row.outcome) == "ok"
 
 
 def test_rerun_that_is_not_due_is_not_made(run, database, tonight):
@@ -527,11 +530,11 @@ def test_rerun_that_is_not_due_is_not_made(run, database, tonight):
     store(database)
     refused(r"^local: no re-run is due$")
     night = tonight((60, 300.0))
-    ahead = reported(HDF5, FUTURE, 300.0, verdict="suspect", promised=1)
+    ahead = reported(HDF5, FUTURE, 300.0, verdict="suspect (own_past)", promised=1)
     store(database, of_night(FUTURE, ahead))
     refused(f"the last night, {night}, ended on .* more than 2 days ago$")
     time = before(hours=3)
-    test = reported(HDF5, time, 300.0, verdict="suspect", promised=1)
+    test = reported(HDF5, time, 300.0, verdict="suspect (own_past)", promised=1)
     store(database, of_night(time, test))
     due = f"{NOW + timedelta(hours=1):%Y-%m-%d %H:%M} UTC"
     refused(rf"^local: no re-run is due: the next from {due}$")

@@ -22,7 +22,7 @@ from iowatch.paper.figures import FIGURES, STATISTICS, of_table, published, site
 from iowatch.paper.published import read_tables
 from iowatch.run import Run
 from iowatch.tables import show_exercise, show_table
-from iowatch.verdict import Kind
+from iowatch.verdict import IMPORTED, OK, TOO_FAST
 
 ARE = "those of the white paper are 1 to 21, that of the exercises is E1"
 WHITE_PAPER = {str(number) for number in range(1, 22)}
@@ -35,7 +35,7 @@ def run(best=5000.0, day=1, place="archer:fs3/gnu", check="SharedFileWrite", **v
     measured = case(check, place, **{k: v for k, v in given.items() if v is not None})
     metrics = {f"total_{name}": best for name in STATISTICS}
     time = datetime(2026, 5, day, tzinfo=UTC)
-    return Run(measured, time, Kind.OK, "", metrics, f"2026-05-{day:02}", "session")
+    return Run(measured, time, OK, "", metrics, f"2026-05-{day:02}", "session")
 
 
 def figure(number):
@@ -97,7 +97,7 @@ OTHERS = [
     run(collective=False),
     run(hints=(("cb_nodes", "4"),)),
     replace(run(), metrics={}),
-    replace(run(9000.0), kind=Kind.TOO_FAST),
+    replace(run(9000.0), outcome=TOO_FAST),
 ]
 #: A figure, and own results that may lie on it.
 OWN = {
@@ -122,8 +122,8 @@ OWN = {
             )
         ],
     ),
-    "what was imported": (5, [replace(run(9000.0), kind=Kind.IMPORTED), run(5000.0, day=2)]),
-    "nothing but what was imported": (5, [replace(run(9000.0), kind=Kind.IMPORTED)]),
+    "what was imported": (5, [replace(run(9000.0), outcome=IMPORTED), run(5000.0, day=2)]),
+    "nothing but what was imported": (5, [replace(run(9000.0), outcome=IMPORTED)]),
     "no mean": (14, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
     "a maximum": (9, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
 }
@@ -235,7 +235,7 @@ def test_exercise_3_is_one_table_with_the_sites_own_rows(golden):
         peer("IorPeerRead", 410.0, 420.0),
         peer("IorPeer", 610.0, 620.0, backend="posix", files="process"),
         peer("IorPeer", 11.0, 12.0, backend="posix", local_size=(5876, 8, 8), io500="hard"),
-        replace(peer("IorPeer", 9e9, 9e9), kind=Kind.TOO_FAST),
+        replace(peer("IorPeer", 9e9, 9e9), outcome=TOO_FAST),
         run(**where),
     ]
     shown = io.StringIO()

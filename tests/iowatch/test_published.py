@@ -11,7 +11,7 @@ from cases import case
 
 from iowatch.checks import GENERAL_BOUNDS, parse_size
 from iowatch.detector.baseline import Sample
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import Detector, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.judge import Past, judge
 from iowatch.paper.published import (
@@ -23,7 +23,7 @@ from iowatch.paper.published import (
     read_tables,
 )
 from iowatch.references import read_references
-from iowatch.verdict import EXCUSABLE, Kind
+from iowatch.verdict import OK
 
 ROWS = read_tables()
 PROSE = read_prose()
@@ -129,7 +129,7 @@ def night(row, rate, close):
     references = {name: replace(bound, is_general=True) for name, bound in bounds.items()}
     times = (NIGHT, NIGHT + NORMAL.rerun_after)
     runs = [Sample(time, rate, ratio, close) for time in times]
-    _, past = Detector(None).judge(State(), runs, final=False)
+    _, past = Detector(None).judge(Memory(), runs, final=False)
     verdict = judge(own, metrics, references, "site.yaml", 1e9, Past(past, None, {}), None, {})
     return verdict, past
 
@@ -157,17 +157,17 @@ def worse(close):
     found = defaultdict(set)
     for row in COMPARABLE:
         verdict, _ = night(row, row["max"], close(row))
-        if verdict.kind is not Kind.OK:
-            found[verdict.kind].add((row["table"], row["backend"], row["writers"]))
+        if verdict.outcome != OK:
+            found[str(verdict.outcome)].add((row["table"], row["backend"], row["writers"]))
     return found
 
 
 def test_of_all_tables_only_hdf5_on_all_stripes_of_cirrus_is_suspect_for_its_bandwidth():
-    assert worse(lambda row: 0.0) == {Kind.SUSPECT: HDF5_FAULT}
+    assert worse(lambda row: 0.0) == {"suspect (general_bound)": HDF5_FAULT}
 
 
 def test_with_the_time_in_close_only_hdf5_on_all_stripes_of_cirrus_is_red():
-    assert worse(published_close) == {Kind.DEFECT: HDF5_FAULT}
+    assert worse(published_close) == {"regression (slow_library)": HDF5_FAULT}
 
 
 def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
@@ -179,9 +179,9 @@ def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
     for row in rows:
         close = max(0.0, 1 - row["max"] / MPIIO[setting(row)])
         verdict, past = night(row, row["max"], close)
-        assert past.kind not in EXCUSABLE
+        assert not past.outcome.is_regression
         assert not verdict.is_red
-        if verdict.kind is Kind.SUSPECT:
+        if verdict.outcome.is_suspect:
             found.add((row["table"], row["writers"]))
     assert found == {("18", 1)}
 
@@ -200,7 +200,7 @@ def test_netcdf_that_is_held_at_the_limit_of_4_3_3_1_is_suspect_where_others_sca
     found = {}
     for row in rows:
         verdict, _ = night(row, min(row["max"], LIMIT), 0.0)
-        is_suspect = verdict.kind is Kind.SUSPECT
+        is_suspect = verdict.outcome.is_suspect
         found.setdefault(row["writers"], set()).add(is_suspect)
         assert not verdict.is_red
         if is_suspect:

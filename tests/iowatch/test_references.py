@@ -27,7 +27,7 @@ from iowatch.references import (
     read_expected,
     read_references,
 )
-from iowatch.verdict import Kind
+from iowatch.verdict import OK
 from iowatch.yaml_text import BadYaml, load_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -229,8 +229,8 @@ def test_a_bound_that_is_accepted_can_be_met_and_broken(name, value, lower, uppe
         bound, worst = reference.upper, math.inf
     beyond = math.nextafter(bound, worst)
     assert 0 <= beyond <= metric.largest
-    assert kind(HDF5, healthy(HDF5, name, bound), {name: reference}) is Kind.OK
-    assert kind(HDF5, healthy(HDF5, name, beyond), {name: reference}) is not Kind.OK
+    assert outcome(HDF5, healthy(HDF5, name, bound), {name: reference}) == OK
+    assert outcome(HDF5, healthy(HDF5, name, beyond), {name: reference}) != OK
 
 
 # Expected failures
@@ -376,8 +376,8 @@ def healthy(own, name, value):
     return {**dict.fromkeys(own.metrics, value), "ratio": 1.0, **parts, name: value}
 
 
-def kind(own, metrics, bounds):
-    return by_references(own, metrics, bounds, "file", 1e9).kind
+def outcome(own, metrics, bounds):
+    return by_references(own, metrics, bounds, "file", 1e9).outcome
 
 
 @pytest.mark.long
@@ -410,11 +410,11 @@ def test_the_published_night_is_ok_and_a_quarter_of_it_is_not(files):
         name = "total_mean" if load else "total_max"
         assert bounds[name].value == (better["mean"] if better["max"] is None else better["max"])
         assert set(bounds) == {name, *GENERAL_BOUNDS[own.backend]}
-        assert kind(own, healthy(own, name, value), bounds) is Kind.OK, own
-        assert kind(own, healthy(own, name, value / 4), bounds) is Kind.REGRESSION, own
+        assert outcome(own, healthy(own, name, value), bounds) == OK, own
+        assert outcome(own, healthy(own, name, value / 4), bounds).is_regression, own
         if median := better["median"]:
-            assert kind(own, healthy(own, name, median), bounds) is Kind.OK, own
-            assert kind(own, healthy(own, name, 0.99 * median), bounds) is Kind.REGRESSION, own
+            assert outcome(own, healthy(own, name, median), bounds) == OK, own
+            assert outcome(own, healthy(own, name, 0.99 * median), bounds).is_regression, own
     assert len({own.system for own, _, _ in CASES}) == 7
 
 

@@ -24,11 +24,11 @@ from nights import (
     QUEUED,
     TOO_FAST,
     eventful,
-    invalid,
     ran,
     recorded,
     red,
     tonight,
+    unverified,
     well,
 )
 from pages.simulated import Year
@@ -66,7 +66,7 @@ def test_junit_fails_what_is_red():
 def test_page_has_alarms_first_with_the_cases_under_them():
     page = html(eventful())
     assert page.count("fs3: 2 of 2 cases are [b]slow[/b]") == 2, "as the reason, and above them"
-    assert re.search(r'<li><a href="#case-\d+">hdf5 on fs3, .*: regression, ', page)
+    assert re.search(r'<li><a href="#case-\d+">hdf5 on fs3, .*: regression \(own_past\), ', page)
 
 
 def environ(of, name, **met):
@@ -81,18 +81,26 @@ def test_environments_of_a_partition_are_side_by_side(golden):
     night = tonight(
         ran(**environ(HDF5, "new", hdf5="1.10.8", mpi=mpi, netcdf="4.9.0")),
         ran(**environ(MPIIO, "new", hdf5="1.10.8", mpi=mpi)),
-        ran(**environ(HDF5, "old", **old), rate=250, control=7000, finish=0.96, kind="suspect"),
+        ran(
+            **environ(HDF5, "old", **old),
+            rate=250,
+            control=7000,
+            finish=0.96,
+            verdict="suspect (own_past)",
+        ),
         ran(**environ(MPIIO, "old", **old)),
-        invalid(**environ(HDF5, "broken")),
+        unverified(**environ(HDF5, "broken")),
         ran(**environ(changed(HDF5, local_size=(64, 64, 64)), "new")),  # nowhere else
         ran(FS2),
         *(ran(**environ(versions, name), metrics={}) for name in ("new", "old")),
     )
     (beside,) = comparisons(night.cases)
     assert (beside.partition, [*beside.environs]) == ("fs3", ["old", "new", "broken"])
-    kinds = {name: [row and row.kind for row in rows] for name, rows in beside.settings.items()}
+    kinds = {
+        name: [row and str(row.outcome) for row in rows] for name, rows in beside.settings.items()
+    }
     assert kinds == {
-        "hdf5 on fs3": ["suspect", "ok", "invalid"],
+        "hdf5 on fs3": ["suspect (own_past)", "ok", "failed (io_error)"],
         "mpiio on fs3": ["ok", "ok", None],
     }
     golden("environments.md", markdown(night))
@@ -108,7 +116,7 @@ def with_texts(text):
     night = tonight(
         *well(),
         *well(FS2),
-        invalid(sentence=f"{HDF5}: {text}"),
+        unverified(sentence=f"{HDF5}: {text}"),
         red(FS2, result="xfail", conditions={text: text}, slowest={"write": text}),
         expected=[ExpectedFailure(case=re.compile(".*fs2.*"), until=NIGHT, why=text)],
         problems=[text, text],
@@ -131,7 +139,7 @@ def test_texts_of_others_are_one_line_that_prints():
         assert page.replace("\n", "").isprintable()
         page.encode()
     assert pages[0].count(clean) == 12, "wherever a text of others stands"
-    (row,) = [line for line in pages[1].splitlines() if line.startswith("| **invalid**")]
+    (row,) = [line for line in pages[1].splitlines() if line.startswith("| **failed")]
     assert row.endswith(r"| hdf5 on fs3: disk?\[31m full?? ?\| |")
     failure = ET.fromstring(pages[2]).find("testcase[@name='night']/failure")
     assert (failure.get("message"), failure.text) == (f"{clean}|", f"{clean}|\n{clean}|")
@@ -139,17 +147,18 @@ def test_texts_of_others_are_one_line_that_prints():
 
 def test_case_without_metrics_is_reported_too():
     versions = case("LibraryVersions", "archer:fs3/cray")
-    for tell, kind in ((ran, "ok"), (red, "defect")):
-        told = {"kind": kind, "metrics": {}, "sentence": f"{versions}: HDF5 1.8.14"}
+    for tell, kind in ((ran, "ok"), (red, "regression (slow_library)")):
+        told = {"verdict": kind, "metrics": {}, "sentence": f"{versions}: HDF5 1.8.14"}
         for more in ([], [*well(), ran()]):
             night = tonight(ran(versions, 1, metrics={}), tell(versions, **told), *more)
             page, text, suite = html(night), markdown(night), ET.fromstring(junit(night))
             assert "No plot: nothing measured yet." in page
             assert page.count("<svg") == 2 * bool(more)
-            assert f"1 {kind}" in text or "2 ok" in text
+            assert "2 ok" in text or f"1 {kind}".replace("_", r"\_") in text
             failed = suite.find(f"testcase[@name='{versions}']/failure") is not None
-            assert failed is night.is_red is (kind == "defect")
-            assert ("| **defect** | - | - | - | versions on fs3: HDF5 1.8.14" in text) is failed
+            assert failed is night.is_red is (kind == "regression (slow_library)")
+            row = r"| **regression (slow\_library)** | - | - | - | versions on fs3: HDF5 1.8.14"
+            assert (row in text) is failed
 
 
 @pytest.mark.long

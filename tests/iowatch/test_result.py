@@ -37,7 +37,7 @@ from iowatch.law import notes, require, require_built, require_hosts, require_of
 from iowatch.metrics import measured, metrics_of, ost_metrics, physical_rate
 from iowatch.result import InvalidResult, conditions, known_faults, read_result, read_versions
 from iowatch.site import Filesystem
-from iowatch.verdict import Kind
+from iowatch.verdict import OK, TOO_FAST
 
 CASE = case()
 MPIIO = changed(CASE, backend="mpiio")
@@ -373,13 +373,13 @@ def test_compressed_files_have_no_control_and_are_smaller(spoil):
     assert [*values] == compressed.metrics
     assert values["stored_fraction"] == 0.25
     assert physical_rate(values) == values["stable_max"] / 4
-    for ceiling, kind in ((2, Kind.OK), (8, Kind.TOO_FAST)):
-        assert by_contract(compressed, values, values["stable_max"] / ceiling).kind is kind
+    for ceiling, outcome in ((2, OK), (8, TOO_FAST)):
+        assert by_contract(compressed, values, values["stable_max"] / ceiling).outcome == outcome
     with pytest.raises(InvalidResult, match="there are 10 repetitions of hdf5 whose files are not"):
         attempt(1)
 
 
-def test_read_that_may_come_from_a_cache_is_invalid(spoil):
+def test_read_that_may_come_from_a_cache_is_refused(spoil):
     read = changed(CASE, "SharedFileRead")
     suspect = spoil(lambda result: turn_into_read(result, suspect=True))
     with pytest.raises(InvalidResult, match="what mpiio and hdf5 read may have come from a cache"):
@@ -387,7 +387,7 @@ def test_read_that_may_come_from_a_cache_is_invalid(spoil):
     require(suspect, read, 10, evolve(PLACE, cached_reads=True))
 
 
-def test_sync_that_does_not_reach_storage_is_invalid(spoil):
+def test_sync_that_does_not_reach_storage_is_refused(spoil):
     def attempt(fraction):
         require(spoil(one_round(witness={"unsynced_fraction": fraction})), CASE, 10, PLACE)
 

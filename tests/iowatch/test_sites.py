@@ -31,7 +31,7 @@ from iowatch.paper.published import read_tables
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
-from iowatch.verdict import Kind
+from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -207,7 +207,7 @@ def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monk
     runs = defaultdict(list)
     for system in {row["system"] for row in rows}:
         for case in known(system).cases(ACCEPTANCE):
-            run = Run(case, time, Kind.OK, "", metrics, "2026-05-01", "")
+            run = Run(case, time, OK, "", metrics, "2026-05-01", "")
             for partition in (None, case.partition):
                 runs[system, case.writers, partition].append(run)
     shown = {table: figures.of_table(table) for table in {row["table"] for row in rows}}

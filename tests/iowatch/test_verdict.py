@@ -3,10 +3,11 @@
 import random
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
 
 import pytest
 from attrs import evolve
-from cases import case, changed
+from cases import case, changed, outcome_of
 
 from iowatch.bless import Blessed, sample_of
 from iowatch.checks import GENERAL_BOUNDS
@@ -14,7 +15,7 @@ from iowatch.detector.baseline import baseline_of
 from iowatch.judge import Past, by_past, by_references, in_force, judge, medians
 from iowatch.metrics import metrics_of
 from iowatch.references import read_references
-from iowatch.verdict import EXCUSABLE, GOOD, RED, UNTRIED, WORTHLESS, Kind, Verdict
+from iowatch.verdict import NO_REFERENCE, Flag, Outcome, Reason, State, Verdict
 
 CASE = case()
 NIGHT = datetime(2026, 5, 1, tzinfo=UTC)
@@ -56,16 +57,45 @@ def verdict(references=REFERENCES, **changes):
     return by_references(CASE, {**METRICS, **changes}, bounds(references), FILE, CEILING)
 
 
-def test_kinds_are_words_worst_first():
-    assert [str(kind) for kind in Kind] == [
-        "invalid", "too_fast", "severe", "defect", "regression", "no_baseline", "not_measured",
-        "left_out", "suspect", "transient", "improvement", "noisy", "ok", "imported",
-    ]  # fmt: skip
-    assert [kind.rank for kind in Kind] == list(range(len(Kind)))
-    assert {kind for kind in Kind if kind.is_red} == RED
-    assert {*UNTRIED, *RED} > EXCUSABLE | WORTHLESS
-    assert not EXCUSABLE & WORTHLESS, "nobody excuses what was not verified"
-    assert not GOOD & (RED - {Kind.NO_BASELINE})
+EVERY = [Outcome(state, reason) for state in State for reason in (None, *Reason)]
+
+
+def test_what_an_outcome_means_is_law():
+    assert min(EVERY, key=lambda outcome: outcome.rank) == outcome_of("failed (corrupt)")
+    for outcome in EVERY:
+        is_fault = outcome.state in ("failed", "regression")
+        assert outcome.is_fault is is_fault
+        assert outcome.is_red is (is_fault or outcome == NO_REFERENCE), outcome
+        amber = outcome.state == "unjudged" and outcome != NO_REFERENCE
+        assert (outcome.is_amber, outcome.is_untried) == (amber, amber or outcome.is_skipped)
+        assert outcome.counts is not (outcome.is_failed or outcome.is_untried), (
+            "as past or evidence"
+        )
+        known = outcome.flagged(Flag.KNOWN)
+        assert (outcome.is_red and not known.is_red) is (outcome.state == "regression"), (
+            "nobody excuses what was not verified"
+        )
+        good = outcome.state in ("ok", "improvement") or outcome == NO_REFERENCE
+        assert (outcome.is_good, outcome.flagged(Flag.IMPORTED).is_good) == (good, False)
+        for one in (outcome, known):
+            assert Outcome.read(one.fields) == outcome_of(str(one)) == one
+
+
+def test_outcomes_sort_worst_first():
+    words = [
+        *("failed (corrupt)", "failed (no_output)", "failed (above_ceiling)"),
+        *("regression (absolute_bound)", "regression (slow_library)", "regression (own_past)"),
+        *("unjudged (no_reference)", "unjudged (queued)", "skipped (not_installed)"),
+        *("suspect (own_past)", "ok (resolved)", "improvement (own_past)"),
+        *("ok (low_sensitivity)", "ok"),
+    ]
+    outcomes, rank = [outcome_of(text) for text in words], attrgetter("rank")
+    assert sorted(random.Random(1).sample(outcomes, len(outcomes)), key=rank) == outcomes
+
+
+def test_record_without_a_verdict_has_none():
+    for stored in ({}, {"state": ""}, {"state": "fine"}, {"state": "ok", "flags": "<undefined>"}):
+        assert Outcome.read(stored) is None
 
 
 CLOSE = {"close_s": [1.0, -0.5, 0.5]}
@@ -79,29 +109,28 @@ def test_verdicts_by_references(golden):
         (REFERENCES, {"total_max": 800.0}, "ok"),
         (REFERENCES, {"total_max": 1500.0}, "ok"),
         (REFERENCES, {"ratio": 0.45}, "ok"),
-        (REFERENCES, {"total_max": 799.0}, "regression", "total_max"),
-        (REFERENCES, {"ratio": 0.44}, "regression", "ratio"),
+        (REFERENCES, {"total_max": 799.0}, "regression (reference)", "total_max"),
+        (REFERENCES, {"ratio": 0.44}, "regression (reference)", "ratio"),
         # An absolute bound needs no history.
-        (REFERENCES, {"finish_fraction": 0.46}, "defect", "finish_fraction"),
-        (REFERENCES, {"finish_fraction": 0.723, "ratio": 0.2}, "regression", "finish_fraction",
-         "ratio"),
+        (REFERENCES, {"finish_fraction": 0.46}, "regression (absolute_bound)", "finish_fraction"),
+        (REFERENCES, {"finish_fraction": 0.723, "ratio": 0.2}, "regression (reference)",
+         "finish_fraction", "ratio"),
         # Faster than the upper bound, up to the ceiling; and it hides nothing.
-        (REFERENCES, {"total_max": 1501.0}, "improvement"),
-        (REFERENCES, {"total_max": 2000.0}, "improvement"),
-        (REFERENCES, {"total_max": 1501.0, "ratio": 0.1}, "regression", "ratio"),
+        (REFERENCES, {"total_max": 1501.0}, "improvement (reference)"),
+        (REFERENCES, {"total_max": 2000.0}, "improvement (reference)"),
+        (REFERENCES, {"total_max": 1501.0, "ratio": 0.1}, "regression (reference)", "ratio"),
         # Without the sync a cache may be faster than that.
-        (REFERENCES, {"total_max": 2001.0}, "improvement"),
+        (REFERENCES, {"total_max": 2001.0}, "improvement (reference)"),
         (REFERENCES, {"stable_max": 2000.0}, "ok"),
-        (REFERENCES, {"stable_max": 2001.0}, "too_fast", "stable_max"),
-        ({}, {"stable_max": 2001.0}, "too_fast", "stable_max"),
+        (REFERENCES, {"stable_max": 2001.0}, "failed (above_ceiling)", "stable_max"),
+        ({}, {"stable_max": 2001.0}, "failed (above_ceiling)", "stable_max"),
         # Seconds get worse upwards.
-        (CLOSE, {"close_s": 1.6}, "regression", "close_s"),
-        (CLOSE, {"close_s": 0.4}, "improvement"),
-        ({}, {}, "no_baseline"),
+        (CLOSE, {"close_s": 1.6}, "regression (reference)", "close_s"),
+        (CLOSE, {"close_s": 0.4}, "improvement (reference)"),
+        ({}, {}, "unjudged (no_reference)"),
     ):  # fmt: skip
         judged = verdict(references, **changes)
-        assert (judged.kind, sorted(judged.failed)) == (kind, failed), changes
-        assert judged.is_red is (Kind(kind) in RED)
+        assert (str(judged.outcome), sorted(judged.failed)) == (kind, failed), changes
         texts.append(f"{changes}\n{judged.sentence}\n")
     golden("verdicts.txt", "".join(texts))
 
@@ -110,20 +139,20 @@ def test_ceiling_of_a_read_is_of_what_was_read():
     metrics = {name: value for name, value in METRICS.items() if not name.startswith("stable")}
     metrics["total_max"] = 2001.0
     judged = by_references(case("SharedFileRead"), metrics, {}, FILE, CEILING)
-    assert (judged.kind, judged.failed) == ("too_fast", ("total_max",))
+    assert (str(judged.outcome), judged.failed) == ("failed (above_ceiling)", ("total_max",))
 
 
-def detected(kind, rule=None):
-    return Verdict(Kind(kind), f"it is {kind}", rule=rule)
+def detected(outcome, rule=None):
+    return Verdict(outcome_of(outcome), f"it is {outcome}", rule=rule)
 
 
 NONE, OK, SUSPECT, SEVERE = (
-    detected("no_baseline"),
+    detected("unjudged (no_reference)"),
     detected("ok"),
-    detected("suspect"),
-    detected("severe", "R4"),
+    detected("suspect (own_past)"),
+    detected("regression (own_past)", "R4"),
 )
-LOST, SLOW = detected("regression", "R1"), detected("regression", "R2")
+LOST, SLOW = detected("regression (own_past)", "R1"), detected("regression (own_past)", "R2")
 
 
 def together(changes, past, blessed, references=REFERENCES, usual=(), control=MPIIO, waited=""):
@@ -143,36 +172,48 @@ LOW, TOO_FAST, SLOWER = {"ratio": 0.1}, {"stable_max": 2001.0}, {"total_max": 50
     [
         # Without a baseline the references count, and a fault that needs no history.
         ({}, NONE, None, "ok", ()),
-        ({}, detected("defect", "R3"), None, "defect", ("finish_fraction",)),
-        (LOW, NONE, None, "regression", ("ratio",)),
+        (
+            {},
+            detected("regression (slow_library)", "R3"),
+            None,
+            "regression (slow_library)",
+            ("finish_fraction",),
+        ),
+        (LOW, NONE, None, "regression (reference)", ("ratio",)),
         # With one, a night below a bound may be noise, and one above it an alarm.
-        (LOW, SUSPECT, BLESSED, "suspect", ()),
-        (LOW, SLOW, BLESSED, "regression", ("ratio",)),
-        ({}, LOST, BLESSED, "regression", ("stable_max",)),
-        ({}, SEVERE, BLESSED, "severe", ("stable_max",)),
-        ({}, detected("noisy"), BLESSED, "noisy", ()),
-        ({}, detected("transient", "R1"), BLESSED, "transient", ()),
+        (LOW, SUSPECT, BLESSED, "suspect (own_past)", ()),
+        (LOW, SLOW, BLESSED, "regression (own_past)", ("ratio",)),
+        ({}, LOST, BLESSED, "regression (own_past)", ("stable_max",)),
+        ({}, SEVERE, BLESSED, "regression (own_past)", ("stable_max",)),
+        ({}, detected("ok (low_sensitivity)"), BLESSED, "ok (low_sensitivity)", ()),
+        ({}, detected("ok (resolved)", "R1"), BLESSED, "ok (resolved)", ()),
         # What the baseline does not know its references still bound.
-        (LOW, OK, ONLY_BANDWIDTH, "regression", ("ratio",)),
+        (LOW, OK, ONLY_BANDWIDTH, "regression (reference)", ("ratio",)),
         # The site's bound on bandwidth stands whatever the baseline says.
-        (SLOWER, OK, BLESSED, "regression", ("total_max",)),
-        (SLOWER, detected("improvement"), ONLY_BANDWIDTH, "regression", ("total_max",)),
+        (SLOWER, OK, BLESSED, "regression (reference)", ("total_max",)),
+        (
+            SLOWER,
+            detected("improvement (own_past)"),
+            ONLY_BANDWIDTH,
+            "regression (reference)",
+            ("total_max",),
+        ),
         # Nothing excuses what cannot be.
-        (TOO_FAST, OK, BLESSED, "too_fast", ("stable_max",)),
-        (TOO_FAST, SEVERE, BLESSED, "too_fast", ("stable_max",)),
+        (TOO_FAST, OK, BLESSED, "failed (above_ceiling)", ("stable_max",)),
+        (TOO_FAST, SEVERE, BLESSED, "failed (above_ceiling)", ("stable_max",)),
     ],
 )
 def test_past_and_present_together(changes, past, blessed, kind, failed):
     judged = together(changes, past, blessed)
-    assert (judged.kind, judged.failed) == (kind, failed)
-    if kind == past.kind and blessed:
-        assert judged.sentence.split("; ")[0] == f"{CASE}: it is {past.kind}"
+    assert (str(judged.outcome), judged.failed) == (kind, failed)
+    if kind == str(past.outcome) and blessed:
+        assert judged.sentence.split("; ")[0] == f"{CASE}: it is {past.outcome}"
 
 
 def test_what_the_detector_says_besides_is_kept():
     """When to run again, and since when: the night asks for it."""
     due = datetime(2026, 6, 1, 7)
-    past = Verdict(Kind.SUSPECT, "low", rule="R1", drop=0.3, since=due, rerun_at=due, runs=2)
+    past = Verdict(SUSPECT.outcome, "low", rule="R1", drop=0.3, since=due, rerun_at=due, runs=2)
     judged = together({}, past, BLESSED)
     assert (judged.drop, judged.since, judged.rerun_at, judged.runs) == (0.3, due, due, 2)
 
@@ -183,35 +224,35 @@ def test_bound_of_which_the_detector_knows_nothing_counts_with_a_baseline_too():
     assert in_force(entries, ONLY_BANDWIDTH) == in_force(entries, None) == entries
     below = {"data_median": 10.0}
     judged = together(below, OK, BLESSED, entries)
-    assert (judged.kind, judged.failed) == ("regression", ("data_median",))
+    assert (str(judged.outcome), judged.failed) == ("regression (reference)", ("data_median",))
     both = together(below, SEVERE, BLESSED, entries)
-    assert both.kind == "regression"
-    assert f"below its bound of 50 in {FILE}; it is severe; " in both.sentence
+    assert str(both.outcome) == "regression (reference)"
+    assert f"below its bound of 50 in {FILE}; it is regression (own_past); " in both.sentence
 
 
 def test_bound_that_knows_neither_machine_nor_size_makes_nothing_red():
     half = general(ratio=[0.9, -0.5, None], finish_fraction=[0, None, 0.45])
     both = half | bounds({"total_max": [1000, -0.2, None]})
     for metrics, references, kind, failed in (
-        (LOW, half, "suspect", ("ratio",)),
-        ({"finish_fraction": 0.9}, half, "suspect", ("finish_fraction",)),
+        (LOW, half, "suspect (general_bound)", ("ratio",)),
+        ({"finish_fraction": 0.9}, half, "suspect (general_bound)", ("finish_fraction",)),
         ({"ratio": 0.5}, half, "ok", ()),
-        ({"total_max": 1.0}, both, "regression", ("total_max",)),
+        ({"total_max": 1.0}, both, "regression (reference)", ("total_max",)),
         # What the site says counts, and what holds on any machine is said beside it.
-        ({"total_max": 1.0, "ratio": 0.1}, both, "regression", ("total_max",)),
+        ({"total_max": 1.0, "ratio": 0.1}, both, "regression (reference)", ("total_max",)),
     ):
         judged = by_references(CASE, METRICS | metrics, references, FILE, CEILING)
-        assert (judged.kind, judged.failed) == (kind, failed), metrics
+        assert (str(judged.outcome), judged.failed) == (kind, failed), metrics
     assert "ratio is 0.1, below its bound of 0.45" in judged.sentence
     low = general(data_median=[100, -0.5, None])
     for past, blessed, kind in (
-        (OK, BLESSED, "suspect"),
-        (detected("noisy"), BLESSED, "suspect"),
-        (LOST, BLESSED, "regression"),
-        (NONE, None, "suspect"),
+        (OK, BLESSED, "suspect (general_bound)"),
+        (detected("ok (low_sensitivity)"), BLESSED, "suspect (general_bound)"),
+        (LOST, BLESSED, "regression (own_past)"),
+        (NONE, None, "suspect (general_bound)"),
     ):
         judged = together({"data_median": 1.0}, past, blessed, low, control={})
-        assert judged.kind == kind, past
+        assert str(judged.outcome) == kind, past
         assert not judged.is_red or judged.failed == ("stable_max",)
 
 
@@ -222,63 +263,65 @@ FAULT = {"finish_fraction": 0.71, "close_s": 3.02, "stable_max": 25.0, "ratio": 
 def test_founding_fault_is_red_on_the_first_night_where_it_is_unmistakable():
     trifle = {name: 1e-3 for name in METRICS if name.endswith("_s")}
     for changes, references, kind in (
-        ({}, {}, "defect"),
-        ({}, {"total_max": [1, 0, None]}, "defect"),
-        ({}, {"total_max": [2000, -0.1, None]}, "defect"),
-        (trifle, {}, "no_baseline"),
-        (TOO_FAST, {}, "too_fast"),
+        ({}, {}, "regression (slow_library)"),
+        ({}, {"total_max": [1, 0, None]}, "regression (slow_library)"),
+        ({}, {"total_max": [2000, -0.1, None]}, "regression (slow_library)"),
+        (trifle, {}, "unjudged (no_reference)"),
+        (TOO_FAST, {}, "failed (above_ceiling)"),
     ):
         judged = together(FAULT | changes, NONE, None, references)
-        assert judged.kind == kind, changes
-        if kind == "defect":
+        assert str(judged.outcome) == kind, changes
+        if kind == "regression (slow_library)":
             assert judged.failed[-1] == "finish_fraction"
             assert "hdf5 has less than half of MPI-IO's bandwidth in the same" in judged.sentence
     median = together(FAULT, NONE, None, {}, control={"write": 5.0})
-    assert median.kind == "no_baseline", "in the median round MPI-IO is not twice as fast"
-    assert together(FAULT, OK, BLESSED, {}).kind == "ok", "its past knows it"
-    assert together(FAULT, OK, ONLY_BANDWIDTH, {}).kind == "defect"
+    assert median.outcome == NO_REFERENCE, "in the median round MPI-IO is not twice as fast"
+    assert str(together(FAULT, OK, BLESSED, {}).outcome) == "ok", "its past knows it"
+    assert str(together(FAULT, OK, ONLY_BANDWIDTH, {}).outcome) == "regression (slow_library)"
 
 
 def test_run_whose_ranks_waited_for_processors_says_nothing_of_being_slow():
-    waited = "node_busy: its ranks waited"
+    waited = "its ranks waited"
 
     def judged(past, blessed, references=REFERENCES, **changes):
         return together(changes, past, blessed, references, control={}, waited=waited)
 
     amber = judged(NONE, None, ratio=0.1)
-    assert (amber.kind, amber.failed) == ("not_measured", ())
+    assert (str(amber.outcome), amber.failed) == ("unjudged (node_busy)", ())
     assert amber.sentence == (
         f"{CASE}: {waited}; as it was measured, ratio is 0.1, below its bound of 0.45 in {FILE}"
     )
     for past in (SUSPECT, SEVERE, LOST):
-        assert judged(past, BLESSED).kind is Kind.NOT_MEASURED
+        assert judged(past, BLESSED).outcome == amber.outcome
     # It was fast enough all the same; what a cache has measured is no matter of processors.
-    assert judged(OK, BLESSED).kind is Kind.OK
-    assert judged(NONE, None).kind is Kind.OK
-    assert judged(NONE, None, {}).kind is Kind.NO_BASELINE
-    assert judged(OK, BLESSED, stable_max=2001.0).kind is Kind.TOO_FAST
+    assert judged(OK, BLESSED).outcome == judged(NONE, None).outcome == OK.outcome
+    assert judged(NONE, None, {}).outcome == NO_REFERENCE
+    assert judged(OK, BLESSED, stable_max=2001.0).outcome.is_too_fast
 
 
 def test_why_it_is_slow_is_told_whoever_finds_it():
     """By a bound, by the past, and by the rule that needs no past."""
     lost = "; it spends 71 % of the time finishing its file"
-    for past, blessed, usual, kind, why in (
-        (NONE, None, {}, "defect", "finish_fraction is 0.71, above its bound of "),
-        (detected("regression", "R3"), BLESSED, USUAL, "regression", "it is regression"),
-        (detected("defect", "R3"), BLESSED, USUAL, "defect", "it is defect"),
-        (SUSPECT, BLESSED, USUAL, "suspect", "it is suspect"),
-        (SEVERE, BLESSED, USUAL, "severe", "it is severe"),
-    ):
+    for past, blessed, usual, outcome, why in (
+        (NONE, None, {}, "regression (slow_library)", "finish_fraction is 0.71, above its bound"),
+        (detected("regression (own_past)", "R3"), BLESSED, USUAL, "regression (own_past)", ""),
+        (detected("regression (slow_library)", "R3"), BLESSED, USUAL,
+         "regression (slow_library)", ""),
+        (SUSPECT, BLESSED, USUAL, "suspect (own_past)", ""),
+        (SEVERE, BLESSED, USUAL, "regression (own_past)", ""),
+    ):  # fmt: skip
         judged = together(FAULT, past, blessed, {"finish_fraction": [0, None, 0.45]}, usual)
-        assert judged.kind == kind
-        assert judged.sentence.startswith(f"{CASE}: {why}"), judged.sentence
+        assert str(judged.outcome) == outcome
+        assert judged.sentence.startswith(f"{CASE}: {why or past.sentence}"), judged.sentence
         # R3's own sentence has the part of the time.
-        assert (lost in judged.sentence) is ((past.rule, kind) != ("R3", "regression"))
+        assert (lost in judged.sentence) is (
+            (past.rule, outcome) != ("R3", "regression (own_past)")
+        )
         assert "; most of the extra time is in close (" in judged.sentence
         assert judged.sentence.endswith("not the filesystem") is (judged.is_red and bool(usual))
 
     slow = together({"write_s": 9.0, "stable_max": 25.0}, LOST, BLESSED, usual=USUAL)
-    begin = f"{CASE}: it is regression; most of the time is lost in write: 9 s, usually 1 s; MPI-IO"
+    begin = f"{CASE}: {LOST.sentence}; most of the time is lost in write: 9 s, usually 1 s; MPI-IO"
     assert slow.sentence.startswith(begin)
 
 
@@ -334,17 +377,17 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
         return judge(one, metrics, general_bounds, FILE, CEILING, past, blessed, {})
 
     alone = [judged(number, night) for number, night in enumerate(nights)]
-    assert not any(each.kind == "defect" or "finish_fraction" in each.failed for each in alone)
-    assert sum(each.kind == "ok" for each in alone) > 24, "its ratio is not far from its bound"
-    later = [judged(number, nights[number], blessed).kind for number in range(20, 30)]
-    assert set(later) <= {"ok", "suspect"}
+    assert not any(each.is_red or "finish_fraction" in each.failed for each in alone)
+    assert sum(each.outcome == OK.outcome for each in alone) > 24, "the ratio is near its bound"
+    later = [str(judged(number, nights[number], blessed).outcome) for number in range(20, 30)]
+    assert set(later) <= {"ok", "suspect (own_past)"}
     assert later.count("ok") > 6
 
     slow = on_lustre(spoil, backend, rng, phase, 1.0)  # about half as fast
-    assert judged(30, slow).kind in ("defect", "regression")
+    assert judged(30, slow).outcome.is_regression
     quiet = judged(30, slow, blessed)
-    assert (quiet.kind, quiet.rule) == ("suspect", None), "not so much more"
+    assert (str(quiet.outcome), quiet.rule) == ("suspect (own_past)", None), "not so much more"
     slow = on_lustre(spoil, backend, rng, phase, 8.0)
     loud = judged(30, slow, blessed)
-    assert (loud.kind, loud.rule, loud.runs) == ("regression", "R3", 1)
+    assert (str(loud.outcome), loud.rule, loud.runs) == ("regression (own_past)", "R3", 1)
     assert f"; most of the extra time is in {phase} (" in loud.sentence

@@ -15,7 +15,7 @@ import pytest
 import servers
 import yaml
 from cases import changed
-from nights import BLESSED, HDF5, MPIIO, invalid, ran, red, tonight, unmeasured, well
+from nights import BLESSED, HDF5, MPIIO, ran, red, tonight, unmeasured, unverified, well
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from iowatch.export import prometheus
@@ -42,7 +42,7 @@ def text():
     return prometheus([
         tonight(
             *well(), ran(MPIIO, promise=Promise(5, "aa")),
-            red(rate=3850.0, filesystem='/fs3 "\\x"'), invalid(FS2),
+            red(rate=3850.0, filesystem='/fs3 "\\x"'), unverified(FS2),
             ran(changed(MPIIO, place="archer:fs2/cray"), metrics=metrics),
             blessed={HDF5: BLESSED, MPIIO: BLESSED},
         )
@@ -76,7 +76,11 @@ def test_promtool_has_nothing_to_complain_of(text, need, tmp_path):
     subprocess.run([promtool, "check", "rules", tmp_path / "rules.yml"], check=True)
 
 
-LEFT_OUT = {"kind": "left_out", "metrics": {}, "sentence": f"{MPIIO}: there is no ior"}
+LEFT_OUT = {
+    "verdict": "skipped (not_installed)",
+    "metrics": {},
+    "sentence": f"{MPIIO}: there is no ior",
+}
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,18 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import product
 
 import numpy as np
-from cases import case, changed
+from cases import case, changed, outcome_of
 from reported import reported, session, store
 
 from iowatch.bless import Blessed, sample_of
 from iowatch.case import Case
 from iowatch.checks import metric
 from iowatch.detector.baseline import estimate
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import Detector, Memory
 from iowatch.explain import why_slow
 from iowatch.night.gate import Known, on_record
 from iowatch.run import night_id
-from iowatch.verdict import Kind
+from iowatch.verdict import NO_REFERENCE
 
 SYSTEM = "archer"
 BLESSED = 30  # nights
@@ -93,7 +93,7 @@ class Year:
 
     def _tests(self, rng, of):
         """((night, run), test) of every run of a case."""
-        detector, state, first = Detector(None), State(), []
+        detector, state, first = Detector(None), Memory(), []
         middle = CEILINGS[of.backend] * rng.uniform(0.4, 1)
         for night in range(self.nights):
             left = self.nights - 1 - night
@@ -121,7 +121,7 @@ class Year:
                 self.blessed[of] = Blessed.of(
                     estimate(first), dict(zip(ids, first, strict=True)), day, "ops", "quiet weeks"
                 )
-                detector, state = Detector(self.blessed[of].baseline), State()
+                detector, state = Detector(self.blessed[of].baseline), Memory()
 
     def _metrics(self, rng, of, middle, left):
         """Metrics as benchio's would be; `left` nights before the last."""
@@ -167,7 +167,11 @@ class Year:
         if not self.has_faults:
             return
         if of == BROKEN and left == 0:
-            test |= {"result": "fail", "verdict": "invalid", "sentence": f"{of}: {MESSAGE}"}
+            test |= {
+                "result": "fail",
+                **outcome_of("failed (io_error)").fields,
+                "sentence": f"{of}: {MESSAGE}",
+            }
             test |= {"perfvalues": {name: [None] for name in test["perfvalues"]}}
         if of == KNOWN and test["result"] == "fail":
             test["result"] = "xfail"
@@ -199,7 +203,7 @@ def slowest(hosts):
 
 def as_reframe(of, time, metrics, verdict, met):
     """A test as ReFrame stores it."""
-    is_first = verdict.kind is Kind.NO_BASELINE  # the references stand in for the baseline
+    is_first = verdict.outcome == NO_REFERENCE  # the references stand in for the baseline
     is_red = verdict.is_red and not is_first
     said = "; ".join(filter(None, [verdict.sentence, is_red and why_slow(of, metrics, {})]))
     return reported(
@@ -208,7 +212,7 @@ def as_reframe(of, time, metrics, verdict, met):
         promised=0,
         result="fail" if is_red else "pass",
         kept=f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
-        verdict="ok" if is_first else str(verdict.kind),
+        verdict="ok" if is_first else str(verdict.outcome),
         sentence=f"{of}: {said}",
         conditions=met,
         slowest=slowest(met["hosts"].split()),

@@ -33,7 +33,7 @@ def path(tmp_path_factory):
             chosen="1", exhibits=[exhibit],
         ),
         FAILED: Finding(verdict="fail", measured=0.4, low=0.3, high=0.5, values=values),
-        REFUSED: Finding(verdict="not certified", reason=f"invalid: {CASE} and 3 more"),
+        REFUSED: Finding(verdict="not certified", reason=f"failed: {CASE} and 3 more"),
     }  # fmt: skip
     facts = {"peak": 30000, "peak_from": SCRIPT, "servers_memory": 512}
     contract = agreed(*findings, title=f"Storage {SCRIPT}", **facts)

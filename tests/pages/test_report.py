@@ -122,7 +122,7 @@ def test_narrow_page_names_its_metrics_and_is_brief_on_what_is_ok_only(rows, pat
             assert hidden == (3 if row.is_ok else 0)
             assert height < 70 or not row.is_ok
             assert has_link
-            assert text.split()[0] == row.kind
+            assert text.split()[0] == str(row.outcome)
             for word in (row.case.partition, row.case.backend, f"{row.case.writers}"):
                 assert word in text.split()
         page.set_viewport_size({"width": 1280, "height": 900})
@@ -228,13 +228,15 @@ def test_phases_differ_by_colour_and_lines_are_no_areas(tmp_path, open_page):
 
 
 def test_verdicts_have_their_sentences_as_text_and_lead_to_their_cases(rows, path, open_page):
-    assert {"ok", "noisy", "regression"} <= {row.kind for row in rows}
+    assert {"ok", "ok (low_sensitivity)", "regression (own_past)"} <= {
+        str(row.outcome) for row in rows
+    }
     assert "<script>alert('no')</script>" in MESSAGE
     with open_page(path) as page:
         for row, case in zip(rows, page.locator("tbody.case").all(), strict=True):
             texts = case.locator(".sentence").all_inner_texts()
             known = f" ({row.known})" if row.known else ""
-            assert texts == ([] if row.kind == "ok" else [f"{row.remark}{known}"])
+            assert texts == ([] if str(row.outcome) == "ok" else [f"{row.remark}{known}"])
         assert page.locator("tr.sentence").get_by_text(MESSAGE).count() == 1
         assert page.locator("script").count() == 1
 
@@ -248,7 +250,7 @@ def test_verdicts_have_their_sentences_as_text_and_lead_to_their_cases(rows, pat
 
 def test_worst_first_and_sorted_on_demand(rows, path, open_page):
     with open_page(path) as page:
-        kinds = [row.kind for row in rows]
+        kinds = [str(row.outcome) for row in rows]
         assert [text.split()[0] for text in shown(page, 1)] == kinds
         heading = page.get_by_role("columnheader", name="MiB/s")
         heading.get_by_role("button").click()
@@ -289,8 +291,8 @@ def test_filters(rows, path, open_page):
             assert page.locator("details.case:visible").count() == len(wanted)
         assert page.locator("output").inner_text() == f"{len(wanted)} of {every} cases"
         page.get_by_label("Show").fill("")
-        page.get_by_label("Verdict", exact=True).select_option("suspect")
-        assert {text.split()[0] for text in shown(page, 1)} == {"suspect"}
+        page.get_by_label("Verdict", exact=True).select_option("suspect (own_past)")
+        assert {text.split()[0] for text in shown(page, 1)} == {"suspect (own_past)"}
         page.get_by_label("Show").fill("no such case")
         assert shown(page, 1) == []
 
@@ -328,7 +330,13 @@ def test_text_and_lines_stand_out(path, open_page):
                 ("svg .red", "stroke"): 3,
             }
             contrasts = {of: contrast(background, luminance(*of)) for of in least}
-            for kind in ("invalid", "regression", "suspect", "improvement", "ok"):
+            for kind in (
+                "failed (io_error)",
+                "regression (own_past)",
+                "suspect (own_past)",
+                "improvement (own_past)",
+                "ok",
+            ):
                 word = f"tbody .verdict.{kind}"
                 behind, text = luminance(word, "backgroundColor"), luminance(word, "color")
                 least[word], contrasts[word] = 4.5, contrast(behind, text)
@@ -401,8 +409,8 @@ def test_cells(tmp_path, open_page):
             return cells(found.locator("tbody tr"))
 
         assert cells(page.locator("tbody.case tr:not(.sentence)")) == [
-            ["regression", "fs3", "write shared", "hdf5", "all x 1 MiB", "128x128x128", "96",
-             "2100", "7700", "-73 %", "0.27", "91 %"],
+            ["regression (own_past)", "fs3", "write shared", "hdf5", "all x 1 MiB", "128x128x128",
+             "96", "2100", "7700", "-73 %", "0.27", "91 %"],
             ["ok", "fs3", "each OST", "mpiio", "1 x 1 MiB", "128x128x128", "96",
              "700", "-", "-", "-", "-"],
         ]  # fmt: skip

@@ -36,7 +36,9 @@ def night(ago, *tests, hours=0):
 
 
 def low(of):
-    return reported(of, result="fail", verdict="regression", sentence=f"{of}: <b>slow</b>")
+    return reported(
+        of, result="fail", verdict="regression (own_past)", sentence=f"{of}: <b>slow</b>"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def databases(tmp_path_factory):
     store(folder / "local.db", *nights)
     store(folder / "cirrus.db", night(2, reported(CIRRUS)), night(1, low(CIRRUS), hours=21))
     store(folder / "cirrus.db", night(3, reported(changed(HDF5, place="silent:disk/gnu"))))
-    away = reported(LUMI, result="skip", verdict="not_measured", sentence=f"{LUMI}: away")
+    away = reported(LUMI, result="skip", verdict="unjudged (maintenance)", sentence=f"{LUMI}: away")
     store(folder / "cirrus.db", night(2, reported(LUMI)), night(1, away, hours=21))
     return folder / "local.db", folder / "cirrus.db"
 

@@ -53,7 +53,7 @@ from iowatch.raw_results import (
 from iowatch.result import InvalidResult, Result, conditions, read_result
 from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, Filesystem
-from iowatch.verdict import UNTRIED, Kind
+from iowatch.verdict import JOB_FAILED, Outcome
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
 #: In the folder of the evidence:
@@ -144,7 +144,7 @@ def _read(
                 f"it began on {session.began:%Y-%m-%d %H:%M} UTC, and its evidence was gathered or "
                 f"judged on {gathered:%Y-%m-%d %H:%M} UTC: a clock is wrong"
             )
-        may_replace = rules.replaces_invalid and not why
+        may_replace = rules.replaces_failed and not why
         if session.began >= rules.begins and session.uuid not in excluded and not is_late:
             evidence.read_back += _read_backs(folder, tests, session, evidence)
         counting = evidence.counting_with(session.condition)
@@ -198,7 +198,7 @@ def _session(folder: Path, stored: Stored, tests: Sequence[Mapping[str, Any]]) -
         has_failed=frozenset(
             test["filesystem_name"]
             for test in tests
-            if test["verdict"] == Kind.INVALID and test.get("filesystem_name")
+            if _outcome(test).is_unverified and test.get("filesystem_name")
         ),
         boot=start.get("boot", ""),
         up_s=start.get("up_s", 0.0),
@@ -282,7 +282,7 @@ def _take(
     re-run. Of a case the first verified run counts, and a second never does, whatever has become
     of the raw results of the first: else whoever does not like a run would only have to lose them.
     What was cut off with a session that was killed, and made anew as that was resumed, is a first
-    run that is invalid.
+    run that has failed.
     """
     filesystems = {(place.system, place.partition): place for place in evidence.places}
     has = {one.case for one in evidence.exhibits if one.session == session.uuid}
@@ -293,14 +293,14 @@ def _take(
         case = known_case(test.get("case_id") or "")
         if case is None or not case.metrics or case in has:  # of what has no rate nothing is judged
             continue
-        if test["verdict"] in UNTRIED:  # as if nobody had asked for it
+        if _outcome(test).is_untried:  # as if nobody had asked for it
             continue
         key, again = (session.uuid, case), is_rerun or case in seen or case in cut_off
         seen.add(case)
         if case in cut_off and not is_rerun:
             runs = " and ".join(cut_off[case])
-            evidence.invalid.setdefault(key, f"its session was killed and cut off {runs}")
-        if again and (not rules.replaces_invalid or key in evidence.spoilt):
+            evidence.failed.setdefault(key, f"its session was killed and cut off {runs}")
+        if again and (not rules.replaces_failed or key in evidence.spoilt):
             continue
         if is_rerun and case not in evidence.cases:  # tried out, and none of the sweep's
             continue
@@ -319,22 +319,22 @@ def _take(
             if exhibit.folder in claimed:
                 raise InvalidResult(f"{exhibit.folder}: another session has it too")
         except InvalidResult as err:
-            evidence.invalid.setdefault(key, str(err).removeprefix(f"{case}: "))
-            if _was_verified(test):
+            evidence.failed.setdefault(key, str(err).removeprefix(f"{case}: "))
+            if not _outcome(test).is_failed:
                 evidence.spoilt.add(key)
             continue
         has.add(case)
         claimed.add(exhibit.folder)
         evidence.exhibits.append(replace(exhibit, session=session.uuid))
         if again:
-            why = evidence.invalid.pop(key, "not measured")
+            why = evidence.failed.pop(key, "not measured")
             by = stored["session_info"]["uuid"]
             evidence.replaced.append(f"{case} of session {session.uuid} ({why}) by {by}")
 
 
-def _was_verified(test: Mapping[str, Any]) -> bool:
-    """Did the session itself find that a run satisfies the law?"""
-    return test["verdict"] not in ("", Kind.INVALID, Kind.TOO_FAST)
+def _outcome(test: Mapping[str, Any]) -> Outcome:
+    """What a session has on record of a run; a job that did not end has failed."""
+    return Outcome.read(test) or JOB_FAILED
 
 
 def _exhibit(
@@ -345,7 +345,7 @@ def _exhibit(
     session: Mapping[str, Any],
     away: Sequence[int],
 ) -> Exhibit:
-    if not _was_verified(test):
+    if _outcome(test).is_failed:
         raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
     if test["repeats"] != case.check.repeats:
         raise InvalidResult(

@@ -81,10 +81,10 @@ class Evidence:
 
     sessions: list[Session] = field(default_factory=list)  # in the order of time
     exhibits: list[Exhibit] = field(default_factory=list)
-    invalid: dict[Key, str] = field(default_factory=dict)  # why, in words
+    failed: dict[Key, str] = field(default_factory=dict)  # why, in words
     replaced: list[str] = field(default_factory=list)  # sentences on runs that re-runs replaced
     lost: list[str] = field(default_factory=list)  # runs of which no session is on record
-    #: Those of `invalid` that were valid in their session: no re-run replaces them.
+    #: Those of `failed` that were verified in their session: no re-run replaces them.
     spoilt: set[Key] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
     cases: dict[Case, int] = field(default_factory=dict)  # the sweep: the nodes of each case

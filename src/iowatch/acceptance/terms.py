@@ -33,7 +33,7 @@ def _path(value: Any) -> str:
 
 _MOMENT = Shape("day or time", "a day such as 2026-11-22, or a time, in UTC", _moment)
 _PATH = Shape("path", "an absolute path without ..", _path)
-INVALID, NEVER = "invalid", "none"  # the runs that a re-run replaces
+FAILED, NEVER = "failed", "none"  # the runs that a re-run replaces
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +45,7 @@ class Rules(Record):
     sessions: int = key(number("a number of sessions, 1000 at most", 1, 1000, is_whole=True))
     #: Least time from the beginning of a session that counts to that of the next.
     hours_apart: float = key(number("a number of hours", 0), unit="h")
-    reruns: str = key(choice(INVALID, NEVER))  # a later session replaces such runs
+    reruns: str = key(choice(FAILED, NEVER))  # a later session replaces such runs
     #: Cases on fewer nodes count for nothing.
     least_nodes: int = key(number("a number of nodes", 1, is_whole=True))
     #: Least size of a file, in parts of the servers' memory.
@@ -57,9 +57,9 @@ class Rules(Record):
     )
 
     @property
-    def replaces_invalid(self) -> bool:
-        """Does a later session replace invalid runs of one that counts?"""
-        return self.reruns == INVALID
+    def replaces_failed(self) -> bool:
+        """Does a later session replace failed runs of one that counts?"""
+        return self.reruns == FAILED
 
 
 @attrs.frozen(kw_only=True)

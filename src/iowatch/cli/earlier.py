@@ -67,7 +67,7 @@ def import_command(
 ) -> None:
     """Make a results database of performance logs, as after ReFrame's database was lost.
 
-    The verdict on each run is `imported`: a log does not say whether what was written was verified.
+    Each run is flagged `imported`: a log does not say whether what was written was verified.
 
     For example: iowatch import perflogs/archer/*/*.log --to lost.db
     """

@@ -10,8 +10,6 @@ from typing import Any
 
 from iowatch.context.source import Answer, Quantity
 
-NODE_BUSY = "node_busy"  # the reason, as sentences have it
-
 #: Each node has its own value: the highest counts.
 QUANTITIES = {
     "load": Quantity("load of the busiest of its nodes before it began", 1),
@@ -70,7 +68,7 @@ def node_busy(folder: Path) -> str:
         taken, waiting = (median(values) for values in zip(*of_runs, strict=True))
         if taken > TAKEN and waiting > WAITING:
             return (
-                f"{NODE_BUSY}: its ranks waited for the processors of {host}, of whose time others "
+                f"its ranks waited for the processors of {host}, of whose time others "
                 f"took {taken:.0%}"
             )
     return ""

@@ -2,7 +2,7 @@
 
 The first nights of every case are blessed without asking. An alarm that has gone leaves the
 baseline as it is; otherwise as many nights after it are blessed anew, as a site would that found
-the cause, or accepts the change. Nights in between have the verdict no_baseline. If the table says
+the cause, or accepts the change. Nights in between are unjudged. If the table says
 what filesystem each case is on, each filesystem is replayed as well, like one more case.
 """
 
@@ -21,10 +21,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from iowatch.detector.baseline import Baseline, Sample, estimate
 from iowatch.detector.common import Common, Group, Runs
-from iowatch.detector.rules import Detector, State
+from iowatch.detector.rules import R4, Detector, Memory
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import UserError, counted
-from iowatch.verdict import Kind, Verdict
+from iowatch.verdict import NO_REFERENCE, Outcome, Verdict
 
 
 def _name(text: str) -> str:
@@ -91,20 +91,21 @@ class JudgedNight:
 
     case: str
     night: int | str
-    verdict: str
+    outcome: Outcome
     rule: str | None
     runs_used: int
     drop: float | None
 
     def json(self) -> str:
+        fields = {name: getattr(self, name) for name in ("case", "night")} | self.outcome.fields
+        fields |= {"rule": self.rule, "runs_used": self.runs_used}
         drop = None if self.drop is None else round(self.drop, 4)
-        fields = {name: getattr(self, name) for name in self.__slots__}
         return json.dumps({**fields, "drop": drop})
 
 
 @dataclass
 class Backtest:
-    """All verdicts, and what they amount to. Nights with no_baseline are not judged."""
+    """All verdicts, and what they amount to. Nights without a baseline are not judged."""
 
     what: str = "case"  # that each is a verdict on
     rows: list[JudgedNight] = field(default_factory=list)
@@ -154,7 +155,7 @@ class Judge(Protocol[R_contra]):
 
     baseline: Baseline | None
 
-    def judge(self, state: State, night: R_contra, /) -> tuple[State, Verdict]: ...
+    def judge(self, state: Memory, night: R_contra, /) -> tuple[Memory, Verdict]: ...
 
     def value(self, night: R_contra, /) -> float:
         """Its first run relative to the baseline, as a logarithm."""
@@ -242,35 +243,35 @@ def replay(
     """Add the verdicts on one case, or on one filesystem, to the result."""
     result.cases += 1
     result.short += len(nights) < bless_nights
-    judge, state = bless([]), State()
+    judge, state = bless([]), Memory()
     blessing: list[R] | None = []  # collected for the next bless; None: there is no need
     for index, past in enumerate(nights):
         if blessing is not None and len(blessing) == bless_nights:
-            judge, state = bless(blessing), State()
+            judge, state = bless(blessing), Memory()
             blessing = None
         open_alarm = state.alarm is not None
         state, verdict = judge.judge(state, past.samples)
         if judge.baseline and not open_alarm:
             result.judged += 1
             result.runs += verdict.runs
-            result.severe += verdict.kind is Kind.SEVERE
+            result.severe += verdict.rule == R4
         if blessing is not None:
             blessing.append(past.samples)
         if state.alarm and not open_alarm:
             result.alarms += 1
-            if not judge.baseline or verdict.kind is Kind.DEFECT:
+            if not judge.baseline or verdict.outcome.is_absolute:
                 result.persisted += 1  # a defect has never been well
             else:
                 result.persisted += persists(judge, nights[index + 1 :])
             blessing = [] if judge.baseline else blessing
-        elif verdict.kind is Kind.TRANSIENT and judge.baseline:
+        elif verdict.outcome.is_resolved and judge.baseline:
             blessing = None
         row = JudgedNight(
-            name, past.night, str(verdict.kind), verdict.rule, verdict.runs, verdict.drop
+            name, past.night, verdict.outcome, verdict.rule, verdict.runs, verdict.drop
         )
         if state.alarm and open_alarm:  # an alarm is told once
-            row = JudgedNight(name, past.night, str(Kind.NO_BASELINE), None, verdict.runs, None)
-        if row.verdict != Kind.NO_BASELINE or index >= bless_nights:
+            row = JudgedNight(name, past.night, NO_REFERENCE, None, verdict.runs, None)
+        if row.outcome != NO_REFERENCE or index >= bless_nights:
             result.rows.append(row)
 
 

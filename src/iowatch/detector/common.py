@@ -1,6 +1,6 @@
 """What cases have in common, a filesystem or a library, judged like one case.
 
-    group, state = Group(Common.FILESYSTEM, baselines, blessed), State()
+    group, state = Group(Common.FILESYSTEM, baselines, blessed), Memory()
     for runs in nights:
         state, verdict = group.judge(state, runs)
 
@@ -20,9 +20,9 @@ from enum import Enum, auto
 from statistics import median
 
 from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, estimate
-from iowatch.detector.rules import R1, R2, R3, R4, Detector, State
+from iowatch.detector.rules import R1, R2, R3, R4, Detector, Memory
 from iowatch.detector.settings import NORMAL, Settings
-from iowatch.verdict import EXCUSABLE, Kind, Verdict
+from iowatch.verdict import NO_REFERENCE, SLOWER, Verdict
 
 Runs = Mapping[str, Sequence[Sample]]  # of one night: by case, each in the order of time
 
@@ -53,7 +53,7 @@ class Common(Enum):
 
 
 class Group:
-    """The rules for cases that share something. It remembers nothing: that is the State.
+    """The rules for cases that share something. It remembers nothing: that is the Memory.
 
     `blessed` are the nights that its own spread comes from; if they are too few, the group is taken
     to vary as much as if all its cases were one. Cases without the figure in question are left out.
@@ -88,15 +88,15 @@ class Group:
         self._of_panel = self._own(nights, self.panel)
         self._detector = Detector(self.baseline, settings)
 
-    def judge(self, state: State, runs: Runs, final: bool = True) -> tuple[State, Verdict]:
+    def judge(self, state: Memory, runs: Runs, final: bool = True) -> tuple[Memory, Verdict]:
         """As of one case: the state after this night, and the verdict on it.
 
         The verdict's sentence is not for a reader, who is told what the cases have in common.
         """
         if not self.baseline:
-            return state, Verdict(Kind.NO_BASELINE, "too few of the cases have a baseline")
+            return state, Verdict(NO_REFERENCE, "too few of the cases have a baseline")
         if not self._is_measured(runs):
-            return state, Verdict(Kind.NO_BASELINE, "fewer than half of the cases were measured")
+            return state, Verdict(NO_REFERENCE, "fewer than half of the cases were measured")
         night = self._as_one(runs)
         after, verdict = self._detector.judge(state, night, final)
         if len(night) <= self.settings.max_reruns or verdict.is_red or not self.is_far_below(runs):
@@ -104,7 +104,7 @@ class Group:
         drop, time = 1 - self.reached(runs), night[0].time
         sentence = "every case is far below its baseline"
         return after, Verdict(
-            Kind.SEVERE, sentence, (), verdict.runs, R4, drop, since=time, raised=time
+            SLOWER, sentence, runs=verdict.runs, rule=R4, drop=drop, since=time, raised=time
         )
 
     def is_far_below(self, runs: Runs) -> bool:
@@ -229,7 +229,7 @@ def each(
     past = {name: nights for name, nights in past.items() if len(nights) >= settings.min_nights}
     judged, settings = {}, settings.for_one_of(max(len(past), 1))
     for name, nights in past.items():
-        baseline, state = estimate(nights, settings), State()
+        baseline, state = estimate(nights, settings), Memory()
         detector = Detector(baseline, settings)
         if unit:
             detector = Detector(baseline, settings, name, unit)
@@ -248,7 +248,7 @@ def have_alarms(
     slow = sorted(
         name
         for name, verdict in verdicts.items()
-        if verdict.kind in EXCUSABLE
+        if verdict.outcome.is_regression
         and verdict.rule in common.rules
         and verdict.raised
         and verdict.raised > oldest

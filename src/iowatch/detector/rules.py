@@ -1,6 +1,6 @@
 """The detector: what a night says of one case, given its baseline and the nights before.
 
-    detector, state = Detector(baseline), State()
+    detector, state = Detector(baseline), Memory()
     for night in nights:
         state, verdict = detector.judge(state, night)
 
@@ -19,7 +19,19 @@ from statistics import median
 from iowatch.detector.baseline import Baseline, Sample, visible_drops, what_shows
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import brief_rate
-from iowatch.verdict import Kind, Verdict
+from iowatch.verdict import (
+    LOW_SENSITIVITY,
+    NO_REFERENCE,
+    OK,
+    RESOLVED,
+    SLOW_LIBRARY,
+    SLOWER,
+    SUSPECT,
+    Outcome,
+    Reason,
+    State,
+    Verdict,
+)
 
 _KEPT = 30  # nights: enough for the size of a change, however long nobody blesses it
 
@@ -103,8 +115,8 @@ def _add(cusum: Cusum, score: float, value: float, time: datetime) -> Cusum:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What the nights since the bless left behind: State() begins, and begins again at a bless."""
+class Memory:
+    """What the nights since the bless left behind: Memory() begins, and begins again at a bless."""
 
     slow: Cusum = REST
     ratio: Cusum = REST
@@ -116,7 +128,7 @@ class State:
     alarm: Verdict | None = None  # open
     recent: tuple[bool, ...] = ()  # the nights since the alarm: was all well?
     level: Baseline | None = None  # the worst of the alarm's night: what is lower is a new fault
-    beyond: State | None = None  # what the nights since say of such a fault
+    beyond: Memory | None = None  # what the nights since say of such a fault
 
 
 @dataclass(slots=True)
@@ -135,7 +147,7 @@ class _Tonight:
 
 
 class Detector:
-    """The rules for one case. It remembers nothing: that is the State."""
+    """The rules for one case. It remembers nothing: the Memory does."""
 
     def __init__(
         self,
@@ -153,7 +165,7 @@ class Detector:
         self._ratio: Chart | None = None
         self._finish_limit = math.inf
         self._may_be_defect = True
-        self._passed = Verdict(Kind.NO_BASELINE, "there is no baseline yet")
+        self._passed = Verdict(NO_REFERENCE, "there is no baseline yet")
         if baseline is None:
             return
         self._speed = Chart(baseline.m, baseline.s, settings)
@@ -167,11 +179,11 @@ class Detector:
                     baseline.finish_fraction, math.exp(baseline.m_r)
                 )
         noisy = min(visible_drops(baseline, settings)) > settings.wanted_drop
-        self._passed = Verdict(Kind.NOISY if noisy else Kind.OK, what_shows(baseline, settings))
+        self._passed = Verdict(LOW_SENSITIVITY if noisy else OK, what_shows(baseline, settings))
 
     def judge(
-        self, state: State, night: Sequence[Sample], final: bool = True
-    ) -> tuple[State, Verdict]:
+        self, state: Memory, night: Sequence[Sample], final: bool = True
+    ) -> tuple[Memory, Verdict]:
         """The state after this night, and the verdict on it.
 
         `final` means that no more runs will come. Until then a suspicious night is only suspect,
@@ -192,7 +204,7 @@ class Detector:
         if ratio and tonight.r > -math.inf:
             relative = ratio.fell(relative, tonight.r, tonight.reruns, time)
         is_late = self._finish_excess(tonight.last) > 0
-        after = State(
+        after = Memory(
             slow,
             relative,
             better,
@@ -204,15 +216,15 @@ class Detector:
         alarm = self._alarm(after, tonight, time)
         if alarm:
             level = self._worst(night[: tonight.runs])
-            opened = State(nights=after.nights, suspicious=after.suspicious, alarm=alarm)
-            return replace(opened, level=level, beyond=State() if level else None), alarm
+            opened = Memory(nights=after.nights, suspicious=after.suspicious, alarm=alarm)
+            return replace(opened, level=level, beyond=Memory() if level else None), alarm
         return after, self._no_alarm(after, tonight, time)
 
     def value(self, night: Sequence[Sample]) -> float:
         """The bandwidth of the night's first run relative to the baseline, as a logarithm."""
         return self._speed.value(night[0].best) if self._speed else 0.0
 
-    def drift(self, state: State) -> float | None:
+    def drift(self, state: Memory) -> float | None:
         """How near the nights so far are to an alarm on bandwidth or ratio: 0 to 1, an alarm."""
         if not self.baseline:
             return None
@@ -222,7 +234,7 @@ class Detector:
         levels = (state.slow.level / limits.slow_limit, state.ratio.level / limits.ratio_limit)
         return max(levels)
 
-    def _gather(self, state: State, night: Sequence[Sample]) -> _Tonight:
+    def _gather(self, state: Memory, night: Sequence[Sample]) -> _Tonight:
         """The runs that the rules ask for: as long as the night is suspicious, the next one."""
         limits, speed, ratio = self.settings, self._speed, self._ratio
         tonight = _Tonight(night[0], finish=state.finish, lost=state.lost)
@@ -282,7 +294,7 @@ class Detector:
             return False
         return self.settings.is_defect(part, max(ratio, run.ratio_median))
 
-    def _alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict | None:
+    def _alarm(self, after: Memory, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
         limits = self.settings
         if tonight.is_finish:
@@ -315,12 +327,14 @@ class Detector:
         if self.baseline and (tonight.last.finish_fraction or 0) > self._finish_limit:
             drop = self._lost(R3, tonight.y, tonight.r)
             sentence = self._finish_sentence(tonight.last, tonight.y, tonight.r)
-            return Verdict(Kind.REGRESSION, sentence, (), runs, R3, drop, time, raised=time)
+            return Verdict(SLOWER, sentence, runs=runs, rule=R3, drop=drop, since=time, raised=time)
         sentence = (
             f"bandwidth is {ratio:.2f} of MPI-IO's, and the time goes into finishing the file: "
             "that is a fault, whatever the past was"
         )
-        return Verdict(Kind.DEFECT, sentence, (), runs, R3, 1 - ratio, time, raised=time)
+        return Verdict(
+            SLOW_LIBRARY, sentence, runs=runs, rule=R3, drop=1 - ratio, since=time, raised=time
+        )
 
     def _finish_sentence(self, run: Sample, y: float, r: float) -> str:
         """What finishing the file takes, and what that has cost: bandwidth and ratio."""
@@ -342,27 +356,38 @@ class Detector:
     ) -> Verdict:
         drop, since = cusum.drop, cusum.since
         sentence = f"{self.what} is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
-        return Verdict(Kind.REGRESSION, sentence, (), tonight.runs, rule, drop, since, raised=time)
+        return Verdict(
+            SLOWER, sentence, runs=tonight.runs, rule=rule, drop=drop, since=since, raised=time
+        )
 
-    def _no_alarm(self, after: State, tonight: _Tonight, time: datetime) -> Verdict:
+    def _no_alarm(self, after: Memory, tonight: _Tonight, time: datetime) -> Verdict:
         limits, runs = self.settings, tonight.runs
         confirmed = tonight.reruns >= limits.max_reruns
         if confirmed and self._speed and tonight.y < self._speed.floor(limits.severe):
             drop = 1 - math.exp(tonight.y)
             sentence = f"all {runs} runs of the night are {drop:.0%} or more below {self._usual()}"
-            return Verdict(Kind.SEVERE, sentence, (), runs, R4, drop, time, raised=time)
+            return Verdict(SLOWER, sentence, runs=runs, rule=R4, drop=drop, since=time, raised=time)
         if tonight.low:
             return self._suspect(tonight, None)
         if after.better.level > limits.better_limit:
             drop, since = after.better.drop, after.better.since
             sentence = f"{self.what} is {-drop:.0%} above {self._usual()} since {since:%Y-%m-%d}"
             sentence += ": bless it if it is to stay"
-            return Verdict(Kind.IMPROVEMENT, sentence, (), runs, GAIN, drop, since)
+            return Verdict(
+                Outcome(State.IMPROVEMENT, Reason.OWN_PAST),
+                sentence,
+                runs=runs,
+                rule=GAIN,
+                drop=drop,
+                since=since,
+            )
         passed = self._passed
         often = after.suspicious > limits.max_suspect * after.nights
         if often and after.nights >= limits.min_nights:
             sentence = f"{after.suspicious} of {after.nights} nights were suspicious"
-            passed = replace(passed, kind=Kind.NOISY, sentence=f"{sentence}; {passed.sentence}")
+            passed = replace(
+                passed, outcome=LOW_SENSITIVITY, sentence=f"{sentence}; {passed.sentence}"
+            )
         return passed if runs == 1 else replace(passed, runs=runs)
 
     def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
@@ -379,13 +404,13 @@ class Detector:
         sentence = f"{', '.join(signs)}, in {runs}"
         if rerun_at:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
-        return Verdict(Kind.SUSPECT, sentence, (), tonight.runs, rerun_at=rerun_at)
+        return Verdict(SUSPECT, sentence, runs=tonight.runs, rerun_at=rerun_at)
 
     # While an alarm is open
 
     def _watch(
-        self, state: State, alarm: Verdict, night: Sequence[Sample], final: bool
-    ) -> tuple[State, Verdict]:
+        self, state: Memory, alarm: Verdict, night: Sequence[Sample], final: bool
+    ) -> tuple[Memory, Verdict]:
         """A night while an alarm is open: has it gone, and is there more than the alarm says?"""
         limits, back = self.settings, self._back(alarm, night)
         beyond, more = self._beyond(state, alarm, night, final)
@@ -405,8 +430,8 @@ class Detector:
         elif sum(after.recent) < limits.recovered:
             return after, self._open(after, alarm, looked, more)
         sentence = f"the alarm of {alarm.raised:%Y-%m-%d} has gone: {why}"
-        over = replace(alarm, kind=Kind.TRANSIENT, sentence=sentence, runs=len(looked))
-        return State(nights=state.nights, suspicious=state.suspicious), over
+        over = replace(alarm, outcome=RESOLVED, sentence=sentence, runs=len(looked))
+        return Memory(nights=state.nights, suspicious=state.suspicious), over
 
     def _worst(self, runs: Sequence[Sample]) -> Baseline | None:
         """The worst of some runs, as a baseline; None: there was none before."""
@@ -424,11 +449,11 @@ class Detector:
         return level
 
     def _beyond(
-        self, state: State, alarm: Verdict, night: Sequence[Sample], final: bool
-    ) -> tuple[State | None, Verdict]:
+        self, state: Memory, alarm: Verdict, night: Sequence[Sample], final: bool
+    ) -> tuple[Memory | None, Verdict]:
         """What the rules say of a night beside the worst of the alarm's."""
         if state.level is None or state.beyond is None:
-            return None, Verdict(Kind.OK, "")
+            return None, Verdict(OK, "")
         worse = Detector(state.level, self.settings, self.what, self.unit)
         worse._alarm_of = f"the alarm of {alarm.raised:%Y-%m-%d}"
         worse._may_be_defect = False  # what it was at the alarm is known
@@ -445,7 +470,7 @@ class Detector:
 
     def _is_well(self, alarm: Verdict, run: Sample) -> bool:
         """Would no rule ask for a re-run? What the alarm is about must have been measured."""
-        compares = bool(self._ratio) or alarm.kind is Kind.DEFECT
+        compares = bool(self._ratio) or alarm.outcome.is_absolute
         if alarm.rule in (R2, R3) and compares and run.ratio is None:
             return False
         if alarm.rule == R3 and run.finish_fraction is None:
@@ -473,13 +498,13 @@ class Detector:
         return y, ratio.value(run.ratio) if ratio and run.ratio is not None else -math.inf
 
     def _open(
-        self, state: State, alarm: Verdict, looked: Sequence[Sample], more: Verdict
+        self, state: Memory, alarm: Verdict, looked: Sequence[Sample], more: Verdict
     ) -> Verdict:
         """The alarm with the figures of this night, and what there is beside it."""
         values = [self._values(run) for run in looked]
         y, r = (max(column) for column in zip(*values, strict=True))
         run, ratio = looked[0], max((one.ratio or 0 for one in looked), default=0)
-        if alarm.kind is Kind.DEFECT:
+        if alarm.outcome.is_absolute:
             sentence = f"bandwidth is {ratio:.2f} of MPI-IO's"
             if run.finish_fraction is not None:
                 sentence += f", and finishing the file takes {run.finish_fraction:.0%} of the time"
@@ -493,15 +518,15 @@ class Detector:
         since = f", slow since {alarm.since:%Y-%m-%d}" if alarm.since else ""
         raised = f"alarm of {alarm.raised:%Y-%m-%d}{since}"
         sentence += f" tonight ({raised}, nights that were well since: {sum(state.recent)})"
-        drop = 1 - ratio if alarm.kind is Kind.DEFECT else self._lost(alarm.rule, y, r)
+        drop = 1 - ratio if alarm.outcome.is_absolute else self._lost(alarm.rule, y, r)
         now = replace(alarm, sentence=sentence, runs=len(looked), drop=drop)
-        if more.kind is Kind.SUSPECT:
+        if more.outcome.is_suspect:
             return replace(now, sentence=f"{sentence}; {more.sentence}")
         if not more.is_red:
             return now
-        kind = min(alarm.kind, more.kind, key=lambda kind: kind.rank)
+        worst = min(alarm.outcome, more.outcome, key=lambda outcome: outcome.rank)
         drop = self._lost(more.rule, y, r)
-        return replace(more, kind=kind, sentence=f"{more.sentence}; {sentence}", drop=drop)
+        return replace(more, outcome=worst, sentence=f"{more.sentence}; {sentence}", drop=drop)
 
 
 def _reruns(runs: Sequence[Sample], limits: Settings) -> int:

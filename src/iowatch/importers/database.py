@@ -1,7 +1,7 @@
 """Performance logs made a results database again, which is read like ReFrame's.
 
 ReFrame's code writes it, but nothing is added to a database that ReFrame writes to. A log has no
-word of the witness: the verdict on each run is `imported`, whatever the log says.
+word of the witness: each run is flagged `imported`, whatever the log says.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
 from iowatch.importers import perflogs
 from iowatch.importers.perflogs import ImportedRun
-from iowatch.verdict import Kind
+from iowatch.verdict import IMPORTED, JOB_FAILED, Flag
 
 _TIME = "%Y%m%dT%H%M%S%z"  # as ReFrame writes a session's times
+#: Such a run has no metrics, and its old record does not say why.
+_FAILED = JOB_FAILED.flagged(Flag.IMPORTED)
 _UUIDS = uuid.UUID("6cf3a3b0-7f0c-4a7e-9d55-0f4f7b9e3a51")  # made up: the name space of sessions
 
 
@@ -141,8 +143,8 @@ def _test(run: ImportedRun, identity: str) -> dict[str, Any]:
         "partition": case.partition,
         "environ": case.environ,
         "case_id": str(case),
-        "verdict": Kind.IMPORTED if run.metrics else Kind.INVALID,
-        "sentence": f"{case}: imported from {run.place}, verdict {run.verdict}",
+        **(IMPORTED if run.metrics else _FAILED).fields,
+        "sentence": f"{case}: imported from {run.place}, state {run.state}",
         "result": "pass" if run.metrics else "fail",
         "fail_phase": None if run.metrics else "sanity",
         "fail_reason": None,
@@ -164,5 +166,5 @@ def summary(runs: Sequence[ImportedRun]) -> str:
     return (
         f"{counted(len(runs), 'run')} of {counted(len({run.case for run in runs}), 'case')},"
         f" {days[0]} to {days[-1]},"
-        f" {sum(not run.metrics for run in runs)} invalid"
+        f" {sum(not run.metrics for run in runs)} failed"
     )

@@ -2,7 +2,7 @@
 
 A header names the columns, the metrics last. A log that was appended to has several headers:
 
-    result|job_completion_time|...|case_id|verdict|...|total_max_value|total_max_lower_thres|...
+    result|job_completion_time|...|case_id|state|...|total_max_value|total_max_lower_thres|...
     pass|2026-11-21T22:51:16|...|small:memory/gnu/...|ok|...|512.3|400.0|...
 """
 
@@ -35,7 +35,7 @@ class ImportedRun:
     metrics: Mapping[str, float]  # in the units of iowatch.checks; empty if the run failed
     file: Path
     line: int
-    verdict: str  # as the log has it
+    state: str  # as the log has it
 
     @property
     def place(self) -> str:
@@ -97,7 +97,7 @@ def _run(
         metrics=metrics,
         file=file,
         line=number,
-        verdict=columns.get("verdict") or columns.get("result") or "unknown",
+        state=columns.get("state") or columns.get("result") or "unknown",
     )
 
 

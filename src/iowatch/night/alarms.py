@@ -15,13 +15,13 @@ from iowatch.case import Case
 from iowatch.checks import OST_RATIO
 from iowatch.detector.baseline import Sample
 from iowatch.detector.common import Common, Group, Runs, each, have_alarms
-from iowatch.detector.rules import R1, R2, R3, R4, State
+from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.metrics import osts_below, osts_of, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import Run, day_of
-from iowatch.verdict import EXCUSABLE, Kind, Verdict
+from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
 _SAID = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
@@ -30,8 +30,6 @@ _USUAL = {
     Common.FILESYSTEM: ("its baseline", "their baselines"),
     Common.LIBRARY: ("its usual ratio to MPI-IO", "their usual ratios to MPI-IO"),
 }
-#: Verdicts of a chart that are worth an alarm.
-_SAYS = frozenset({Kind.REGRESSION, Kind.SEVERE, Kind.SUSPECT, Kind.TRANSIENT})
 _SOME = 2  # cases, at least, that were well on the nodes beside those that are named
 _NODES = 2  # named at most: of more, nobody can say which
 
@@ -41,7 +39,7 @@ class Alarm:
     """One sentence on what is slow as a whole, and the cases under it."""
 
     what: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
-    kind: Kind  # suspect: it may be an alarm in a few nights
+    outcome: Outcome  # suspect: it may be an alarm in a few nights
     said: str
     rows: Sequence[CaseNight]  # of the cases that are slow
     merged: frozenset[Case] = frozenset()  # of these it says why they are red
@@ -56,13 +54,8 @@ class Alarm:
         return f"{self.what}: {self.said}" + (f" ({self.known})" if self.known else "")
 
     @property
-    def label(self) -> str:
-        """The verdict in words."""
-        return f"{self.kind} (known)" if self.known else str(self.kind)
-
-    @property
     def is_red(self) -> bool:
-        return self.kind.is_red and not self.known
+        return self.outcome.is_red
 
 
 def alarms_of(
@@ -74,14 +67,16 @@ def alarms_of(
     found = [*_filesystems(measured, now), *_libraries(measured, now)]
     under = {row.case for alarm in found for row in alarm.rows}
     found += _nodes([row for row in measured if row.case not in under])
-    alarms = [replace(alarm, known=_known(alarm, expected)) for alarm in found]
-    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.kind.rank))
+    alarms = [_excused(alarm, expected) for alarm in found]
+    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
 
 
-def _known(alarm: Alarm, expected: Sequence[ExpectedFailure]) -> str:
-    """Why the alarm is expected: all of its cases are."""
+def _excused(alarm: Alarm, expected: Sequence[ExpectedFailure]) -> Alarm:
+    """The alarm, which is known if all of its cases are expected."""
     whys = [row.known or excuse(expected, str(row.case), day_of(row.night)) for row in alarm.rows]
-    return str(whys[0]) if alarm.kind.is_red and whys and all(whys) else ""
+    if not (alarm.is_red and whys and all(whys)):
+        return alarm
+    return replace(alarm, outcome=alarm.outcome.flagged(Flag.KNOWN), known=str(whys[0]))
 
 
 # A filesystem, a library
@@ -123,9 +118,9 @@ class _Together:
     @cached_property
     def verdict(self) -> Verdict:
         """What the chart says."""
-        state = State()
+        state = Memory()
         if not self.group.baseline:
-            return Verdict(Kind.NO_BASELINE, "")
+            return Verdict(NO_REFERENCE, "")
         for night in self._nights:
             if runs := self._runs(night, False):
                 state, _ = self.group.judge(state, runs)
@@ -138,15 +133,13 @@ class _Together:
         return have_alarms(self.common, verdicts, self.now)
 
     @property
-    def kind(self) -> Kind:
-        kind = self.verdict.kind
-        if kind not in EXCUSABLE and self.have_alarms:
-            return Kind.REGRESSION
-        return kind
+    def outcome(self) -> Outcome:
+        outcome = self.verdict.outcome
+        return SLOWER if self.have_alarms and not outcome.is_regression else outcome
 
     @property
     def is_alarm(self) -> bool:
-        return self.kind in _SAYS
+        return _is_told(self.outcome)
 
     @cached_property
     def slow(self) -> list[CaseNight]:
@@ -159,25 +152,26 @@ class _Together:
         """`is_why` is what follows from it: "the filesystem, not one of its I/O paths"."""
         merged = frozenset(
             row.case for row in self.slow
-            if self.kind.is_red and row.is_red and row.kind is _own(row).kind
+            if self.outcome.is_red and row.outcome.is_alarm
+            and row.outcome.is_absolute == _own(row).outcome.is_absolute
             and _own(row).rule in _SAID[self.common]
         )  # fmt: skip
         due = self._due()
-        whole = "of them" if self.kind is Kind.SUSPECT else "of its cases"
+        whole = "of them" if self.outcome.is_suspect else "of its cases"
         again = f"; {len(due)} {whole} are run again to tell whether it lasts" if due else ""
         why = (
             is_why if not 0 < 2 * len(self.slow) < len(self.rows) else "some of its cases, not all"
         )
-        said = f"{self._extent()}{f': {why}' if self.kind.is_red else ''}{again}"
-        return Alarm(what, self.kind, said, self.slow, merged, due=due, held=self._held())
+        said = f"{self._extent()}{f': {why}' if self.outcome.is_red else ''}{again}"
+        return Alarm(what, self.outcome, said, self.slow, merged, due=due, held=self._held())
 
     def _extent(self) -> str:
         """How slow, and since when."""
         of_one, usual = _USUAL[self.common]
         verdict, many = self.verdict, f"{len(self.slow)} of {len(self.rows)} cases are slow"
-        if verdict.kind is Kind.TRANSIENT:
+        if verdict.outcome.is_resolved:
             return verdict.sentence
-        if verdict.kind not in EXCUSABLE and self.have_alarms:
+        if self.have_alarms and not verdict.outcome.is_regression:
             own = [_own(row) for row in self.slow]
             drop = median(verdict.drop or 0 for verdict in own)
             since = min((verdict.since for verdict in own if verdict.since), default=None)
@@ -185,8 +179,8 @@ class _Together:
         if is_far_below := self.group.is_far_below(self.tonight):
             part = f"{NORMAL.common_severe:.0%} of {of_one}"
             many = f"every one of its {len(self.tonight)} cases is below {part}"
-        runs = f", in all {verdict.runs} runs" if verdict.kind is Kind.SEVERE else ""
-        if verdict.kind is not Kind.REGRESSION:
+        runs = f", in all {verdict.runs} runs" if verdict.rule == R4 else ""
+        if verdict.rule == R4 or not verdict.outcome.is_regression:
             lost = f"{1 - self.group.reached(self.tonight):.0%} below"
             below = lost if is_far_below else f"{lost} {usual}"
             return f"{many} tonight{runs}; together they are {below}"
@@ -207,19 +201,27 @@ class _Together:
         panel = [row for row in self.rows if str(row.case) in self.group.panel]
         return {
             row.case: at for row in panel
-            if row.measured_runs <= rounds and row.invalid_runs <= MAX_INVALID
+            if row.measured_runs <= rounds and row.failed_runs <= MAX_INVALID
         }  # fmt: skip
 
     def _held(self) -> frozenset[Case]:
         """The suspects that are only as slow as their filesystem is."""
-        is_slow = self.kind is Kind.SUSPECT or self.kind.is_red
-        if not is_slow or not self.group.baseline or self.common is not Common.FILESYSTEM:
+        if (
+            not self.outcome.is_slow
+            or not self.group.baseline
+            or self.common is not Common.FILESYSTEM
+        ):
             return frozenset()
         return frozenset(
             row.case for row in self.slow
             if row.is_suspect and row.blessed and str(row.case) not in self.group.panel
             and not row.is_slow_to_finish and self.group.says_no_more(str(row.case), self.tonight)
         )  # fmt: skip
+
+
+def _is_told(outcome: Outcome) -> bool:
+    """Is it worth an alarm of several cases?"""
+    return outcome.is_slow or outcome.is_resolved
 
 
 def _since(time: datetime | None) -> str:
@@ -229,7 +231,7 @@ def _since(time: datetime | None) -> str:
 def _own(row: CaseNight) -> Verdict:
     """The detector's on the case alone: of one that is well it need not be asked."""
     past = row.past if row.is_red or row.known else None
-    return past.verdict if past else Verdict(row.kind, row.said)
+    return past.verdict if past else Verdict(row.outcome, row.said)
 
 
 def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
@@ -238,7 +240,7 @@ def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
         filesystems.setdefault(row.last.filesystem, []).append(row)
     for name, own in sorted(filesystems.items()):
         together = _Together(Common.FILESYSTEM, own, now)
-        osts = [row for row in own if row.is_red and row.case.check.needs_stripes]
+        osts = [row for row in own if row.outcome.is_alarm and row.case.check.needs_stripes]
         if together.is_alarm:
             alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
             found = [_with_osts(alarm, osts)]
@@ -264,8 +266,8 @@ def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) ->
     if osts and slow and all(row.case.stripe_count == -1 for row in slow):
         said = f"{_slow_osts(osts[0])}; every case that is slow writes to all OSTs ({len(slow)})"
         under = [*osts, *slow]
-        merged = frozenset(row.case for row in under if row.is_red)
-        yield Alarm(f"OSTs of {name}", osts[0].kind, said, under, merged)
+        merged = frozenset(row.case for row in under if row.outcome.is_alarm)
+        yield Alarm(f"OSTs of {name}", osts[0].outcome, said, under, merged)
 
 
 def _slow_osts(row: CaseNight) -> str:
@@ -299,23 +301,21 @@ class _SlowOst:
     @property
     def said(self) -> str:
         verdict, slow = self.verdict, f"slow to {self.operation}"
-        if verdict.kind is Kind.TRANSIENT:
+        if verdict.outcome.is_resolved:
             return f"{slow}: {verdict.sentence}"
         now = f"tonight {self.tonight:.2f} of its peers' median, usually {self.usual:.2f}"
-        if verdict.kind is Kind.REGRESSION:
+        if verdict.outcome.is_regression and verdict.rule != R4:
             since = _since(verdict.since)
             if verdict.raised and verdict.raised < self.row.runs[0].time:
                 return f"{slow}{since} (alarm of {verdict.raised:%Y-%m-%d}): {now}"
             return f"{slow}: {verdict.drop:.0%} slower beside its peers than usual{since}; {now}"
-        return f"{slow}: {now}" + (
-            f", in all {verdict.runs} runs" if verdict.kind is Kind.SEVERE else ""
-        )
+        return f"{slow}: {now}" + (f", in all {verdict.runs} runs" if verdict.rule == R4 else "")
 
     @property
     def due(self) -> datetime | None:
         """When its case is to be run again: a run that it had no part in tells nothing of it."""
         row = self.row
-        is_told = row.measured_runs > self.verdict.runs or row.invalid_runs > MAX_INVALID
+        is_told = row.measured_runs > self.verdict.runs or row.failed_runs > MAX_INVALID
         return None if is_told else self.verdict.rerun_at
 
 
@@ -330,17 +330,17 @@ def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Itera
                 found.setdefault(ost.name, []).append(ost)
     red = {ost for ost, every in found.items() if any(one.verdict.is_red for one in every)}
     for number, every in sorted(found.items(), key=lambda item: int(item[0])):
-        kind = min((one.verdict.kind for one in every), key=lambda kind: kind.rank)
+        worst = min((one.verdict.outcome for one in every), key=lambda outcome: outcome.rank)
         own = {one.row.case: one.row for one in every}
         due = {one.row.case: one.due for one in every if one.due}
         again = "; it is measured again to tell whether it lasts" if due else ""
         merged = frozenset(
             case for case, row in own.items()
-            if number in red and row.is_red and _own(row).kind not in EXCUSABLE
+            if number in red and row.outcome.is_alarm and not _own(row).outcome.is_regression
             and {slow for op in OST_RATIO for slow in _below(row, op)} <= red
         )  # fmt: skip
         said = "; ".join(one.said for one in every) + again
-        yield Alarm(f"OST {number} of {name}", kind, said, [*own.values()], merged, due=due)
+        yield Alarm(f"OST {number} of {name}", worst, said, [*own.values()], merged, due=due)
 
 
 def _below(row: CaseNight, operation: str) -> list[str]:
@@ -378,7 +378,7 @@ def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
     tonight = parts(row.runs)
     judged = each([parts(runs) for runs in blessed], [parts(runs) for runs in later], tonight)
     for name, (baseline, verdict) in judged.items():
-        if verdict.kind in _SAYS:
+        if _is_told(verdict.outcome):
             operation, ost = name.split()
             best = max(sample.best for sample in tonight[name])
             yield _SlowOst(row, operation, ost, math.exp(baseline.m), best, verdict)
@@ -422,7 +422,7 @@ def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
         for alarm in alarms:
             worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
             said = "".join(f"; the worst: {row.sentence}" for row in worst)
-            yield replace(alarm, said=f"{alarm.said}{said}" if alarm.kind.is_red else alarm.said)
+            yield replace(alarm, said=f"{alarm.said}{said}" if alarm.is_red else alarm.said)
 
 
 # A node
@@ -430,7 +430,7 @@ def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
 
 def _is_slow(row: CaseNight) -> bool:
     """Is its bandwidth itself low, whatever the library?"""
-    return row.is_suspect or (row.is_red and _own(row).rule in _SAID[Common.FILESYSTEM])
+    return row.is_suspect or (row.outcome.is_alarm and _own(row).rule in _SAID[Common.FILESYSTEM])
 
 
 def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
@@ -446,9 +446,8 @@ def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     names = " and ".join(sorted(nodes))
     said = f"the {len(slow)} cases that ran there are slow tonight, and none of the {len(well)} "
     said += "that ran elsewhere on the same filesystem: the node, not the filesystem"
-    red = frozenset(row.case for row in slow if row.is_red)
-    kind = Kind.REGRESSION if red else Kind.SUSPECT
-    yield Alarm(f"node {names}", kind, said, slow, red)
+    red = frozenset(row.case for row in slow if row.outcome.is_alarm)
+    yield Alarm(f"node {names}", SLOWER if red else SUSPECT, said, slow, red)
 
 
 def _hosts(row: CaseNight) -> set[str]:

@@ -150,7 +150,7 @@ def ask(text: str, rounds: int) -> Asked:
               if row.case == case)  # fmt: skip
     if not row.last.is_measured or not row.past:
         raise UserError(
-            f"{case}: its run of {night} was {row.kind}, so there is nothing to compare: {row.said}"
+            f"{case}: its run of {night} is {row.outcome}: there is nothing to compare: {row.said}"
         )
     failed = judge(
         case,

@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import takewhile
 from statistics import median
+from typing import Any
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
@@ -27,7 +28,7 @@ from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
 from iowatch.metrics import PHASES, phases_among
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of, deciding, fastest
-from iowatch.verdict import EXCUSABLE, GOOD, Kind
+from iowatch.verdict import OK, Outcome
 
 HOSTS_NAMED = 8
 #: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
@@ -105,8 +106,8 @@ class CaseNight:
         return deciding(self.runs)
 
     @property
-    def kind(self) -> Kind:
-        return self.last.kind
+    def outcome(self) -> Outcome:
+        return self.last.outcome
 
     @property
     def is_red(self) -> bool:
@@ -115,13 +116,13 @@ class CaseNight:
     @property
     def is_amber(self) -> bool:
         """Nobody knows how it is tonight."""
-        return self.last.is_amber
+        return self.outcome.is_amber
 
     @cached_property
     def unguarded(self) -> int:
         """Nights in a row, this one included, on which it was not measured: all of one day, as
         somebody has begun them by hand, count as one."""
-        return self._days_of(lambda runs: deciding(runs).is_amber)
+        return self._days_of(lambda runs: deciding(runs).outcome.is_amber)
 
     @cached_property
     def unguarded_osts(self) -> dict[str, int]:
@@ -147,11 +148,6 @@ class CaseNight:
         return [(self.night, self.runs), *sorted(self.earlier.items(), reverse=True)]
 
     @property
-    def label(self) -> str:
-        """The verdict in words."""
-        return f"{self.kind} (known)" if self.known else str(self.kind)
-
-    @property
     def said(self) -> str:
         """The check's own sentence, without the case."""
         said = self.last.sentence.removeprefix(f"{self.case}: ")
@@ -162,24 +158,23 @@ class CaseNight:
         return sum(run.is_measured for run in self.runs)
 
     @property
-    def invalid_runs(self) -> int:
-        return sum(run.is_invalid for run in self.runs)
+    def failed_runs(self) -> int:
+        return sum(run.outcome.is_failed for run in self.runs)
 
     @property
     def is_quiet(self) -> bool:
         """Nothing to look into; what ReFrame failed is not quiet, whatever its verdict."""
-        quiet = self.kind in (Kind.OK, Kind.NOISY)
-        return quiet and not (self.is_red or self.known or self.invalid_runs)
+        return self.outcome.is_well and not (self.is_red or self.failed_runs)
 
     @property
     def is_ok(self) -> bool:
         """Nothing to say either."""
-        return self.is_quiet and self.kind is Kind.OK
+        return self.is_quiet and not self.outcome.is_insensitive
 
     @property
-    def severity(self) -> tuple[bool, int, float, str]:
+    def severity(self) -> tuple[Any, ...]:
         """Sorts the worst first."""
-        return not self.is_red, self.kind.rank, -(self.drop or 0), str(self.case)
+        return not self.is_red, self.outcome.rank, -(self.drop or 0), str(self.case)
 
     @property
     def last_measured(self) -> Run | None:
@@ -199,31 +194,31 @@ class CaseNight:
     @property
     def is_suspect(self) -> bool:
         run = self.last_measured
-        return run is not None and run.kind is Kind.SUSPECT
+        return run is not None and run.outcome.is_suspect
 
     @property
     def rerun_at(self) -> datetime | None:
         """When the case is to be run again; None: no more in this night."""
-        if not self.past or self.invalid_runs > MAX_INVALID:
+        if not self.past or self.failed_runs > MAX_INVALID:
             return None
-        is_open = self.last.kind in EXCUSABLE and self.past.verdict.is_red  # an alarm may have gone
+        is_open = self.outcome.is_regression and self.past.verdict.is_red  # an alarm may have gone
         return self.past.verdict.rerun_at if self.is_suspect or is_open else None
 
     # Tonight's numbers, and those to compare them with
 
     @cached_property
     def best(self) -> Run | None:
-        """The fastest run, as for the detector; None: the last was invalid."""
+        """The fastest run, as for the detector; None: the last failed."""
         return fastest(self.runs) if self.last.is_measured else None
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Of the best run; none if the last was invalid."""
+        """Of the best run; none if the last failed."""
         return self.best.metrics if self.best else {}
 
     @property
     def rate(self) -> float | None:
-        """MiB/s or items/s of the best run; None if the last was invalid."""
+        """MiB/s or items/s of the best run; None if the last failed."""
         return self.best.rate if self.best else None
 
     @property
@@ -245,7 +240,7 @@ class CaseNight:
     def good(self) -> list[str]:
         """The nights before that were well."""
         nights = self.earlier.items()
-        return [night for night, runs in nights if deciding(runs).kind in GOOD and fastest(runs)]
+        return [night for night, runs in nights if deciding(runs).outcome.is_good and fastest(runs)]
 
     @property
     def last_good(self) -> date | None:
@@ -289,11 +284,11 @@ class CaseNight:
 
     @property
     def in_brief(self) -> str:
-        """`hdf5 on fs3, stripes -1: regression, 34 % below what is expected`."""
+        """`hdf5 on fs3, stripes -1: regression (own_past), 34 % below what is expected`."""
         if self.drop is None:
-            return f"{self.name}: {self.label}"
+            return f"{self.name}: {self.outcome}"
         side = "below" if self.drop >= 0 else "above"
-        return f"{self.name}: {self.label}, {abs(self.drop):.0%} {side} what is expected"
+        return f"{self.name}: {self.outcome}, {abs(self.drop):.0%} {side} what is expected"
 
     @property
     def phases(self) -> list[Phase]:
@@ -333,8 +328,8 @@ class CaseNight:
     @cached_property
     def around(self) -> Compared | None:
         """What else went on when it was slow, beside its good nights; None: it was not."""
-        slow = {*EXCUSABLE, Kind.SUSPECT, Kind.NOISY, Kind.INVALID}
-        if not (self.kind in slow and self.last.system_context):
+        is_low = self.outcome.is_slow or self.outcome.is_insensitive or self.outcome.is_unverified
+        if not (is_low and self.last.system_context):
             return None
         earlier = [run.system_context for runs in self._compared for run in runs]
         return compare(self.last.system_context, earlier)
@@ -367,7 +362,7 @@ class CaseNight:
         """The sentence without the name."""
         if not self.metrics:
             return self.said
-        return self._reached() if self.kind is Kind.OK else f"{self._reached()}; {self.said}"
+        return self._reached() if self.outcome == OK else f"{self._reached()}; {self.said}"
 
     def _reached(self) -> str:
         name, expected = rate_name(self.metrics), self.expected

@@ -34,7 +34,7 @@ from iowatch.run import (
     nights_of,
 )
 from iowatch.site import AMBER_NIGHTS
-from iowatch.verdict import Kind
+from iowatch.verdict import Outcome
 
 NAMED = 12  # cases that a sentence names at most
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
@@ -57,7 +57,7 @@ class Night:
     is_by_hand: bool = False  # no night at all, but a session that somebody asks about
     later: str = ""  # the last night on record, dated later than now, that was not asked for
     judged: Judged | None = None  # what the gate has said of the whole night; it holds
-    left_out: int = 0  # cases that need what has never been there
+    skipped: int = 0  # cases that need what has never been there
 
     @property
     def day(self) -> date:
@@ -106,7 +106,7 @@ class Night:
     def slow(self) -> str:
         """What is slow as a whole, in a few words; empty: nothing is."""
         lasting = [alarm.what for alarm in self.red_alarms]
-        names = lasting or [alarm.what for alarm in self.alarms if alarm.kind is Kind.SUSPECT]
+        names = lasting or [alarm.what for alarm in self.alarms if alarm.outcome.is_suspect]
         if not names:
             return ""
         verb = "is" if len(names) == 1 else "are"
@@ -151,10 +151,11 @@ class Night:
     def why(self) -> str:
         """The sentence that comes first."""
         rows = self.worst_first
-        worst = [alarm.sentence for alarm in self.red_alarms]
+        worst = [row.sentence for row in rows if row.outcome.is_corrupt]
+        worst += [alarm.sentence for alarm in self.red_alarms]
         worst += [*(row.sentence for row in rows if row.is_red), *self.problems]
-        loud = [f"{alarm.label}: {alarm.sentence}" for alarm in self.alarms]
-        loud += [f"{row.label}: {row.sentence}" for row in rows if not row.is_quiet]
+        loud = [f"{alarm.outcome}: {alarm.sentence}" for alarm in self.alarms]
+        loud += [f"{row.outcome}: {row.sentence}" for row in rows if not row.is_quiet]
         measured = [row for row in self.cases if row.case.metrics]
         well = "Every case is" if self.is_gated else "Every case on record is"
         well += " as it should be"
@@ -166,9 +167,9 @@ class Night:
         return [*worst, *loud, well][0]
 
     @property
-    def counts(self) -> list[tuple[str, int]]:
-        """How many cases have each label, worst first."""
-        return list(Counter(row.label for row in self.worst_first).items())
+    def counts(self) -> list[tuple[Outcome, int]]:
+        """How many cases have each outcome, worst first."""
+        return list(Counter(row.outcome for row in self.worst_first).items())
 
     def measured_in(self, sessions: Collection[str]) -> Night:
         """The part of the night that ran in these sessions; its colour is that of the whole."""
@@ -214,19 +215,19 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
     found = Night(system, night, cases, alarms=alarms_of(cases, known.expected, now))
     notes = [
         *(_reruns(found, now, known.rerun_command) if known.rerun_command else ()),
-        *_noisy(cases),
+        *_insensitive(cases),
         *_baselines(cases),
         *_recorded(cases),
         *_well(cases, known.expected, found.alarms),
         *_own_notes(cases),
-        *_left_out(run for run in runs if run.night == night),
+        *_skipped(run for run in runs if run.night == night),
         *_excess(known.expected, system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
         *known.notes,
     ]
     problems = [*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)]
-    left_out = {run.case for run in runs if run.night == night and run.kind is Kind.LEFT_OUT}
-    return replace(found, problems=problems, notes=notes, left_out=len(left_out - {*tonight}))
+    skipped = {run.case for run in runs if run.night == night and run.outcome.is_skipped}
+    return replace(found, problems=problems, notes=notes, skipped=len(skipped - {*tonight}))
 
 
 def _case_night(
@@ -236,7 +237,7 @@ def _case_night(
     entry = known.blessed.get(case)
     if entry and entry.blessed > day_of(night):  # it was not in force then
         entry = None
-    is_known = deciding(runs).is_known
+    is_known = deciding(runs).outcome.is_known
     why = excuse(known.expected, str(case), day_of(night)) if is_known else None
     return CaseNight(
         case=case,
@@ -390,11 +391,12 @@ def _reruns(night: Night, now: datetime, again: str) -> Iterator[str]:
         yield f"{counted(rest, 'case', 'are')} suspect, and will not run again tonight"
 
 
-def _noisy(cases: Sequence[CaseNight]) -> Iterator[str]:
-    if noisy := sum(case.kind is Kind.NOISY for case in cases):
+def _insensitive(cases: Sequence[CaseNight]) -> Iterator[str]:
+    if count := sum(case.outcome.is_insensitive for case in cases):
+        drop = f"a drop of {NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
         yield (
-            f"{counted(noisy, 'case', 'are', of=len(cases))} noisy, with too much variation to "
-            f"show a drop of {NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
+            f"{counted(count, 'case', 'are', of=len(cases))} of low sensitivity, with too much "
+            f"variation to show {drop}"
         )
 
 
@@ -411,7 +413,7 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
 
 def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
     """A sentence on the cases that nothing is compared with yet, on every night."""
-    rows = [row for row in cases if row.kind is Kind.NO_BASELINE]
+    rows = [row for row in cases if row.outcome.is_unreferenced]
     measured = [sum(map(bool, map(fastest, [row.runs, *row.earlier.values()]))) for row in rows]
     enough = sum(count >= NORMAL.min_nights for count in measured)
     few = sorted(count for count in measured if count < NORMAL.min_nights)
@@ -483,7 +485,7 @@ def _well(
         rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
         tried = [row for row in rows if not row.is_amber]
         if tried and not any(
-            row.known or row.case in slow or row.kind is Kind.INVALID for row in tried
+            row.known or row.case in slow or row.outcome.is_unverified for row in tried
         ):
             yield (
                 f"{entry.case.pattern}: it does not fail, although it is {entry}: remove the entry "
@@ -509,16 +511,16 @@ def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
         )
 
 
-def _left_out(runs: Iterable[Run]) -> Iterator[str]:
+def _skipped(runs: Iterable[Run]) -> Iterator[str]:
     """A sentence on the cases that need what has never been there, for each reason."""
     found: dict[str, set[Case]] = {}
     for run in runs:
-        if run.kind is Kind.LEFT_OUT:
+        if run.outcome.is_skipped:
             why = run.sentence.removeprefix(f"{run.case}: ")
             found.setdefault(why, set()).add(run.case)
     for why, cases in found.items():
         checks = ", ".join(sorted({case.check.name for case in cases}))
-        yield f"{counted(len(cases), 'case', 'are')} left out ({checks}): {why}"
+        yield f"{counted(len(cases), 'case', 'are')} skipped ({checks}): {why}"
 
 
 # The gate
@@ -542,8 +544,8 @@ def problems_of(
         yield "a case ran more than once"
     for run in runs:
         missing = [name for name in run.case.metrics if name not in run.metrics]
-        if missing and not (run.is_invalid or run.kind.is_untried):
-            yield f"{run.case}: its verdict is {run.kind}, and it has no {', '.join(missing)}"
+        if missing and run.outcome.counts:
+            yield f"{run.case}: its verdict is {run.outcome}, and it has no {', '.join(missing)}"
     if session:
         yield from _lost(session)
 
@@ -598,14 +600,16 @@ def _lost(session: Mapping[str, Any]) -> list[str]:
     """But what was not measured for a reason that is known, where ReFrame has counted it."""
     run = session["runs"][-1]
     lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
-    lost -= sum(run.kind.is_untried and run.result in ("skip", "abort") for run in runs_of(session))
+    lost -= sum(
+        run.outcome.is_untried and run.result in ("skip", "abort") for run in runs_of(session)
+    )
     return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
 
 
 def _last_measured(row: CaseNight) -> Sequence[Run]:
     """The runs of the last night before on which it was measured; none: it never was."""
     nights = (row.earlier[night] for night in sorted(row.earlier, reverse=True))
-    return next((runs for runs in nights if not deciding(runs).is_amber), ())
+    return next((runs for runs in nights if not deciding(runs).outcome.is_amber), ())
 
 
 def lost_references(cases: Iterable[CaseNight]) -> Iterator[str]:
@@ -613,7 +617,7 @@ def lost_references(cases: Iterable[CaseNight]) -> Iterator[str]:
     lost = [
         row.case
         for row in cases
-        if row.kind is Kind.NO_BASELINE
+        if row.outcome.is_unreferenced
         and not row.is_red
         and any(run.references for run in _last_measured(row))
     ]

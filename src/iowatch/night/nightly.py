@@ -37,7 +37,6 @@ from iowatch.night.session import Session, held, ignore_signals, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Site, read_site
-from iowatch.verdict import Kind
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
@@ -273,13 +272,14 @@ def _usual(site: Site, night: str, parts: Sequence[Part]) -> str:
         runs = history.read([site.database], datetime.now(UTC) - OF_LATE)
     except UserError:  # its judging will say so
         return ""
-    left_out: dict[str, set[Case]] = {}
+    skipped: dict[str, set[Case]] = {}
     for run in runs:
-        if run.kind is Kind.LEFT_OUT:
-            left_out.setdefault(run.night, set()).add(run.case)
+        if run.outcome.is_skipped:
+            skipped.setdefault(run.night, set()).add(run.case)
     for earlier, own in nights_of(runs).items():
         first = [run for run in own if run.session == own[0].session]
-        measured = {run.case for run in first if not run.is_amber} | left_out.get(earlier, set())
+        measured = {run.case for run in first if not run.outcome.is_amber}
+        measured |= skipped.get(earlier, set())
         if asked <= measured and earlier < night:
             took.append(max(run.time for run in first) - began(earlier))
     minutes = sorted(max(1, round(each / timedelta(minutes=1))) for each in took[-RECENT:])

@@ -13,7 +13,7 @@ from iowatch.checks import format_size
 from iowatch.files import UserError
 from iowatch.paper.published import Row, read_prose, read_tables, striping_of
 from iowatch.run import Run
-from iowatch.verdict import Kind
+from iowatch.verdict import Flag
 
 #: The checks that measure what the tables show.
 KINDS_OF_TABLES = ("SharedFileWrite", "SharedFileRead", "FilePerProcess", "SystemLoad")
@@ -120,8 +120,8 @@ def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     wanted = {f"total_{name}" for name in figure.statistics}
     cases: dict[tuple[Case, bool], list[Run]] = {}
     for run in runs:
-        if not wanted.isdisjoint(run.metrics) and not run.is_invalid:
-            cases.setdefault((run.case, run.kind is Kind.IMPORTED), []).append(run)
+        if not wanted.isdisjoint(run.metrics) and not run.outcome.is_failed:
+            cases.setdefault((run.case, run.outcome.is_imported), []).append(run)
     by_kind: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Run]]] = {}
     for (case, is_imported), own_runs in cases.items():
         if any(_is_alike(case, row) for row in rows):
@@ -134,7 +134,7 @@ def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
         telling = [part for part, same in zip(parts, alike, strict=True) if not same and part]
         # The system is always there: it tells that this is no series of the paper.
         label = f"{system}: {', '.join(telling)}" if telling else system
-        label += f", {Kind.IMPORTED}" if is_imported else ""
+        label += f", {Flag.IMPORTED}" if is_imported else ""
         counts = sorted(writers)
         values = {
             name: [_of_nights(name, writers[count]) for count in counts]

@@ -177,9 +177,9 @@ class BySession(Criterion):
                 f"of the run {lost} no session is on record: it was killed or deleted, or still "
                 "runs"
             )
-        if broken := [run for run in keys if run in evidence.invalid]:
-            why = evidence.invalid[broken[0]]
-            return refused(f"invalid: {_first(broken)} of session {broken[0][0]}: {why}")
+        if broken := [run for run in keys if run in evidence.failed]:
+            why = evidence.failed[broken[0]]
+            return refused(f"failed: {_first(broken)} of session {broken[0][0]}: {why}")
         if missing := [run for run in keys if run not in runs]:
             return refused(f"not measured: {_first(missing)} of session {missing[0][0]}")
         finding = self._compare(terms, self.turns(evidence), groups, runs)

@@ -111,7 +111,7 @@ def _look_at(
         exhibits.append(one)
         where = f"{case} of session {one.session.uuid}"
         if one.why_not and not one.is_lost:
-            return refused(f"invalid: {where}: {one.why_not}"), exhibits
+            return refused(f"failed: {where}: {one.why_not}"), exhibits
         why = one.why_not
         if not why and one.read != wanted.night:
             why = f"what {wanted.night} kept is gone"
