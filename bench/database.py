@@ -77,12 +77,12 @@ DRIVER = """
 import iowatch.plots
 from iowatch import report
 from iowatch.night.gate import night_of
-from iowatch.night.nightly import look_back
+from iowatch.night.record import load
 from iowatch.site import Site
 
 start()
 site = Site("small", (), True, database.parent, database.parent, database, {})
-known, runs = look_back(site, now)
+known, runs = load(site.system, [site.database], now, site)
 lap("read")
 night = night_of("small", max(run.night for run in runs), runs, known, now)
 page = report.write_page(night, database.parent)

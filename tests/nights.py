@@ -13,7 +13,8 @@ from iowatch.bless import Blessed, settings_hash
 from iowatch.checks import OST
 from iowatch.detector.settings import NORMAL
 from iowatch.night.alarms import Alarm
-from iowatch.night.gate import Known, night_of, on_record
+from iowatch.night.gate import night_of, on_record
+from iowatch.night.record import Known
 from iowatch.references import ExpectedFailure
 from iowatch.run import Run
 from iowatch.verdict import SLOWER, Flag

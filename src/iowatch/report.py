@@ -15,15 +15,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from iowatch import bless, history, raw_results, references
+from iowatch import bless, history, raw_results
 from iowatch.checks import NAME_RATES, metric
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
 from iowatch.metrics import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
-from iowatch.night.gate import Known, Night, by_hand, faults, on_record
-from iowatch.night.record import COLOURS, Records
+from iowatch.night.gate import Night, by_hand, faults, on_record
+from iowatch.night.record import COLOURS, Known, Records, load
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.places import reference_folder
 from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
@@ -180,7 +180,7 @@ def _clean(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Record:
+class SystemRecord:
     """What is on record of a system, as far back as its last nights are judged by."""
 
     system: str
@@ -190,17 +190,16 @@ class Record:
     now: datetime
 
     @classmethod
-    def read(cls, system: str, databases: Sequence[Path], until: datetime | None = None) -> Record:
-        """UserError, and what reading the databases and the site's files raises."""
-        folder, now = reference_folder(), datetime.now(UTC)
-        blessed = bless.read(system, folder)
-        expected = references.read_expected(system, folder)
-        known = Known(blessed, expected, "", *_of_site(system))
-        since = year_before(min(until or now, now))
-        return cls(
-            system, databases, known, history.read(databases, since, bless.spans(blessed.values())),
-            now,
-        )  # fmt: skip
+    def read(
+        cls, system: str, databases: Sequence[Path], until: datetime | None = None
+    ) -> SystemRecord:
+        """Read it until then, or until now. UserError."""
+        now = datetime.now(UTC)
+        try:
+            site = read_site(system)
+        except UserError:  # it is not configured here, as that of another host
+            site = None
+        return cls(system, databases, *load(system, databases, min(until or now, now), site), now)
 
     def night(self, night: str = "") -> Night:
         """The last night, or the one with this day or id; UserError."""
@@ -243,7 +242,7 @@ def read(system: str, databases: Sequence[Path], night: str = "", session: str =
     UserError, and what reading the databases and the site's files raises.
     """
     until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
-    record = Record.read(system, databases, until)
+    record = SystemRecord.read(system, databases, until)
     return record.session(session) if session else record.night(night)
 
 
@@ -257,16 +256,6 @@ def systems(databases: Sequence[Path]) -> list[str]:
             "ago: run iowatch nightly, or name another database with --db"
         )
     return found
-
-
-def _of_site(system: str) -> tuple[Mapping[str, date], Mapping[str, int]]:
-    """What the site's file says of nights; nothing where the system is not configured, as on
-    another host."""
-    try:
-        site = read_site(system)
-    except UserError:
-        return {}, {}
-    return site.archived, site.amber_nights
 
 
 # The pages of all systems
@@ -327,7 +316,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
     rows = []
     for system in systems(databases):
-        record = Record.read(system, databases)
+        record = SystemRecord.read(system, databases)
         last = record.night()
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
         own = (run for run in record.runs if run.case.system == system)

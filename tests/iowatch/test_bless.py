@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from iowatch import cli, history
 from iowatch.bless import bless, objection, read, sample_of, spans, write
 from iowatch.files import UserError
-from iowatch.night.gate import Known, night_of
+from iowatch.night.gate import night_of
+from iowatch.night.record import Known
 from iowatch.run import by_case, night_id
 from iowatch.site import UnknownSystem
 

@@ -33,7 +33,6 @@ from reported import FIXTURE, HDF5, reported, session
 from iowatch.files import UserError
 from iowatch.history import runs_of
 from iowatch.night.gate import (
-    Known,
     Night,
     broken_promises,
     faults,
@@ -42,6 +41,7 @@ from iowatch.night.gate import (
     night_of,
     problems_of,
 )
+from iowatch.night.record import Known
 from iowatch.references import ExpectedFailure, Reference
 from iowatch.run import Promise, day_of
 

@@ -15,7 +15,8 @@ from iowatch import cli, history, run_cache
 from iowatch.files import UserError
 from iowatch.history import runs_of
 from iowatch.judge import by_past
-from iowatch.night.gate import Known, night_of, on_record
+from iowatch.night.gate import night_of, on_record
+from iowatch.night.record import Known
 from iowatch.references import Reference
 from iowatch.run import by_case, day_of, night_id, nights_of
 from iowatch.verdict import JOB_FAILED, Flag

@@ -21,10 +21,11 @@ from typer.testing import CliRunner
 from iowatch.cli import app
 from iowatch.files import UserError
 from iowatch.night import nightly, notices
-from iowatch.night.gate import Known, Night, night_of
+from iowatch.night.gate import Night, night_of
 from iowatch.night.nightly import NothingDue, Wanted
 from iowatch.night.notices import NotSent, Outbox
 from iowatch.night.progress import Progress, watch
+from iowatch.night.record import Known
 from iowatch.night.session import Interrupted
 from iowatch.run import night_id
 from iowatch.tables import as_message, as_text, in_brief, show_night

@@ -261,7 +261,7 @@ def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(run,
         tests = [reported(HDF5, NOW), came][:stored]
         store(database, session(*tests, uuid=uuid, began=NOW, night=night.id))
         runs = runs_in_databases([database])
-        shown = report.Record("local", [database], nightly.Known(), runs, FUTURE).night()
+        shown = report.SystemRecord("local", [database], record.Known(), runs, FUTURE).night()
         assert (len(shown.problems), shown.colour) == (problems, colour)
 
 
@@ -426,13 +426,13 @@ def test_no_verdict_is_hidden(run):
 
 def test_signal_after_the_session_loses_nothing(run, monkeypatch):
     """While the night is judged: else nobody would see what was measured."""
-    look_back = nightly.look_back
+    load = nightly.load
 
     def interrupted(*arguments):
         signal.raise_signal(signal.SIGTERM)
-        return look_back(*arguments)
+        return load(*arguments)
 
-    monkeypatch.setattr(nightly, "look_back", interrupted)
+    monkeypatch.setattr(nightly, "load", interrupted)
     monkeypatch.setattr(nightly, "ignore_signals", ignore_signals)
     with interruptible():
         night = run()

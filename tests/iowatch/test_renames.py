@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from iowatch import bless, cli, history
 from iowatch.files import UserError
-from iowatch.night.gate import Known as KnownOf
 from iowatch.night.gate import lost_baselines, night_of
+from iowatch.night.record import Known as KnownOf
 from iowatch.references import read_expected
 from iowatch.renames import Place, Rename, read, rename
 from iowatch.run import by_case, night_id

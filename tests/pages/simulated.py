@@ -18,7 +18,8 @@ from iowatch.checks import metric
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, Memory
 from iowatch.explain import why_slow
-from iowatch.night.gate import Known, on_record
+from iowatch.night.gate import on_record
+from iowatch.night.record import Known
 from iowatch.run import night_id
 from iowatch.verdict import NO_REFERENCE
 

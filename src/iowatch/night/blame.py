@@ -36,7 +36,7 @@ from iowatch.night.job_script import (
     environment_of,
     read_script,
 )
-from iowatch.night.nightly import look_back
+from iowatch.night.record import load
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.result import InvalidResult, Result, conditions, read_result
 from iowatch.run import Run, night_id
@@ -141,7 +141,7 @@ def ask(text: str, rounds: int) -> Asked:
         raise UserError(f"{case}: the site's configuration no longer has its partition")
     if not site.database.is_file():
         raise UserError(f"{case}: nothing is on record yet: there is no {site.database}")
-    known, runs = look_back(site, now)
+    known, runs = load(site.system, [site.database], now, site)
     nights = {run.night for run in runs if run.case == case and run.night}
     if not nights:
         raise UserError(f"{case}: no night of it is on record in {site.database}")

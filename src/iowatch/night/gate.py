@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from iowatch.bless import Blessed, settings_hash
+from iowatch.bless import settings_hash
 from iowatch.case import Case, short_names
 from iowatch.checks import DRIFT
 from iowatch.detector.settings import NORMAL
@@ -19,7 +19,7 @@ from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.record import Judged, Records
+from iowatch.night.record import Judged, Known, Records
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import (
     NOTE,
@@ -179,19 +179,6 @@ class Night:
             return part
         said = f"the night as a whole is {self.colour}: {self.why}"
         return replace(part, notes=[*self.notes, said])
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of a system besides its runs."""
-
-    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
-    expected: Sequence[ExpectedFailure] = ()
-    rerun_command: str = ""  # that runs again what is suspicious; empty: not to be said
-    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
-    #: Likewise: how many nights in a row without a measurement are too many.
-    amber_nights: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # on how it came to be known
 
 
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from iowatch import bless, history, raw_results, references, renames, report
+from iowatch import history, raw_results, references, renames, report
 from iowatch.case import Case
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
@@ -22,7 +22,6 @@ from iowatch.locks import locked
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
     RECENT,
-    Known,
     Night,
     broken_promises,
     lost_baselines,
@@ -32,7 +31,7 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import Judged, Records, keep_judged, read_judged
+from iowatch.night.record import Judged, Known, Records, keep_judged, load, read_judged
 from iowatch.night.session import Session, held, ignore_signals, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
@@ -327,7 +326,7 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Par
     if not site.database.is_file():
         raise UserError(f"--again: nothing is on record yet: there is no {site.database}")
     now = datetime.now(UTC)
-    known, runs = look_back(site, now)
+    known, runs = load(site.system, [site.database], now, site)
     nights = nights_of(run for run in runs if run.case in asked and not run.is_after(now))
     night = max(nights, default="")
     if night and now - (last := max(run.time for run in nights[night])) > OVER:
@@ -371,16 +370,6 @@ def _again(due: Sequence[CaseNight]) -> Iterator[Part]:
         yield Part([*place, *names], {row.case for row in rows})
 
 
-def look_back(site: Site, now: datetime, again: str = "") -> tuple[Known, list[Run]]:
-    """What is known of a system, and its runs. UserError."""
-    folder = reference_folder()
-    blessed = bless.read(site.system, folder)
-    expected = references.read_expected(site.system, folder)
-    since, spans, notes = now - history.YEAR, bless.spans(blessed.values()), list[str]()
-    runs = history.read([site.database], since, spans, notes)
-    return Known(blessed, expected, again, site.archived, site.amber_nights, notes), runs
-
-
 def _judged(
     wanted: Wanted,
     site: Site,
@@ -398,7 +387,7 @@ def _judged(
         try:
             stored = history.starts(site.database)
             problems += _gone(site, before)
-            known, runs = look_back(site, now, wanted.rerun_command)
+            known, runs = load(site.system, [site.database], now, site, wanted.rerun_command)
             lost = _lost(site, night, runs, now)
             idle += _idle(site, known)
         except UserError as err:

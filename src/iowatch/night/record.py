@@ -1,5 +1,6 @@
-"""What the gate has said of a night, kept beside the results database: nights/SYSTEM-NIGHT.json.
+"""What is on record of a system: its runs, what a site knows besides, and what the gate has said.
 
+What the gate has said of a night is kept beside the results database: nights/SYSTEM-NIGHT.json.
 The database has the runs and their verdicts. What never ran is in no database, and files of the
 site change: without this record, whoever shows the night later would come to another colour.
 """
@@ -7,14 +8,20 @@ site change: without this record, whoever shows the night later would come to an
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 
+from iowatch import bless, history, references
+from iowatch.bless import Blessed
+from iowatch.case import Case
 from iowatch.files import UserError, whole
-from iowatch.run import is_night_id
+from iowatch.places import reference_folder
+from iowatch.references import ExpectedFailure
+from iowatch.run import Run, is_night_id
+from iowatch.site import Site
 
 FOLDER = "nights"
 COLOURS = ("green", "amber", "red")  # of a night, the worst last
@@ -81,11 +88,11 @@ def read_judged(database: Path, system: str, night: str) -> Judged | None:
     try:
         kept = json.loads(path.read_text("utf-8"))
         judged = Judged(**kept)
-        for field in fields(Judged):
-            value, default = getattr(judged, field.name), field.default
-            of = list if default == () else int if field.name in ("promised", "runs") else str
+        for one in fields(Judged):
+            value, default = getattr(judged, one.name), one.default
+            of = list if default == () else int if one.name in ("promised", "runs") else str
             if not isinstance(value, of):
-                raise ValueError(f"{field.name} is {value!r}")
+                raise ValueError(f"{one.name} is {value!r}")
         if judged.colour not in COLOURS:
             raise ValueError(f"colour is {judged.colour!r}")
         if datetime.fromisoformat(judged.time).tzinfo is None:
@@ -96,3 +103,38 @@ def read_judged(database: Path, system: str, night: str) -> Judged | None:
     except (OSError, ValueError, TypeError, RecursionError) as err:
         said = f"{path}: what was said of the night cannot be read: {err}"
         return Judged("", "red", said, 0, 0, [said])
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a system besides its runs."""
+
+    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
+    expected: Sequence[ExpectedFailure] = ()
+    rerun_command: str = ""  # that runs again what is suspicious; empty: not to be said
+    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
+    #: Likewise: how many nights in a row without a measurement are too many.
+    amber_nights: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # on how it came to be known
+
+
+def load(
+    system: str,
+    databases: Sequence[Path],
+    until: datetime,
+    site: Site | None = None,
+    again: str = "",
+) -> tuple[Known, list[Run]]:
+    """Read what is known of a system, and the runs of the year before `until` and of the nights
+    that were blessed.
+
+    `site` is its configuration, if there is one here, and `again` the command that runs again what
+    is suspicious. Raises: UserError.
+    """
+    folder, notes = reference_folder(), list[str]()
+    blessed = bless.read(system, folder)
+    expected = references.read_expected(system, folder)
+    spans = bless.spans(blessed.values())
+    runs = history.read(databases, history.year_before(until), spans, notes)
+    of_site = (site.archived, site.amber_nights) if site else ({}, {})
+    return Known(blessed, expected, again, *of_site, notes), runs
