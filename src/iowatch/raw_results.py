@@ -23,7 +23,6 @@ from iowatch.run import day_of, is_night_id
 FOLDER = "runs"
 COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
-PROBLEMS = "problems.json"  # likewise: what was wrong with it, from an iowatch of before
 WAITS = "waits_for"  # likewise: what its resumed jobs wait for, besides their own end
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
@@ -142,19 +141,6 @@ def waits_for(prefix: Path, night: str) -> str:
         return ""
 
 
-def problems_of(folder: Path) -> list[str]:
-    """What was wrong with the night that has this folder, if an iowatch of before has kept it."""
-    try:
-        kept = json.loads((folder / PROBLEMS).read_text("utf-8"))
-        if not isinstance(kept, list):
-            raise ValueError(f"it is {kept!r}")
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as err:
-        return [f"{folder / PROBLEMS}: what was wrong with the night cannot be read: {err}"]
-    return [str(problem) for problem in kept]
-
-
 def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) -> None:
     """Compress what is old, and remove what is older than its partition keeps; UserError.
 
@@ -188,7 +174,7 @@ def _remove(night: Path, keep_days: Mapping[tuple[str, str], int], age: timedelt
         days = keep_days.get((case.system, case.partition)) if case else None
         if days is not None and age > timedelta(days=days):
             shutil.rmtree(run)
-    if {file.name for file in night.iterdir()} <= {DONE, PROBLEMS, WAITS}:
+    if {file.name for file in night.iterdir()} <= {DONE, WAITS}:
         shutil.rmtree(night)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from iowatch import bless, history, raw_results
+from iowatch import bless, history
 from iowatch.checks import NAME_RATES, metric
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
@@ -203,8 +203,8 @@ class SystemRecord:
 
     def night(self, night: str = "") -> Night:
         """The last night, or the one with this day or id; UserError."""
-        found = on_record(self.system, night, self.runs, self.known, self.now, self.judged)
-        return found if found.is_gated else self._with_faults(found)
+        shown = on_record(self.system, night, self.runs, self.known, self.now, self.judged)
+        return shown if shown.is_gated else self._with_faults(shown)
 
     def session(self, session: str) -> Night:
         """A session that was run by hand; UserError."""
@@ -215,24 +215,22 @@ class SystemRecord:
         """What its gate has said of each night."""
         return Records(self.system, self.databases)
 
-    def _with_faults(self, found: Night) -> Night:
-        """With what is wrong with it besides its verdicts, as far as that is on record."""
-        folders = dict.fromkeys(Path(run.folder).parent for run in found.runs if run.folder)
-        said = [problem for folder in folders for problem in raw_results.problems_of(folder)]
-        said += [
+    def _with_faults(self, night: Night) -> Night:
+        """Add what is wrong with a night besides its verdicts, as far as that is on record."""
+        problems = [
             fault
             for database in self.databases
-            for session in history.sessions(database, found.sessions)
+            for session in history.sessions(database, night.sessions)
             for fault in faults(session)
         ]
         folder = reference_folder()
-        for row in found.cases:
-            if row.blessed:
-                said.append(
-                    bless.objection(self.system, folder, row.case, row.blessed, row.earlier)
-                )
-        problems = dict.fromkeys(filter(None, [*found.problems, *said]))
-        return replace(found, problems=[*problems])
+        problems += [
+            bless.objection(self.system, folder, row.case, row.blessed, row.earlier)
+            for row in night.cases
+            if row.blessed
+        ]
+        every = dict.fromkeys(filter(None, [*night.problems, *problems]))
+        return replace(night, problems=[*every])
 
 
 def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
@@ -249,13 +247,13 @@ def read(system: str, databases: Sequence[Path], night: str = "", session: str =
 def systems(databases: Sequence[Path]) -> list[str]:
     """The systems that have had a night within a year; UserError if none has."""
     runs = history.read(databases, year_before(datetime.now(UTC)))
-    found = sorted({run.case.system for run in runs if run.night})
-    if not found:
+    names = sorted({run.case.system for run in runs if run.night})
+    if not names:
         raise UserError(
             f"{', '.join(map(str, databases))}: no night of any system is on record since a year "
             "ago: run iowatch nightly, or name another database with --db"
         )
-    return found
+    return names
 
 
 # The pages of all systems

@@ -11,12 +11,10 @@ from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.raw_results import (
     FOLDER,
-    PROBLEMS,
     WAITS,
     count,
     keep,
     new_folder,
-    problems_of,
     read_text,
     tidy,
     waits_for,
@@ -113,20 +111,6 @@ def test_results_are_compressed_after_a_month_and_go_after_the_days_of_their_par
         assert left == [of_long, *[of_short] * 3, of_elsewhere], days
     assert read_text(elsewhere / "result.json.gz") == text
     assert (elsewhere / "result.json.gz").stat().st_size < len(text) / 10
-
-
-def test_what_an_iowatch_of_before_kept_of_a_night_is_said_as_long_as_its_runs_are_there(tmp_path):
-    night = run(tmp_path).parent
-    assert problems_of(night) == []
-    (night / PROBLEMS).write_text('["one", "two"]')
-    tidy(tmp_path, KEEP, DAY + timedelta(days=31))
-    assert problems_of(night) == ["one", "two"]
-    for text in ("[", "null", "7", '{"a": 1}'):
-        (night / PROBLEMS).write_text(text)
-        (message,) = problems_of(night)
-        assert message.startswith(f"{night}/problems.json: what was wrong with the night cannot be")
-    tidy(tmp_path, KEEP, DAY + timedelta(days=401))
-    assert not night.exists()
 
 
 def test_what_is_not_ours_stays_as_it_is(tmp_path):

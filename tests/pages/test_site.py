@@ -1,6 +1,5 @@
 """The pages of all systems as a reader has them."""
 
-import json
 import os
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -13,7 +12,7 @@ from typer.testing import CliRunner
 
 from iowatch import report
 from iowatch.cli import app
-from iowatch.raw_results import PROBLEMS
+from iowatch.night.record import Judged, keep_judged
 from iowatch.run import night_id
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
@@ -47,12 +46,12 @@ def databases(tmp_path_factory):
     whole, with a day of two nights and one of none; `cirrus`, red since yesterday evening;
     `lumi`, amber since then; and `silent`, of which no night has come since."""
     folder = tmp_path_factory.mktemp("record")
-    kept = folder / "runs" / "night" / "case"
-    kept.mkdir(parents=True)
-    (kept.parent / PROBLEMS).write_text(json.dumps([KEPT]))
     nights = [night(ago, reported(HDF5), reported(MPIIO)) for ago in (40, 6, 5, 3)]
     nights.append(night(3, reported(HDF5), reported(MPIIO), hours=1))
-    nights.append(night(2, reported(HDF5, kept=str(kept)), reported(MPIIO)))
+    spoilt = night(2, reported(HDF5), reported(MPIIO))
+    nights.append(spoilt)
+    judged = Judged(NOW.isoformat(), "red", KEPT, promised=2, runs=2, problems=[KEPT])
+    keep_judged(folder / "local.db", "local", spoilt["session_info"]["night"], judged)
     nights.append(night(1, reported(HDF5), reported(MPIIO), hours=21))
     store(folder / "local.db", *nights)
     store(folder / "cirrus.db", night(2, reported(CIRRUS)), night(1, low(CIRRUS), hours=21))
