@@ -257,7 +257,7 @@ def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     shown = [run(day=day, writers=writers) for day in (1, 2) for writers in (48, 96)]
     imported = [
         ImportedRun(
-            case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, verdict="ok"
+            case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, state="ok"
         )
         for one in shown
     ]
