@@ -30,6 +30,7 @@ from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
 from iowatch.references import Reference
 from iowatch.run import Run, day_of, nights_of
 from iowatch.site import read_site
+from iowatch.wrong_data import WrongData, wrong_data
 
 SITE_DAYS = 30  # that the index of all systems shows
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
@@ -50,6 +51,7 @@ def html(night: Night) -> str:
         "name_rates": [(rate, f"{name}, best") for name, rate in NAME_RATES.items()],
         "osts_of": osts_of,
         "ost_plots": ost_plots,
+        "wrong_data_of": _wrong_data_of,
         "zip": zip,
     }
     return env.get_template("report.html.j2").render(
@@ -67,6 +69,12 @@ def _finding_like(row: CaseNight) -> SlowClose | None:
         return slow_close()
     except UserError:  # iowatch without its checkout
         return None
+
+
+def _wrong_data_of(row: CaseNight) -> WrongData | None:
+    """Read the evidence of tonight's runs with wrong data, the last first; None: there is none."""
+    folders = [Path(run.folder) for run in row.runs if run.outcome.is_corrupt and run.folder]
+    return next(filter(None, map(wrong_data, reversed(folders))), None)
 
 
 def markdown(night: Night) -> str:

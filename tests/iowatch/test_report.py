@@ -124,6 +124,30 @@ def with_texts(text):
     return replace(night, notes=[text])
 
 
+EXTENT = {
+    "path": "/fs3/benchio.a/hdf5.h5", "first_element": 512, "bytes": 64, "offset": 8192,
+    "pages": [2, 2], "stripe": 0, "ost": 3, "writer": 1, "host": "n1", "kind": "zeros",
+    "shift": None, "of": None, "expected": "3FF0000000000001", "read": "0000000000000000",
+}  # fmt: skip
+
+
+def test_page_shows_where_data_were_wrong_though_a_re_run_was_well(tmp_path):
+    shifted = EXTENT | {
+        "offset": None, "pages": None, "stripe": None, "ost": None, "writer": None,
+        "kind": "shifted", "shift": -16,
+    }  # fmt: skip
+    evidence = {"elements": 9, "zeros": 1, "extents": 2, "kept": True, "listed": [EXTENT, shifted]}
+    (tmp_path / "result.json").write_text(json.dumps({"error": {"evidence": evidence}}))
+    corrupt = unverified(verdict="failed (corrupt)", folder=str(tmp_path))
+    page = " ".join(html(tonight(*well(), corrupt, ran(hour=5))).split())
+    assert "Wrong data: 9 elements in 2 extents, 1 zero among them; the files stay" in page
+    assert "64 bytes at byte 8192, page 2, stripe 0, OST 3</td> <td>rank 1 on n1</td>" in page
+    assert "64 bytes, from element 512</td> <td>n1</td><td>values of the place 16 bytes bef" in page
+    assert "<code>0000000000000000</code>, not <code>3FF0000000000001</code>" in page
+    (tmp_path / "result.json").write_text('{"error": {"evidence": {"listed": [')
+    assert "Wrong data" not in html(tonight(*well(), corrupt)), "raw results do not last"
+
+
 def test_page_has_no_markup_of_others():
     page = html(with_texts("<script>alert(1)</script>&<b title=\"'"))
     assert page.count("<script") == html(tonight(ran())).count("<script")
