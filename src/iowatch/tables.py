@@ -169,18 +169,6 @@ def as_message(night: Night) -> str:
     return "\n".join(map(one_line, lines))
 
 
-def in_brief(night: Night) -> str:
-    """A night in a few words, for the subject of a mail."""
-    cases, red = len(night.cases), len(night.red)
-    words = [night.colour]
-    words += ["interrupted"] if night.signal else []
-    words += [night.slow] if night.slow else []
-    words += [f"{red} of {counted(cases, 'case')}" if night.is_red else counted(cases, "case")]
-    words += [f"{len(night.amber)} not measured"] if night.amber else []
-    words += [counted(len(night.problems), "problem")] if night.problems else []
-    return ", ".join(words)
-
-
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 

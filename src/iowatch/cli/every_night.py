@@ -157,7 +157,7 @@ def nightly_command(
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
         texts = tables.as_text(night), tables.as_message(night)
-        posted = post(channels, notices.Notice(f"{title}: {tables.in_brief(night)}", *texts))
+        posted = post(channels, notices.Notice(f"{title}: {night.brief}", *texts))
         shown = show(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)

@@ -136,16 +136,17 @@ class Night:
 
     @property
     def brief(self) -> str:
-        """Its colour, and of how many cases."""
-        red = len(self.red)
-        every, problems = counted(len(self.cases), "case"), len(self.problems)
-        count = f"{red} of {every}" if red else every
-        amber = f", {len(self.amber)} not measured" if self.amber else ""
-        of_night = f", {counted(problems, 'problem')} with the night" if problems else ""
-        slow = f"{self.slow}, " if self.slow else ""
+        """The night in a few words: its colour, and of how many cases."""
+        red, every = len(self.red), counted(len(self.cases), "case")
+        words = ["interrupted"] if self.signal else []
+        words += [self.slow] if self.slow else []
+        words += [f"{red} of {every}" if red else every]
+        words += [f"{len(self.amber)} not measured"] if self.amber else []
+        problems = counted(len(self.problems), "problem")
+        words += [f"{problems} with the night"] if self.problems else []
         is_sure = self.is_gated or self.colour != "green"
         colour = self.colour.capitalize() + ("" if is_sure else ", as far as it is on record")
-        return f"{colour}: {slow}{count}{amber}{of_night}"
+        return f"{colour}: {', '.join(words)}"
 
     @property
     def why(self) -> str:
