@@ -21,7 +21,7 @@ from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case
 from iowatch.files import brief, brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
-from iowatch.night.finding import GOOD, RED, Finding, with_interval
+from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.gate import Night, shown
 from iowatch.night.job_script import in_words
 from iowatch.paper import exercise
@@ -210,7 +210,7 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
     console.print(counted(len(cases), "case"))
 
 
-def show_blame(finding: Finding, console: Console) -> None:
+def show_blame(finding: Culprit, console: Console) -> None:
     """Print what each environment came to, and the sentence."""
     name = finding.metric
     if finding.tried:

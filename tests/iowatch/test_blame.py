@@ -16,7 +16,7 @@ from rich.console import Console
 from iowatch.files import UserError
 from iowatch.night.blame import good_before, turns
 from iowatch.night.case_night import Change
-from iowatch.night.finding import Finding, Tried, interval, worse
+from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
 from iowatch.tables import show_blame
 
@@ -164,7 +164,7 @@ def finding(whole, *alone, usual=1000.0, tonight=290.0):
     every = [GOOD, tried(None if alone else X, whole)]
     every += [tried(change, part) for change, part in zip((X, Y), alone, strict=False)]
     good, bad = ran(ago=1, rate=usual), red(rate=tonight)
-    return Finding(HDF5, "stable_max", good, bad, every)
+    return Culprit(HDF5, "stable_max", good, bad, every)
 
 
 NOT_CERTAIN = replace(finding(1.0), tried=[GOOD, Tried(X, WILD, WILD)])

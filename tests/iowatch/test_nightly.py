@@ -21,7 +21,7 @@ from iowatch.files import UserError
 from iowatch.history import read as runs_in_databases
 from iowatch.night import nightly, record
 from iowatch.night.nightly import NothingDue, Wanted, read_duration
-from iowatch.night.session import Session, ignore_signals, interruptible
+from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import SWEEPS, Site
@@ -39,11 +39,11 @@ def before(**ago):
 def ended(*tests, began=NOW, uuid="", **how):
     """How a session ends that has measured this; without tests HDF5 is well."""
     tests = tests or [reported(HDF5, before(minutes=1), promised=1)]
-    return Session(session(*tests, uuid=uuid, began=began), **how)
+    return EndedSession(session(*tests, uuid=uuid, began=began), **how)
 
 
 WELL = ended()
-NOTHING = Session(None, status=1, error="ERROR: no such check")
+NOTHING = EndedSession(None, status=1, error="ERROR: no such check")
 
 
 class OneCase(Site):
@@ -202,7 +202,7 @@ def test_green_report_is_not_enough(run, database, tmp_path):
         (ended(reported(HDF5), reported(MPIIO)), [f"1 case ran that nobody asked for: {MPIIO}"]),
         (replace(WELL, stopped="the time limit was reached"), ["the time limit was reached"]),
         (NOTHING, [missing, "reframe: ERROR: no such check"]),
-        (Session(None, status=3), [missing]),
+        (EndedSession(None, status=3), [missing]),
     ):
         night = run(end)
         assert (night.problems, night.is_red) == (problems, True)
@@ -485,7 +485,7 @@ def test_rerun_is_a_part_of_its_night(run, tonight):
 
 def due(monkeypatch, night, *cases):
     """Re-runs of these cases are due, in a session each."""
-    parts = [nightly.Part([f"session {n}"], {case}) for n, case in enumerate(cases)]
+    parts = [nightly.PlannedSession([f"session {n}"], {case}) for n, case in enumerate(cases)]
     monkeypatch.setattr(nightly, "_reruns", lambda *arguments: (night, parts))
 
 

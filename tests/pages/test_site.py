@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from iowatch import report
 from iowatch.cli import app
-from iowatch.night.record import Judged, keep_judged
+from iowatch.night.record import GateRecord, keep_judged
 from iowatch.run import night_id
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
@@ -50,7 +50,7 @@ def databases(tmp_path_factory):
     nights.append(night(3, reported(HDF5), reported(MPIIO), hours=1))
     spoilt = night(2, reported(HDF5), reported(MPIIO))
     nights.append(spoilt)
-    judged = Judged(NOW.isoformat(), "red", KEPT, promised=2, runs=2, problems=[KEPT])
+    judged = GateRecord(NOW.isoformat(), "red", KEPT, promised=2, runs=2, problems=[KEPT])
     keep_judged(folder / "local.db", "local", spoilt["session_info"]["night"], judged)
     nights.append(night(1, reported(HDF5), reported(MPIIO), hours=21))
     store(folder / "local.db", *nights)

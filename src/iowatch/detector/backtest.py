@@ -162,7 +162,7 @@ class Judge(Protocol[R_contra]):
 
 
 @dataclass(frozen=True)
-class Series:
+class CasePast:
     """The nights of a case, and the filesystem that it is on, if the table says so."""
 
     nights: list[PastNight[list[Sample]]] = field(default_factory=list)
@@ -210,11 +210,11 @@ def bless_filesystem(settings: Settings) -> Callable[[list[Runs]], Judge[Runs]]:
 
 
 def filesystems(
-    series: Mapping[str, Series], settings: Settings = NORMAL
+    series: Mapping[str, CasePast], settings: Settings = NORMAL
 ) -> dict[str, list[PastNight[Runs]]]:
     """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
     run."""
-    members: dict[str, dict[str, Series]] = {}
+    members: dict[str, dict[str, CasePast]] = {}
     for case, past_of_case in series.items():
         if past_of_case.filesystem:
             members.setdefault(past_of_case.filesystem, {})[case] = past_of_case
@@ -282,13 +282,13 @@ def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
     return bool(values) and median(values) < math.log(1 - PERSISTED_DROP)
 
 
-def read(path: Path) -> dict[str, Series]:
+def read(path: Path) -> dict[str, CasePast]:
     """The nights of every case in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     rows = (_from_runs if "start_utc" in header else _from_nights)(path, header, lines)
-    series: dict[str, Series] = {}
+    series: dict[str, CasePast] = {}
     for case, night, run, time, best, control, finish, filesystem in rows:
-        past = series.setdefault(case, Series([], filesystem)).nights
+        past = series.setdefault(case, CasePast([], filesystem)).nights
         if run == 0:
             past.append(PastNight(night, []))
         elif not past or past[-1].night != night:

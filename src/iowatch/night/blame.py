@@ -27,7 +27,7 @@ from iowatch.law import require, require_of_job
 from iowatch.locks import locked
 from iowatch.metrics import metrics_of, physical_rate
 from iowatch.night.case_night import CaseNight, Change
-from iowatch.night.finding import GOOD, RED, Finding, Tried, worse
+from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
 from iowatch.night.job_script import (
     Difference,
@@ -58,7 +58,7 @@ _NAMED = 5  # cases that an error names at most
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRun:
     """A run of the case whose raw results are kept."""
 
     run: Run
@@ -70,7 +70,7 @@ class Kept:
         return self.run.night
 
 
-def kept_of(run: Run) -> Kept:
+def kept_of(run: Run) -> KeptRun:
     """What a run has left; UserError says what is missing."""
     folder = Path(run.folder or "-")
     script = raw_results.find(folder, "rfm_job.sh")
@@ -82,12 +82,12 @@ def kept_of(run: Run) -> Kept:
         spack = raw_results.read_text(loaded) if loaded else ""
         text = raw_results.read_text(script)
         found = read_script(text, spack, run.conditions.get("spack", ""))
-        return Kept(run, found, read_result(result))
+        return KeptRun(run, found, read_result(result))
     except (OSError, ValueError, InvalidResult) as err:
         raise UserError(f"{script}: cannot be run again: {err}") from None
 
 
-def good_before(row: CaseNight) -> Kept:
+def good_before(row: CaseNight) -> KeptRun:
     """The last good run before what the verdict speaks of, with its raw results; UserError."""
     verdict = row.past.verdict if row.past else None
     since = (verdict.since or verdict.raised) if verdict else None
@@ -118,8 +118,8 @@ class Asked:
     site: Site
     place: Filesystem
     row: CaseNight  # the last night of the case
-    red: Kept
-    good: Kept
+    red: KeptRun
+    good: KeptRun
     metric: str
     rounds: int
 
@@ -233,7 +233,7 @@ def turns(variants: int, rounds: int) -> list[list[int]]:
 
 
 @dataclass
-class Job:
+class TurnsJob:
     """The job as it was asked for, and where it leaves its results."""
 
     run_id: str
@@ -242,7 +242,7 @@ class Job:
     variants: Sequence[Change | None] = field(default_factory=list)
 
 
-def blame(asked: Asked, tell: Callable[[str], None]) -> Finding:
+def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
     """Run the environments in turn, and say which change it was; UserError, Interrupted.
 
     `tell` is told what is about to run.
@@ -252,7 +252,7 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Finding:
     changes = difference.changes
     if not changes:
         notes += _other_conditions(good.conditions, red.conditions, good.night, f" on {red.night}")
-        return Finding(case, asked.metric, good, red, (), notes)
+        return Culprit(case, asked.metric, good, red, (), notes)
     site = asked.site
     with locked(site.system, site.own_folders) as locks:
         night = night_id(datetime.now(UTC))
@@ -260,7 +260,7 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Finding:
         # Of one change alone, the red environment is the one with it.
         only = changes[0] if len(changes) == 1 else None
         variants = [None, only, *(changes if not only else ())]
-        job = Job(secrets.token_hex(8), datetime.now(UTC), folder, variants)
+        job = TurnsJob(secrets.token_hex(8), datetime.now(UTC), folder, variants)
         tell(
             f"{case}: {len(variants)} environments take turns in one job, {asked.rounds} rounds of "
             f"{REPEATS} repetitions, as of {good.night} (good) and {red.night}"
@@ -271,10 +271,10 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Finding:
         if not tried[number].fault:
             now = conditions(read_result(folder / RESULT.format(1, number)))
             notes += _other_conditions(kept.run.conditions, now, kept.night, " now")
-    return Finding(case, asked.metric, good, red, tried, notes, folder)
+    return Culprit(case, asked.metric, good, red, tried, notes, folder)
 
 
-def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -> None:
+def _run(asked: Asked, difference: Difference, job: TurnsJob, locks: Sequence[int]) -> None:
     """Have ReFrame run it to its end; UserError if it does not."""
     case = asked.row.case
     every = [change.what for change in difference.changes]
@@ -319,7 +319,7 @@ def _run(asked: Asked, difference: Difference, job: Job, locks: Sequence[int]) -
         )
 
 
-def _tried(asked: Asked, job: Job, number: int) -> Tried:
+def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
     """What the job has measured with one environment, all of it verified."""
     change, case, metrics = job.variants[number], asked.row.case, list[Mapping[str, float]]()
     for round_ in range(1, asked.rounds + 1):

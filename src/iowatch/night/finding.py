@@ -97,7 +97,7 @@ def _amount(name: str, lost: float) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Culprit:
     """What is to be said."""
 
     case: Case

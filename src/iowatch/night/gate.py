@@ -19,7 +19,7 @@ from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.record import Judged, Known, Records
+from iowatch.night.record import GateRecord, Known, Records
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import (
     NOTE,
@@ -56,7 +56,7 @@ class Night:
     page: Path | None = None  # its report
     is_by_hand: bool = False  # no night at all, but a session that somebody asks about
     later: str = ""  # the last night on record, dated later than now, that was not asked for
-    judged: Judged | None = None  # what the gate has said of the whole night; it holds
+    judged: GateRecord | None = None  # what the gate has said of the whole night; it holds
     skipped: int = 0  # cases that need what has never been there
 
     @property
@@ -292,7 +292,7 @@ def on_record(
     return replace(of_record, problems=[*missing, *of_record.problems])
 
 
-def _as_judged(night: Night, judged: Judged) -> Night:
+def _as_judged(night: Night, judged: GateRecord) -> Night:
     """A night on record as its gate has judged it, if that was by the runs that are on record."""
     notes = [*dict.fromkeys([*night.notes, *judged.notes])]
     if len(night.runs) == judged.runs:

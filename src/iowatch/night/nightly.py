@@ -31,8 +31,8 @@ from iowatch.night.gate import (
     shown,
 )
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import Judged, Known, Records, keep_judged, load, read_judged
-from iowatch.night.session import Session, held, ignore_signals, run_session
+from iowatch.night.record import GateRecord, Known, Records, keep_judged, load, read_judged
+from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Site, read_site
@@ -134,7 +134,7 @@ def options_of_reframe(options: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedSession:
     """A session of ReFrame and what it must measure."""
 
     options: list[str]
@@ -142,7 +142,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Found:
+class DatabaseBefore:
     """The results database as the night found it."""
 
     sessions: Mapping[str, float]  # id -> when it began, in seconds since 1970
@@ -167,13 +167,13 @@ def run(wanted: Wanted) -> Night:
             night, parts = _reruns(wanted, site, asked)
         else:
             names = [f"--name={name}" for name in wanted.names]
-            parts = [Part(["--system", wanted.system, *names], asked)]
+            parts = [PlannedSession(["--system", wanted.system, *names], asked)]
             night = _killed(site) if wanted.resume else night_id(datetime.now(UTC))
         before = _found(site.database)
-        ran: list[tuple[Part, Session]] = []
+        ran: list[tuple[PlannedSession, EndedSession]] = []
         promise = site.promises[wanted.sweep]
         extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
-        session, mode = Session(), [*_mode(wanted), f"--session-extras={extras}"]
+        session, mode = EndedSession(), [*_mode(wanted), f"--session-extras={extras}"]
         # What was measured is to be seen; a session notices what has waited.
         with held(), _watched(wanted, site, night, parts) as follow:
             for part in parts:
@@ -202,7 +202,7 @@ def _require_osts(wanted: Wanted, site: Site) -> None:
 
 @contextmanager
 def _watched(
-    wanted: Wanted, site: Site, night: str, parts: Sequence[Part]
+    wanted: Wanted, site: Site, night: str, parts: Sequence[PlannedSession]
 ) -> Iterator[Follow | None]:
     """Say what the night will do; gives what shows how far it is, None: ReFrame's output does."""
     if wanted.quiet:
@@ -226,7 +226,7 @@ def _watched(
 
 
 def _announced(
-    wanted: Wanted, site: Site, night: str, parts: Sequence[Part], usual: str
+    wanted: Wanted, site: Site, night: str, parts: Sequence[PlannedSession], usual: str
 ) -> Iterator[str]:
     """What the night will do, how long that takes as far as it is known, and where to see more."""
     names = {place.partition: place.name for place in site.filesystems}
@@ -260,7 +260,7 @@ def _announced(
         yield f"ReFrame's own log is {', '.join(site.logs)}; with --verbose its output is shown."
 
 
-def _usual(site: Site, night: str, parts: Sequence[Part]) -> str:
+def _usual(site: Site, night: str, parts: Sequence[PlannedSession]) -> str:
     """How long the last nights took that measured all of this in their first session, in words;
     empty: there was none, or nobody can say."""
     asked = {case for part in parts for case in part.expected}
@@ -294,7 +294,7 @@ def _in_words(least: int, most: int) -> str:
     return f"about {said}" if least == most else f"{least} to {said}"
 
 
-def _found(database: Path) -> Found:
+def _found(database: Path) -> DatabaseBefore:
     """The results database, ready for ReFrame to store in; UserError."""
     anew = ""
     if not database.is_file():
@@ -302,11 +302,11 @@ def _found(database: Path) -> Found:
     elif history.clear_empty(database):
         anew = "was empty, as a full disk leaves it"
     if anew:
-        return Found({}, [f"{database} {anew}: history begins anew with this night"])
-    return Found(history.starts(database))
+        return DatabaseBefore({}, [f"{database} {anew}: history begins anew with this night"])
+    return DatabaseBefore(history.starts(database))
 
 
-def _gone(site: Site, before: Found) -> Iterator[str]:
+def _gone(site: Site, before: DatabaseBefore) -> Iterator[str]:
     """Of what was on record when the night began; a site may archive some meanwhile. UserError."""
     archived = max(site.archived.values(), default=date.min)
     left = history.starts(site.database)
@@ -320,7 +320,7 @@ def _gone(site: Site, before: Found) -> Iterator[str]:
         yield f"{site.database}: {are} gone since the night began: restore it from a backup"
 
 
-def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Part]]:
+def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[PlannedSession]]:
     """The night on record that is not over, and the re-runs that are due, a session for each
     partition and environment: ReFrame's hashes know neither."""
     if not site.database.is_file():
@@ -359,7 +359,7 @@ def _killed(site: Site) -> str:
     return night
 
 
-def _again(due: Sequence[CaseNight]) -> Iterator[Part]:
+def _again(due: Sequence[CaseNight]) -> Iterator[PlannedSession]:
     places = sorted({(row.case.partition, row.case.environ) for row in due})
     for partition, environ in places:
         rows = [r for r in due if (r.case.partition, r.case.environ) == (partition, environ)]
@@ -367,16 +367,16 @@ def _again(due: Sequence[CaseNight]) -> Iterator[Part]:
         system = f"{rows[0].case.system}:{partition}"
         # ReFrame's -p searches: gnu would find gnu-debug as well.
         place = ["--system", system, "-p", f"^{re.escape(environ)}$"]
-        yield Part([*place, *names], {row.case for row in rows})
+        yield PlannedSession([*place, *names], {row.case for row in rows})
 
 
 def _judged(
     wanted: Wanted,
     site: Site,
     night: str,
-    ran: Sequence[tuple[Part, Session]],
+    ran: Sequence[tuple[PlannedSession, EndedSession]],
     asked: set[Case],
-    before: Found,
+    before: DatabaseBefore,
 ) -> Night:
     """The night: its verdicts, and everything that is wrong with it."""
     now = datetime.now(UTC)
@@ -461,7 +461,7 @@ def _kept(
             whole = replace(whole, page=report.write_page(whole, site.database.parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
-    judged = Judged(
+    judged = GateRecord(
         time=datetime.now(UTC).isoformat(),
         colour=whole.colour,
         why=whole.why,
@@ -542,7 +542,7 @@ def _dropped(
 
 
 def _problems(
-    part: Part, session: Session, own: Sequence[Run], stored: Collection[str]
+    part: PlannedSession, session: EndedSession, own: Sequence[Run], stored: Collection[str]
 ) -> Iterator[str]:
     """What is wrong with a session as such; `stored` are those in ReFrame's results database."""
     # If all that was left was queued then, the cases say so.
@@ -569,7 +569,7 @@ def _tidy(site: Site, today: date) -> Iterator[str]:
         yield str(err)
 
 
-def _own(session: Session, night: str) -> Iterator[Run]:
+def _own(session: EndedSession, night: str) -> Iterator[Run]:
     """The runs that a session reported, of this night even if it was cut off before it said so."""
     for run in runs_of(session.report) if session.report else ():
         yield replace(run, night=night)

@@ -28,7 +28,7 @@ COLOURS = ("green", "amber", "red")  # of a night, the worst last
 
 
 @dataclass(frozen=True)
-class Judged:
+class GateRecord:
     """What the gate has said of a night."""
 
     time: str  # when, UTC
@@ -45,7 +45,7 @@ def path_of(database: Path, system: str, night: str) -> Path:
     return database.parent / FOLDER / f"{system}-{night}.json"
 
 
-def keep_judged(database: Path, system: str, night: str, judged: Judged) -> None:
+def keep_judged(database: Path, system: str, night: str, judged: GateRecord) -> None:
     """Put on record, on stable storage, what the gate has said; UserError."""
     path = path_of(database, system, night)
     try:
@@ -70,7 +70,7 @@ class Records:
         names = {file.stem.removeprefix(f"{self.system}-") for file in files}
         return sorted(filter(is_night_id, names))
 
-    def of(self, night: str) -> Judged | None:
+    def of(self, night: str) -> GateRecord | None:
         """None: nothing, as of plain ReFrame."""
         found = (read_judged(database, self.system, night) for database in self.databases)
         return next(filter(None, found), None)
@@ -81,14 +81,14 @@ class Records:
         return {lost for each in self.nights if (said := self.of(each)) for lost in said.lost}
 
 
-def read_judged(database: Path, system: str, night: str) -> Judged | None:
+def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
     """What the gate has said of a night; None: nothing is on record. A record that cannot be read
     makes the night red."""
     path = path_of(database, system, night)
     try:
         kept = json.loads(path.read_text("utf-8"))
-        judged = Judged(**kept)
-        for one in fields(Judged):
+        judged = GateRecord(**kept)
+        for one in fields(GateRecord):
             value, default = getattr(judged, one.name), one.default
             of = list if default == () else int if one.name in ("promised", "runs") else str
             if not isinstance(value, of):
@@ -102,7 +102,7 @@ def read_judged(database: Path, system: str, night: str) -> Judged | None:
         return None
     except (OSError, ValueError, TypeError, RecursionError) as err:
         said = f"{path}: what was said of the night cannot be read: {err}"
-        return Judged("", "red", said, 0, 0, [said])
+        return GateRecord("", "red", said, 0, 0, [said])
 
 
 @dataclass(frozen=True)

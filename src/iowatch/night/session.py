@@ -40,7 +40,7 @@ class Interrupted(BaseException):
 
 
 @dataclass(frozen=True)
-class Session:
+class EndedSession:
     """What is left of a session of ReFrame."""
 
     report: dict[str, Any] | None = None  # None: it wrote none
@@ -106,7 +106,7 @@ def run_session(
     deadline: float,
     follow: Follow | None = None,
     locks: Sequence[int] = (),
-) -> Session:
+) -> EndedSession:
     """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most,
     as a part of this night.
 
@@ -164,7 +164,7 @@ def run_session(
         if follow and session is None and not stopped:
             error = error or why_it_failed(output.read_text("utf-8", "replace"))
         status = process.returncode if process else 0
-    return Session(session, status, stopped, number, error)
+    return EndedSession(session, status, stopped, number, error)
 
 
 def _follow(

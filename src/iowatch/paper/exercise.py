@@ -19,7 +19,7 @@ _SHAPES = {"shared": "N to 1", "process": "N to N"}
 
 
 @dataclass(frozen=True)
-class Row:
+class ExerciseRow:
     """What IOR, and benchio beside it, reached in one way on one filesystem."""
 
     place: str
@@ -32,23 +32,23 @@ class Row:
     rates: dict[tuple[str, str], float] = field(default_factory=dict)  # MiB/s: program, operation
 
 
-def published() -> list[Row]:
+def published() -> list[ExerciseRow]:
     """The report's rows, which have IOR only."""
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], ExerciseRow] = {}
     for entry in read_tables():
         if entry["table"] != TABLE:
             continue
         place = f"{entry['system']}:{entry['filesystem']} (report)"
         files, api = _SHAPES[entry["files"]], API[entry["backend"]]
-        row = Row(place, files, api, entry["writers"], "-", "-", False)
+        row = ExerciseRow(place, files, api, entry["writers"], "-", "-", False)
         rows.setdefault((files, api), row).rates["IOR", entry["operation"]] = entry["max"]
     return list(rows.values())
 
 
-def site_rows(runs: Iterable[Run]) -> list[Row]:
+def site_rows(runs: Iterable[Run]) -> list[ExerciseRow]:
     """The site's rows: the best of all verified runs of `IorPeer` and `IorPeerRead`. Both programs
     sync what they write."""
-    rows: dict[tuple[str, str, str, int, str, str], Row] = {}
+    rows: dict[tuple[str, str, str, int, str, str], ExerciseRow] = {}
     for run in runs:
         case = run.case
         if "ior_max" not in case.metrics or not run.is_measured:
@@ -62,8 +62,8 @@ def site_rows(runs: Iterable[Run]) -> list[Row]:
     return [rows[key] for key in sorted(rows)]
 
 
-def _row(case: Case) -> Row:
+def _row(case: Case) -> ExerciseRow:
     files, api = _SHAPES[case.files], API[case.backend]
     pattern = case.get(IO500.name)
     size = case.size.removeprefix("local ") + (f", {IO500.said(pattern)}" if pattern else "")
-    return Row(case.place, files, api, case.writers, size, case.striping, True)
+    return ExerciseRow(case.place, files, api, case.writers, size, case.striping, True)
