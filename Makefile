@@ -42,6 +42,7 @@ mutants: setup
 
 bench: setup
 	.venv/bin/python bench/speed.py
+	.venv/bin/python bench/scale.py
 	.venv/bin/python bench/database.py
 	.venv/bin/python bench/acceptance.py
 

@@ -78,9 +78,9 @@ class Round:
     )  # MiB beyond its field, of the largest rank
 
 
-def mpirun(*words: object) -> str:
+def run_program(*words: object) -> str:
     done = subprocess.run(
-        ["mpirun", "-n", str(RANKS), *(str(word) for word in words)],
+        [str(word) for word in words],
         env={**os.environ, **OPEN_MPI},
         capture_output=True,
         text=True,
@@ -88,6 +88,10 @@ def mpirun(*words: object) -> str:
     if done.returncode != 0:
         sys.exit(f"{words[0]}: exit code {done.returncode}\n{done.stderr}")
     return done.stdout
+
+
+def mpirun(*words: object, ranks: int = RANKS) -> str:
+    return run_program("mpirun", "-n", ranks, *words)
 
 
 def build_pwrite() -> Path:
