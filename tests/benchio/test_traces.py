@@ -15,6 +15,7 @@ from conftest import (
     RECORD,
     RUN_ID,
     THROUGH_MPIIO,
+    compiled,
     files_of,
     kept_file,
     run_directory,
@@ -29,16 +30,17 @@ PAGE = 4096  # more than that may be read for the sake of O_DIRECT, at both ends
 
 @pytest.fixture(scope="module")
 def traced(need, mpirun, tmp_path_factory):
-    """traced(ranks, options...): the traces of a run that was well, and its directory."""
+    """traced(ranks, options..., VARIABLE=...): the traces of a run that was well, and its
+    directory."""
 
-    def start(ranks, *options, component=MPI_IO[0]):
+    def start(ranks, *options, component=MPI_IO[0], **env):
         folder = tmp_path_factory.mktemp("traced").resolve()
         directory, traces = folder / "files", folder / "traces"
         directory.mkdir()
         done = mpirun(
             ranks, *options, "--run-id", RUN_ID, "--dir", directory,
             "--json", folder / "result.json",
-            launcher=watched(need, traces), env={"OMPI_MCA_io": component},
+            launcher=watched(need, traces, **env), env={"OMPI_MCA_io": component},
         )  # fmt: skip
         if "refuses O_DIRECT" in done.err:
             pytest.skip("this filesystem refuses O_DIRECT")
@@ -187,6 +189,22 @@ def test_reads_are_of_other_ranks_files_and_from_the_disk(traced, component):
         # Once for the clock, once for the witness.
         assert sum(call.value for call in reads) >= 2 * 8 * EXTENT**3
         assert not {call.process for call in reads} & {call.process for call in written}, name
+
+
+def test_readers_drop_pages_after_the_writers_node_has_counted(traced, tmp_path):
+    """A page that another process is just dropping looks as one that a sync has left."""
+    shims = [str(compiled(f"{name}_shim.c", tmp_path)) for name in ("slow", "library")]
+    faults = {"SLOW": "fadvise", "SLOW_S": "1", "SLOW_RANK": "1", "LIBRARY_FAULT": "nodes"}
+    traces, _ = traced(
+        2, "--backend", "posix", "--files", "process", "--local-size", 8, "--warmup", 0,
+        "--repeats", 1, **faults, LD_PRELOAD=":".join(shims),
+    )  # fmt: skip
+    for name in files_of("posix", 2):
+        calls = calls_on(traces, name)
+        (writer,) = {call.process for call in calls if call.kind == "write"}
+        drops = [call.process for call in calls if call.kind == "fadvise"]
+        assert drops[0] == writer, name
+        assert len(set(drops)) == 2, "the reader drops, too"
 
 
 def test_random_rows_are_in_another_order(traced):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,12 +31,14 @@ class Call(NamedTuple):
         return next((kind for kind in kinds if kind in self.name), self.name)
 
 
-def watched(need: Callable[[str], str], traces: Path) -> list[str]:
-    """The start of a command whose processes leave their system calls in a new folder."""
+def watched(need: Callable[[str], str], traces: Path, **env: str) -> list[str]:
+    """The start of a command whose processes leave their system calls in a new folder, with these
+    variables in their environment."""
     traces.mkdir()
+    variables = chain.from_iterable(("-E", f"{name}={value}") for name, value in env.items())
     return [
         need("strace"), "-ff", "--seccomp-bpf", "-ttt", "-y", "-e", f"trace={','.join(CALLS)}",
-        "-o", str(traces / "process"),
+        "-o", str(traces / "process"), *variables,
     ]  # fmt: skip
 
 

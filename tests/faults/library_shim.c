@@ -15,6 +15,7 @@
  *   twice      what is of one variable is written where the elements of another belong
  *   apart      of a file's first dataset HDF5 knows no place, as if it had chunks, and of what was read
  *              last it says that it was independent: neither is wrong, and both have to be seen
+ *   properties none, but this process says at its end how many of HDF5's lists of properties are left
  *   nodes      every rank is on a node of its own, or on that of LIBRARY_NODES which its place in
  *              "0,0,1,1" says; hosts have the names of those numbers
  *
@@ -30,6 +31,7 @@ static int has_read; /* by HDF5 */
 static int places; /* that HDF5 was asked for */
 static int collective_writes; /* of benchio's own */
 static int64_t first_dataset; /* that HDF5 wrote */
+static int properties; /* lists that HDF5 has made and not closed, of all runs */
 
 /* Another run of the same process begins, with another fault; see many_runs.f90. */
 void next_run(void)
@@ -79,6 +81,31 @@ int PMPI_Get_processor_name(char *name, int *length)
         return NEXT(PMPI_Get_processor_name)(name, length);
     *length = sprintf(name, "node%d", made_up_node());
     return MPI_SUCCESS;
+}
+
+int64_t H5Pcreate(int64_t kind)
+{
+    properties++;
+    return NEXT(H5Pcreate)(kind);
+}
+
+int64_t H5Fget_access_plist(int64_t file)
+{
+    properties++;
+    return NEXT(H5Fget_access_plist)(file);
+}
+
+int H5Pclose(int64_t list)
+{
+    properties--;
+    return NEXT(H5Pclose)(list);
+}
+
+int PMPI_Finalize(void)
+{
+    if (asked("properties"))
+        fprintf(stderr, "properties left: %d\n", properties);
+    return NEXT(PMPI_Finalize)();
 }
 
 int64_t H5Dcreate2(

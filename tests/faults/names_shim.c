@@ -6,6 +6,7 @@
  *   changed     its first byte is another when its maker closes it
  *   directory   stat says that it is one
  *   twice       it is listed twice
+ *   instead     another name of its rank, of item 0, is listed in its place
  *   stranger    it is listed once more under a name that nobody gave
  *   hidden      it is not listed
  *   stale       a directory is listed as this process has first seen it
@@ -140,6 +141,11 @@ struct dirent *readdir(DIR *directory)
     if (entry != NULL
         && (hits("hidden", entry->d_name) || (hits("unseen", entry->d_name) && met.listings > 1)))
         entry = NEXT(readdir)(directory);
+    if (entry != NULL && hits("instead", entry->d_name)) {
+        again = *entry;
+        memset(strchr(again.d_name, '.') + 1, '0', strlen(strchr(again.d_name, '.') + 1));
+        return &again;
+    }
     if (entry == NULL) {
         met.is_listed = met.known > 0;
         met.listings++;

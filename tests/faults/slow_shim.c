@@ -3,7 +3,7 @@
  *
  *   open                    each that makes a file; with SLOW_RANK=n on rank n only
  *   reopen                  each of a file that is there, to write: benchio's own, before it syncs
- *   fsync                   each; with SLOW_RANK=n on rank n only
+ *   fsync, fadvise          each; with SLOW_RANK=n on rank n only
  *   barrier                 each of benchio's own, once all have come; with SLOW_RANK=n on rank n only
  *   gmtime_r                each: benchio's look at the date before a file's clock starts; with
  *                           SLOW_RANK=n on rank n only
@@ -82,6 +82,13 @@ int fsync(int fd)
     if (slow("fsync") && is_slow_rank())
         delay(1);
     return NEXT(fsync)(fd);
+}
+
+int posix_fadvise(int fd, off_t offset, off_t bytes, int advice)
+{
+    if (slow("fadvise") && is_slow_rank())
+        delay(1);
+    return NEXT(posix_fadvise)(fd, offset, bytes, advice);
 }
 
 int PMPI_Barrier(MPI_Comm comm)

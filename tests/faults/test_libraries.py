@@ -1,6 +1,7 @@
 """Faults of the I/O libraries themselves: one rank's, and one that no return code tells."""
 
 import itertools
+import re
 from math import prod
 
 from faults.attempts import IO, SIZE, VERIFICATION, Attempt, Way, file_in
@@ -90,3 +91,14 @@ def test_a_transfer_that_is_short(fail):
         ],
         check,
     )
+
+
+def test_no_properties_of_hdf5_are_left(mpirun, library_shim, directory):
+    """A file's transfers are asked about after its close, and a run has many files."""
+    done = mpirun(
+        2, "--backend", "hdf5", "--operation", "write,read", "--local-size", 8, "--repeats", 2,
+        "--chunk", 4, "--dir", directory,
+        env={"LIBRARY_FAULT": "properties"}, launcher=["-x", f"LD_PRELOAD={library_shim}"],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert re.findall(r"properties left: (-?\d+)", done.err) == ["0", "0"]

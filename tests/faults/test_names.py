@@ -34,6 +34,7 @@ FAULTS = [
     ),
     Fault("twice", "f000001.0000000", "readdir", "it is listed twice"),
     Fault("twice", "d000002.0000019", "readdir", "it is listed twice"),
+    Fault("instead", "f000001.0000007", "readdir", "it is listed twice", "f000001.0000000"),
     Fault("hidden", "d000001.0000004", "readdir", "it is not listed"),
     Fault("stranger", "d000001.0000004", "readdir", "nobody has made it", ".nfs0001"),
     Fault("stale", "", "readdir", "it is still listed", "f00000?.0000000"),
@@ -101,17 +102,19 @@ def test_what_a_client_remembers_is_no_fault(names_shim, new_directory):
 
 
 def test_a_hang_is_ended(mpirun, names_shim, directory):
-    """By the watchdog, which names the phase; the job removes what is left."""
+    """By the watchdog, which names the phase; the job removes what is left. Mostly rank 0 ends it,
+    and on a busy machine the others may say the same."""
+    limit = 5
     done = mpirun(
-        RANKS, *plan().options, *places(directory), "--phase-limit", 1,
+        RANKS, *plan().options, *places(directory), "--phase-limit", limit,
         env={"NAMES_FAULT": "hangs", "NAMES_NAME": "g000000.0000011"},
         launcher=["-x", f"LD_PRELOAD={names_shim}"],
     )  # fmt: skip
     assert done.code == TIME_LIMIT
     place = run_directory(directory) / "metadata.round1"
-    assert [line.partition(";")[0] for line in done.errors] == [
-        f"rank 0: unlink: {place}: no end after 1 s (--phase-limit)"
-    ]
+    assert {line.partition(";")[0].partition(": ")[2] for line in done.errors} == {
+        f"unlink: {place}: no end after {limit} s (--phase-limit)"
+    }
     assert not result_of(directory).exists()
 
 

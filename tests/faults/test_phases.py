@@ -133,3 +133,23 @@ def test_a_flush_that_was_asked_for_is_slow(repetitions, case):
     """As a phase of its own; the sync takes what the filesystem takes."""
     phases = repetitions[case]["phases"]
     assert phases["flush"]["window"] > 0.9 * DELAY > phases["sync"]["window"]
+
+
+def test_a_rank_sends_what_is_gathered_once_it_is_asked_to(
+    mpirun, read_result, directory, tmp_path
+):
+    """While rank 0 writes, MPI would keep there all that others have sent: their whole array."""
+    at_once = {"eager_limit": 2400000, "max_send_size": 2400000}  # bytes: a part has 2 MiB
+    shim = compiled("slow_shim.c", tmp_path)
+    done = mpirun(
+        4, "--files", "gather", "--local-size", "64x128x512", "--grid", "4x1x1", "--halo", 0,
+        "--warmup", 0, "--repeats", 1, *places(directory), launcher=["-x", f"LD_PRELOAD={shim}"],
+        env={
+            "SLOW": "MPI_File_write_at_all", "SLOW_S": "0.02", "OMPI_MCA_btl": "self,tcp",
+            **{f"OMPI_MCA_btl_tcp_{name}": str(value) for name, value in at_once.items()},
+        },
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    memory = read_result(result_of(directory))["memory"]
+    assert memory["field_mib"] == 32
+    assert memory["peak_rss_mib"] - 32 < 3 * 32, "what three others have; MPI takes 50 MiB"

@@ -77,10 +77,10 @@ module benchio_backend
         procedure, non_overridable :: select    !! this rank's part, in file and memory
         procedure, non_overridable :: move      !! writes or reads that part, without its halo
         procedure(open_in_library), deferred :: open_in_library
-        procedure(step), deferred :: define     !! what the file says of the array
-        procedure(step), deferred :: select_block   !! after block and plan were set
+        procedure :: define => do_nothing       !! what the file says of the array
+        procedure :: select_block => do_nothing !! after block and plan were set
         procedure(move_piece), deferred :: move_piece
-        procedure :: complete                   !! what was moved since the last time, nonblocking
+        procedure :: complete => do_nothing     !! what was moved since the last time, nonblocking
         procedure, non_overridable :: chunk     !! extents for a file that has to have chunks
         procedure(step), deferred :: flush      !! the library's own way to stable storage
         procedure(step), deferred :: close
@@ -189,8 +189,6 @@ contains
         type(io_settings), intent(in) :: settings
         character(:), allocatable :: mark
 
-        associate (alike => settings)
-        end associate
         mark = ''
     end function companions
 
@@ -202,8 +200,6 @@ contains
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
 
-        associate (not_opened => path, alike => settings, cannot_fail => error)
-        end associate
         place%offsets = [0_int64]
     end subroutine locate
 
@@ -215,8 +211,6 @@ contains
         character(:), allocatable, intent(out) :: collective_metadata
         type(failure), intent(inout) :: error
 
-        associate (not_opened => path, as_unused => settings, cannot_fail => error)
-        end associate
         collective_metadata = ''
     end subroutine echo
 
@@ -303,14 +297,11 @@ contains
         call self%complete(error)
     end subroutine move
 
-    !> Collective: waits for all transfers of a step. In most libraries each has ended already.
-    subroutine complete(self, error)
+    !> Does what most libraries need in a step that only some have. Collective where that is.
+    subroutine do_nothing(self, error)
         class(open_file), intent(inout) :: self
         type(failure), intent(inout) :: error
-
-        associate (unused => self, cannot_fail => error)
-        end associate
-    end subroutine complete
+    end subroutine do_nothing
 
     !> Chooses the extents of a chunk, in elements of a layer: as asked for, but no more than the
     !> layer has; else as large a part of a writer's block as is not more than 4 MiB. 0 if a file
@@ -342,9 +333,6 @@ contains
         class(open_file), intent(in) :: self
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
-
-        associate (unused => self, unchanged => parts, cannot_fail => error)
-        end associate
     end subroutine find_parts
 
     !> Not collective: collects what the library has said of a file, outside every clock; once, and
@@ -363,8 +351,6 @@ contains
         class(open_file), intent(inout) :: self
         character(:), allocatable :: text
 
-        associate (unused => self)
-        end associate
         text = ''
     end function kind_of_transfer
 

@@ -94,8 +94,6 @@ contains
 
         type(component) :: whole
 
-        associate (unused => self, of_one_component => bytes)
-        end associate
         call read_layout(path, 'ceph.file.layout', whole, error)
         allocate (seen%components(0))
         seen%said = ''
@@ -113,8 +111,6 @@ contains
 
         character(:), allocatable :: ignored
 
-        associate (unused => self)
-        end associate
         call read_layout(directory, 'ceph.dir.layout', seen, ignored)
         is_known = seen%stripe_count /= unset
     end subroutine echo

@@ -57,13 +57,15 @@ contains
         self%message = one_line(message)    ! MPICH's have several
     end subroutine set
 
-    !> The failure as the one line a user reads.
+    !> Returns the failure as the one line a user reads; of one that is no call's the message alone.
     function line(self) result(text)
         class(failure), intent(in) :: self
         character(:), allocatable :: text
 
-        text = 'rank '//decimal(self%rank)//' on '//self%host//': '//self%call//': '
-        if (len(self%path) > 0) text = text//self%path//': '
+        text = ''
+        if (self%call /= '') text = 'rank '//decimal(self%rank)//' on '//self%host//': ' &
+            //self%call//': '
+        if (self%path /= '') text = text//self%path//': '
         text = one_line(text//self%message)
     end function line
 

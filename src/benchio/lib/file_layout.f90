@@ -170,8 +170,6 @@ contains
         type(file_layout), intent(out) :: seen
         character(:), allocatable, intent(out) :: error
 
-        associate (unused => self, not_asked => path, alike_for_all => bytes)
-        end associate
         error = ''
         seen%said = ''
         allocate (seen%components(0), seen%holder%osts(0))
@@ -184,8 +182,6 @@ contains
         type(component), intent(out) :: seen
         logical, intent(out) :: is_known
 
-        associate (unused => self, not_asked => directory)
-        end associate
         seen%stripe_count = unset
         is_known = .false.
     end subroutine echo
@@ -197,8 +193,6 @@ contains
         type(file_layout), intent(in) :: seen
         character(:), allocatable :: text
 
-        associate (unused => self, not_asked => request, not_seen => seen)
-        end associate
         text = ''
     end function exchanged
 
@@ -210,8 +204,6 @@ contains
         integer(int64), intent(in) :: bytes             !! that the file is to have
         integer(int64), allocatable, intent(out) :: places(:), osts(:)
 
-        associate (unused => self, not_asked => path, alike => bytes)
-        end associate
         allocate (places(0), osts(0))
     end subroutine stripe_places
 
@@ -223,8 +215,6 @@ contains
         integer, intent(in) :: mdt_index                !! less than 0: none is asked for
         character(:), allocatable, intent(out) :: error
 
-        associate (unused => self, refused_before => mdt_index)
-        end associate
         call make_directory(path, error)
     end subroutine make_run_directory
 
@@ -234,8 +224,6 @@ contains
         class(layout_keeper), intent(in) :: self
         character(*), intent(in) :: directory
 
-        associate (unused => self, not_asked => directory)
-        end associate
         mdt_index = -1
     end function mdt_index
 

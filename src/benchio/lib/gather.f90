@@ -2,8 +2,9 @@
 !> reads it and hands it out.
 module benchio_gather
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_Irecv, &
-        MPI_Isend, MPI_Request, MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
+    use mpi_f08, only: MPI_BYTE, MPI_Comm, MPI_Comm_rank, MPI_Datatype, MPI_DOUBLE_PRECISION, &
+        MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Request, MPI_Send, MPI_STATUS_IGNORE, &
+        MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
     use benchio_backend, only: open_file
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, new_decomposition, owner_along
@@ -15,14 +16,14 @@ module benchio_gather
 
     public :: move_gathered
 
-    !> Of the buffer on rank 0, which bounds its extra memory.
+    !> Bytes of the buffer on rank 0, which bounds its extra memory.
     integer(int64), parameter :: slab_bytes = 8*2_int64**20
 
-    integer, parameter :: tag = 1
+    integer, parameter :: tag = 1, credit = 2
 
 contains
 
-    !> Collective: writes or reads all blocks through rank 0, which alone has the file open.
+    !> Writes or reads all blocks through rank 0, which alone has the file open. Collective.
     subroutine move_gathered(file, writes, field, block, comm, gather_seconds, error)
         class(open_file), intent(inout) :: file       !! open on rank 0, for rank 0 alone
         logical, intent(in) :: writes
@@ -63,7 +64,8 @@ contains
         end do
     end subroutine move_gathered
 
-    !> After a failure nothing is moved any more, but the others still send their parts, or wait.
+    !> Moves a slab between rank 0 and the file; nothing after a failure, when the others still send
+    !> their parts, or wait.
     subroutine move_slab(file, writes, values, slab, error)
         class(open_file), intent(inout) :: file
         logical, intent(in) :: writes
@@ -77,7 +79,8 @@ contains
         call file%move(writes, values, error)
     end subroutine move_slab
 
-    !> Every rank but the first: sends its part of the slab, or receives it.
+    !> Sends this rank's part of the slab to rank 0, or receives it. MPI would keep on rank 0 what
+    !> comes before it is asked for, up to the whole array: so a rank waits for rank 0's credit.
     subroutine exchange_with_first(gathers, field, block, slab, comm)
         logical, intent(in) :: gathers
         real(real64), intent(inout), contiguous, target :: field(:, :, :)
@@ -85,14 +88,16 @@ contains
         type(MPI_Comm), intent(in) :: comm
 
         type(MPI_Request) :: request(1)
+        integer :: no_bytes(0)
 
         if (any(block%lower >= slab%lower + slab%extent) .or. &
             any(slab%lower >= block%lower + block%extent)) return
+        if (gathers) call MPI_Recv(no_bytes, 0, MPI_BYTE, 0, credit, comm, MPI_STATUS_IGNORE)
         call start_transfer(gathers, field, block, slab, 0, comm, request(1))
         call MPI_Waitall(1, request, MPI_STATUSES_IGNORE)
     end subroutine exchange_with_first
 
-    !> The first rank: receives every owner's part of the slab, its own too, or sends it.
+    !> Receives every owner's part of the slab on rank 0, rank 0's too, or sends them.
     subroutine exchange_with_owners(gathers, field, block, values, slab, comm)
         logical, intent(in) :: gathers
         real(real64), intent(inout), contiguous, target :: field(:, :, :)
@@ -103,7 +108,7 @@ contains
 
         type(MPI_Request), allocatable :: requests(:)
         integer(int64) :: first(3), last(3), owner, x, y, z
-        integer :: used
+        integer :: no_bytes(0), used
 
         first = owner_along(slab%lower, block%grid, block%global)
         last = owner_along(slab%lower + slab%extent - 1, block%grid, block%global)
@@ -116,9 +121,12 @@ contains
                     used = used + 1
                     call start_transfer(.not. gathers, values, slab, new_decomposition( &
                         block%global, block%grid, owner, 0_int64), int(owner), comm, requests(used))
-                    if (owner > 0) cycle
-                    used = used + 1
-                    call start_transfer(gathers, field, block, slab, 0, comm, requests(used))
+                    if (owner == 0) then
+                        used = used + 1
+                        call start_transfer(gathers, field, block, slab, 0, comm, requests(used))
+                    else if (gathers) then
+                        call MPI_Send(no_bytes, 0, MPI_BYTE, int(owner), credit, comm)
+                    end if
                 end do
             end do
         end do

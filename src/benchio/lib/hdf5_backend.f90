@@ -281,8 +281,6 @@ contains
         integer(hid_t) :: dataset
         integer :: code, layer
 
-        associate (as_selected => room)     ! never packed
-        end associate
         layer = int(part%layer)
         dataset = self%datasets(1 + mod(layer, size(self%datasets)))
         call use_step(self, writes, layer/size(self%datasets), error)

@@ -121,10 +121,6 @@ contains
         call h5pset_fapl_subfiling_f(access, code, config)
         call check_hdf5(error, code, 'H5Pset_fapl_subfiling', path)
         call h5pclose_f(config%ioc_fapl_id, ignored)
-#else
-        associate (refused_before => error, unused => access, as_unused => comm, unset => info, &
-            no_file => path, no_number => subfiles)
-        end associate
 #endif
     end subroutine set_subfiling
 
@@ -148,8 +144,6 @@ contains
             text = trim(merge('only reads ', 'only writes', reads))
         end if
 #else
-        associate (unused => access)
-        end associate
         text = 'not supported by HDF5 '//hdf5_version()
 #endif
     end function echoed_collective_metadata

@@ -11,7 +11,7 @@ module benchio_layout
         MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Exscan, MPI_Get_count, &
         MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_Isend, MPI_LOGICAL, MPI_LOR, MPI_MIN, &
         MPI_Probe, MPI_Recv, MPI_Request, MPI_Sendrecv, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, &
-        MPI_Wait
+        MPI_UNDEFINED, MPI_Wait
     use benchio_decomposition, only: decomposition, element_bytes, fits_in_int64, new_decomposition
     use benchio_failure, only: agree, exit_usage, failure
     use benchio_nodes, only: node_view, numbers_of, runs_of
@@ -55,6 +55,8 @@ module benchio_layout
         type(MPI_Comm) :: comm                      !! all ranks
         integer :: rank = 0, ranks = 1
         type(node_view) :: nodes                    !! found before the rest
+        type(MPI_Comm) :: instance                  !! the ranks of this rank's instance
+        type(MPI_Comm) :: instance_leaders          !! the first rank of each; else null
         integer :: files = 1                        !! of a backend in a round
         type(file_share) :: write_share             !! what this rank writes
         type(file_share) :: read_share              !! what it reads: its partner's share
@@ -75,7 +77,6 @@ contains
 
         character(:), allocatable :: message
         integer :: extremes(2), groups, number
-        type(MPI_Comm) :: team
 
         plan%comm = comm
         call MPI_Comm_rank(comm, plan%rank)
@@ -108,10 +109,12 @@ contains
             share%here%first = plan%rank
             call MPI_Bcast(share%here%first, 1, MPI_INTEGER, 0, share%ranks)
 
-            call MPI_Comm_split(comm, share%instance, plan%rank, team)
+            call MPI_Comm_split(comm, share%instance, plan%rank, plan%instance)
+            call MPI_Comm_rank(plan%instance, number)
+            call MPI_Comm_split(comm, merge(0, MPI_UNDEFINED, number == 0), plan%rank, &
+                plan%instance_leaders)
             extremes = [share%file, -share%file]
-            call MPI_Allreduce(MPI_IN_PLACE, extremes, 2, MPI_INTEGER, MPI_MIN, team)
-            call MPI_Comm_free(team)
+            call MPI_Allreduce(MPI_IN_PLACE, extremes, 2, MPI_INTEGER, MPI_MIN, plan%instance)
             call plan_block(choice, share%file - extremes(1), 1 - sum(extremes), plan%files, &
                 share%sharers, share%position, share%block, message)
             share%here%ranks = plan%nodes%ranks

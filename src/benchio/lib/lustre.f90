@@ -46,8 +46,6 @@ contains
         integer, intent(in) :: mdt_index
         character(:), allocatable :: text
 
-        associate (unused => self, any_will_do => mdt_index)
-        end associate
         text = ''
         if (verify(trim(request%target), '0123456789') > 0) then
             text = 'on Lustre --targets takes the numbers of OSTs, not "'//trim(request%target)//'"'
@@ -62,8 +60,6 @@ contains
 
         character(:), allocatable :: message, output
 
-        associate (unused => self)
-        end associate
         call run_program(setstripe_words(directory, request), output, message)
         if (message /= '') call error%set(exit_io, 'lfs setstripe', directory, message)
     end subroutine set
@@ -94,8 +90,6 @@ contains
 
         integer(int8), allocatable :: attribute(:)
 
-        associate (unused => self)
-        end associate
         call get_attribute(path, 'lustre.lov', attribute, error)
         call decode_layout(attribute, bytes, seen)
     end subroutine observe
@@ -112,8 +106,6 @@ contains
         integer(int8), allocatable :: attribute(:)
         type(file_layout) :: whole
 
-        associate (unused => self)
-        end associate
         call get_attribute(directory, 'lustre.lov', attribute, ignored)
         call decode_layout(attribute, 0_int64, whole)
         is_known = whole%is_known .and. size(whole%components) == 1
@@ -132,8 +124,6 @@ contains
 
         integer(int64) :: wanted
 
-        associate (unused => self)
-        end associate
         text = ''
         if (request%target == '') return
         read (request%target, *) wanted
@@ -223,8 +213,6 @@ contains
 
         integer(c_int32_t) :: number
 
-        associate (unused => self)
-        end associate
         mdt_index = -1
         if (c_lustre_mdt(directory//c_null_char, number) == 0) mdt_index = number
     end function mdt_index

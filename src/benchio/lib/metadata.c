@@ -18,11 +18,12 @@ int benchio_sync_names(int fd);
 /* As metadata.f90 numbers them. */
 enum action { MKDIR = 1, CREATE, STAT, RENAME, READ, UNLINK, RMDIR, GONE, CLEAR };
 enum fault { FINE, MISSING, OTHER_KIND, OTHER_SIZE, OTHER_CONTENT, STILL_THERE };
-enum { MOST_WORDS = 4, RANK_DIGITS = 6, ITEM_DIGITS = 7, NAME = 1 + RANK_DIGITS + 1 + ITEM_DIGITS };
+enum { MOST_WORDS = 4, RANK_DIGITS = 6, ITEM_DIGITS = 7, KINDS = 3 };
 
 /* A directory, a file under its first name, and under its second. */
 static const char kinds[] = "dfg";
 
+/* Ranks and items that need more digits have them. */
 static void name_of(char path[PATH_MAX], const char *directory, char kind, int32_t rank,
                     int64_t item)
 {
@@ -30,20 +31,39 @@ static void name_of(char path[PATH_MAX], const char *directory, char kind, int32
              ITEM_DIGITS, (long long)item);
 }
 
+/* splitmix64's: other numbers give other ones. */
+static uint64_t mixed(uint64_t x)
+{
+    x *= 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
 /* What the file of an item holds: 1 to 4 words, so that neighbours differ in size, and none is like
- * a word of another item, rank, round or run. The bytes of it are returned. */
+ * a word of another item, rank, round or run. Returns the bytes of it. */
 static size_t content_of(uint64_t key, int64_t item, uint64_t words[MOST_WORDS])
 {
     size_t count = 1 + (size_t)item % MOST_WORDS;
 
-    for (size_t i = 0; i < count; i++) { /* splitmix64 */
-        uint64_t x = (key << 32 | (uint64_t)(item * MOST_WORDS + (int64_t)i)) * 0x9e3779b97f4a7c15u;
-
-        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-        words[i] = x ^ (x >> 31);
-    }
+    for (size_t i = 0; i < count; i++)
+        words[i] = mixed(key << 32 | (uint64_t)(item * MOST_WORDS + (int64_t)i));
     return count * sizeof words[0];
+}
+
+static uint64_t hash_of(int kind, int64_t rank, int64_t item)
+{
+    return mixed((uint64_t)rank << 26 | (uint64_t)item << 2 | (uint64_t)kind);
+}
+
+/* The hashes of all names of each kind of a rank, by xor. */
+void benchio_metadata_hashes(int32_t rank, int64_t items, uint64_t hashes[KINDS])
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        hashes[kind] = 0;
+        for (int64_t item = 0; item < items; item++)
+            hashes[kind] ^= hash_of(kind, rank, item);
+    }
 }
 
 static int create(const char *path, uint64_t key, int64_t item)
@@ -183,47 +203,55 @@ int64_t benchio_metadata_bytes(int64_t items)
     return bytes;
 }
 
-static int64_t digits(const char *text, int count)
+/* The number that a text begins with, in so many digits or as many more as it needs; -1: it does not.
+ * The text goes on behind it. */
+static int64_t number_at(const char **text, int digits)
 {
+    const char *start = *text;
     int64_t number = 0;
 
-    for (int i = 0; i < count; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        number = 10 * number + (text[i] - '0');
-    }
-    return number;
+    while (**text >= '0' && **text <= '9' && *text - start < 18)
+        number = 10 * number + (*(*text)++ - '0');
+    return *text - start == digits || (*text - start > digits && *start != '0') ? number : -1;
 }
 
-/* Reads a directory, and counts in seen[kind][rank - first][item], to 2 at most, how often each name
- * is in it; stranger is one that is nobody's, cut to size, and entries how many there are in all. */
+/* Reads a directory whose names are of the ranks from first on: counts[kind] of them, with the xor
+ * of their hashes; stranger is one that is nobody's, cut to size. Each name once has the right
+ * number and the right xor, and nothing else has. To find the name that is wrong, `seen` has room
+ * for those of `many` ranks, the first of which is first + from, and counts in
+ * [kind][rank][item], to 2 at most, how often each is there. */
 int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
-                          int8_t *seen, char *stranger, int32_t size, int64_t *entries)
+                          int32_t from, int32_t many, int8_t *seen, int64_t counts[KINDS],
+                          uint64_t hashes[KINDS], char *stranger, int32_t size)
 {
     DIR *open_directory = opendir(directory);
     const struct dirent *entry;
     int error;
 
     stranger[0] = '\0';
-    *entries = 0;
+    memset(counts, 0, KINDS * sizeof counts[0]);
+    memset(hashes, 0, KINDS * sizeof hashes[0]);
     if (open_directory == NULL)
         return errno;
     while (errno = 0, (entry = readdir(open_directory)) != NULL) {
-        const char *name = entry->d_name, *kind = strchr(kinds, name[0]);
-        int64_t rank, item;
+        const char *name = entry->d_name, *at = name + 1, *kind_at = strchr(kinds, name[0]);
+        const int kind = kind_at == NULL ? KINDS : (int)(kind_at - kinds);
+        int64_t rank = -1, item = -1;
 
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
-        ++*entries;
-        rank = item = -1;
-        if (kind != NULL && *kind != '\0' && strlen(name) == NAME && name[1 + RANK_DIGITS] == '.') {
-            rank = digits(name + 1, RANK_DIGITS) - first;
-            item = digits(name + 2 + RANK_DIGITS, ITEM_DIGITS);
-        }
-        if (rank < 0 || rank >= ranks || item < 0 || item >= items) {
+        if (kind < KINDS)
+            rank = number_at(&at, RANK_DIGITS) - first;
+        if (rank >= 0 && *at++ == '.')
+            item = number_at(&at, ITEM_DIGITS);
+        if (rank < 0 || rank >= ranks || item < 0 || item >= items || *at != '\0') {
             snprintf(stranger, (size_t)size, "%s", name);
-        } else {
-            int8_t *times = &seen[((kind - kinds) * (int64_t)ranks + rank) * items + item];
+            continue;
+        }
+        counts[kind]++;
+        hashes[kind] ^= hash_of(kind, rank + first, item);
+        if (rank >= from && rank - from < many) {
+            int8_t *times = &seen[(kind * (int64_t)many + rank - from) * items + item];
 
             if (*times < 2)
                 ++*times;

@@ -14,9 +14,9 @@ module benchio_metadata
     use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_int8_t, &
         c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8
-    use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
-    use benchio_failure, only: exit_io, exit_verification, failure
-    use benchio_file_layout, only: check_layout
+    use mpi_f08, only: MPI_Allreduce, MPI_BXOR, MPI_Comm_size, MPI_INT64_T, MPI_SUM
+    use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
+    use benchio_file_layout, only: check_layout, file_layout
     use benchio_pattern, only: pattern_key
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_operation, &
         file_task
@@ -44,12 +44,32 @@ module benchio_metadata
 
     integer, parameter :: name_size = 256
 
-    !> Whose names a rank is at: its own, or its partner's.
+    !> Names that are looked for at a time once a listing is wrong: one byte each.
+    integer(int64), parameter :: names_at_once = 2_int64**24
+
+    !> Whose names a rank is at: its, or its partner's.
     type :: names
         character(:), allocatable :: directory      !! that they are in
         integer :: rank = 0                         !! who made them
         integer(int64) :: key = 0                   !! of their content
+        ! All names that are in the directory, once they are all there:
+        integer :: first = 0, ranks = 1             !! whose they may be
+        integer :: makers = 1                       !! how many ranks have some
+        integer(int64) :: hashes(3) = 0             !! of each kind, by exclusive or
     end type names
+
+    !> A round as this rank has it.
+    type :: names_round
+        type(file_task) :: task
+        type(names) :: mine, partners
+        type(stopwatch) :: times
+        type(failure) :: error
+        type(file_layout) :: seen                   !! of a file, on rank 0 in the first round
+        integer(int64) :: listed = 0                !! entries, by this rank
+        logical :: has_place = .false.              !! it makes a directory for names
+        !> It reads and syncs a directory: one of each rank, or for its node the one that all share.
+        logical :: lists = .false.
+    end type names_round
 
     interface
         integer(c_int) function c_metadata(action, kind, directory, rank, item, end, key, fault) &
@@ -68,15 +88,22 @@ module benchio_metadata
             integer(c_int64_t), value :: items
         end function c_metadata_bytes
 
-        integer(c_int) function c_list(directory, first, ranks, items, seen, stranger, size, &
-            entries) bind(C, name='benchio_metadata_list')
+        subroutine c_hashes(rank, items, hashes) bind(C, name='benchio_metadata_hashes')
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: rank
+            integer(c_int64_t), value :: items
+            integer(c_int64_t), intent(out) :: hashes(3)
+        end subroutine c_hashes
+
+        integer(c_int) function c_list(directory, first, ranks, items, from, many, seen, counts, &
+            hashes, stranger, size) bind(C, name='benchio_metadata_list')
             import :: c_char, c_int, c_int32_t, c_int64_t, c_int8_t
             character(kind=c_char), intent(in) :: directory(*)
-            integer(c_int32_t), value :: first, ranks, size
+            integer(c_int32_t), value :: first, ranks, from, many, size
             integer(c_int64_t), value :: items
             integer(c_int8_t), intent(inout) :: seen(*)
+            integer(c_int64_t), intent(out) :: counts(3), hashes(3)
             character(kind=c_char), intent(out) :: stranger(*)
-            integer(c_int64_t), intent(out) :: entries
         end function c_list
 
         integer(c_int) function c_sync(directory) bind(C, name='benchio_metadata_sync')
@@ -104,202 +131,220 @@ contains
         metadata_room = 2_int64*items*ranks*max(1_int64, min(block_bytes, 65536_int64))
     end function metadata_room
 
-    !> Collective: one round. After a failure nothing of it is left that can be removed.
+    !> Does one round. After a failure nothing of it is left that can be removed. Collective.
     subroutine run_metadata(run, round, position)
-        type(run_result), intent(inout) :: run
+        type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
         integer, intent(in) :: round, position
 
-        type(file_task) :: task
-        type(names) :: own, partners
+        type(names_round) :: this
         type(repetition) :: record
-        type(stopwatch) :: times
-        integer(int64) :: listed
-        logical :: makes
 
         record%round = round
         record%position = position
         record%is_warmup = round <= run%choice%warmup
         record%started = utc_now()
-        own = new_names(run, round, run%plan%rank)
-        partners = new_names(run, round, partner_of(run))
-        task = new_task(run, own)
-        makes = run%place%is_made_here .or. run%choice%files == 'process'
-        call make_place(run, task, own, makes)
-        if (.not. run%error%failed()) then
-            call use_names(run, task, own, partners, times, listed)
-            if (run%error%failed()) call clear(run, task, own)
-            call remove_place(run, task, own, makes)
+        this = new_round(run, round)
+        call make_place(run, this)
+        if (.not. this%error%failed()) then
+            call use_names(run, this)
+            if (this%error%failed()) call clear(run, this)
+            call remove_place(this)
         end if
-        if (.not. run%error%failed()) then
-            call summarise(times, task%share, run%groups, record%times)
-            call count_operations(run, listed, record)
+        if (.not. this%error%failed()) then
+            call summarise(this%times, this%task%share, run%plan, record%times)
+            call count_operations(run, this%listed, record)
             record%witness%names = 2_int64*run%choice%items*run%plan%ranks
             record%witness%bytes = run%bytes
             record%file_bytes = run%bytes
             record%witness%other_node_byte_fraction = run%plan%other_node_byte_fraction
-            if (run%plan%rank == 0) run%records(1, round) = record
         end if
-        call task%watchdog%disarm()
+        call this%task%watchdog%disarm()
+        run%error = this%error
+        if (run%error%failed() .or. run%plan%rank > 0) return
+        if (round == 1) run%seen(1, 1)%layout = this%seen
+        run%records(1, round) = record
     end subroutine run_metadata
+
+    !> Prepares a round. Collective.
+    type(names_round) function new_round(run, round) result(new)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round
+
+        integer(c_int64_t) :: hashes(3)
+        integer :: partner
+        logical :: is_apart
+
+        is_apart = run%choice%files == 'process'
+        ! The number of a file is the rank, and so is the place among those that share one.
+        partner = merge(run%plan%read_share%file, run%plan%read_share%position, is_apart)
+        new%mine = new_names(run, round, run%plan%rank)
+        new%partners = new_names(run, round, partner)
+        new%has_place = run%place%is_made_here .or. is_apart
+        new%lists = run%plan%nodes%is_leader .or. is_apart
+
+        ! No rank knows the names of all, but their number and hash. On storage of a node's own
+        ! there are those of its ranks.
+        associate (all_names => new%partners, makers => merge(run%plan%nodes%on_node, &
+            run%plan%comm, run%place%is_node_local))
+            call c_hashes(int(merge(partner, run%plan%rank, is_apart), c_int32_t), &
+                int(run%choice%items, c_int64_t), hashes)
+            all_names%hashes = hashes
+            all_names%first = partner
+            if (.not. is_apart) then
+                all_names%first = 0
+                all_names%ranks = run%plan%ranks
+                call MPI_Comm_size(makers, all_names%makers)
+                call MPI_Allreduce(hashes, all_names%hashes, 3, MPI_INT64_T, MPI_BXOR, makers)
+            end if
+        end associate
+
+        associate (task => new%task)
+            task%path = new%mine%directory
+            task%share = run%plan%write_share
+            task%comm = run%plan%comm
+            task%together = run%plan%comm
+            task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
+            ! After a hang only what is empty can be removed: the names are too many.
+            call task%watchdog%guard('', task%path, task%path//c_null_char &
+                //run%place%directories())
+        end associate
+    end function new_round
 
     function new_names(run, round, rank) result(new)
         type(run_result), intent(in) :: run
         integer, intent(in) :: round, rank
         type(names) :: new
 
-        character(8) :: number
+        character(12) :: number
 
         new%rank = rank
         new%key = pattern_key(run%choice%run_id, 'metadata', rank, round)
         number = ''
-        if (run%choice%files == 'process') write (number, '(".",i6.6)') rank
-        ! Of a directory that was removed, and made again, a client may know the old one still.
+        if (run%choice%files == 'process') write (number, '(".",i0.6)') rank
+        ! A client may still know the old one of a directory that was removed and made again.
         new%directory = run%place%run_path//'/metadata.round'//decimal(round)//trim(number)
     end function new_names
 
-    !> The rank whose names this one looks at: the number of a file of its own is the rank, and so
-    !> is the place among those that share one.
-    integer function partner_of(run) result(rank)
+    !> Makes the directories that the names will be in, on the right MDT. Collective.
+    subroutine make_place(run, this)
         type(run_result), intent(in) :: run
-
-        rank = run%plan%read_share%position
-        if (run%choice%files == 'process') rank = run%plan%read_share%file
-    end function partner_of
-
-    function new_task(run, own) result(task)
-        type(run_result), intent(in) :: run
-        type(names), intent(in) :: own
-        type(file_task) :: task
-
-        task%path = own%directory
-        task%share = run%plan%write_share
-        task%comm = run%plan%comm
-        task%together = run%plan%comm
-        task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
-        ! After a hang only what is empty can be removed: the names are too many.
-        call task%watchdog%guard('', own%directory, own%directory//c_null_char &
-            //run%place%directories())
-    end function new_task
-
-    !> Collective: the directories that the names will be in. Where asked for, on the right MDT.
-    subroutine make_place(run, task, own, makes)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: own
-        logical, intent(in) :: makes                !! this rank makes its own, or the shared one
+        type(names_round), intent(inout) :: this
 
         character(:), allocatable :: message
-        integer :: found
+        integer :: mdt
 
-        call task%watchdog%watch('make the directories')
-        if (makes) then
-            call make_directory(own%directory, message)
-            if (message /= '') call run%error%set(exit_io, 'mkdir', own%directory, message)
-        end if
-        if (run%plan%rank == 0 .and. run%choice%mdt_index >= 0 .and. .not. run%error%failed()) then
-            found = run%place%keeper%mdt_index(own%directory)
-            if (found /= run%choice%mdt_index) call run%error%set(exit_io, 'mkdir', own%directory, &
-                'the directory is on MDT '//decimal(found)//', asked for: ' &
-                //decimal(run%choice%mdt_index))
-        end if
-        call agree_watched(task%watchdog, run%plan%comm, run%error)
-        if (run%error%failed() .and. makes) call remove_directory(own%directory, message)
+        associate (directory => this%mine%directory)
+            call this%task%watchdog%watch('make the directories')
+            if (this%has_place) then
+                call make_directory(directory, message)
+                if (message /= '') call this%error%set(exit_io, 'mkdir', directory, message)
+            end if
+            if (run%plan%rank == 0 .and. run%choice%mdt_index >= 0 &
+                .and. .not. this%error%failed()) then
+                mdt = run%place%keeper%mdt_index(directory)
+                if (mdt /= run%choice%mdt_index) call this%error%set(exit_io, 'mkdir', directory, &
+                    'the directory is on MDT '//decimal(mdt)//', asked for: ' &
+                    //decimal(run%choice%mdt_index))
+            end if
+            call agree_watched(this%task%watchdog, this%task%comm, this%error)
+            if (this%error%failed() .and. this%has_place) then
+                call remove_directory(directory, message)
+            end if
+        end associate
     end subroutine make_place
 
-    !> Collective: they are removed, and must be empty by then.
-    subroutine remove_place(run, task, own, makes)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: own
-        logical, intent(in) :: makes
+    !> Removes the directories, which must be empty by then. Collective.
+    subroutine remove_place(this)
+        type(names_round), intent(inout) :: this
 
         character(:), allocatable :: message
 
-        call task%watchdog%watch('remove the directories')
+        call this%task%watchdog%watch('remove the directories')
         message = ''
-        if (makes) call remove_directory(own%directory, message)
-        if (message /= '') call run%error%set(exit_io, 'rmdir', own%directory, message)
-        call agree_watched(task%watchdog, run%plan%comm, run%error)
+        if (this%has_place) call remove_directory(this%mine%directory, message)
+        if (message /= '') call this%error%set(exit_io, 'rmdir', this%mine%directory, message)
+        call agree_watched(this%task%watchdog, this%task%comm, this%error)
     end subroutine remove_place
 
-    !> Collective: after a failure each rank removes what may be left of its own names.
-    subroutine clear(run, task, own)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: own
+    !> Removes what may be left of this rank's names after a failure. Collective.
+    subroutine clear(run, this)
+        type(run_result), intent(in) :: run
+        type(names_round), intent(inout) :: this
 
         type(failure) :: ignored
 
-        call task%watchdog%watch_failed(run%error, is_agreed=.true.)
-        call act(run, do_clear, kind_directory, own, 'clear', ignored)
-        call agree_watched(task%watchdog, run%plan%comm, run%error)
+        call this%task%watchdog%watch_failed(this%error, is_agreed=.true.)
+        call act(run, do_clear, kind_directory, this%mine, 'clear', ignored)
+        call agree_watched(this%task%watchdog, this%task%comm, this%error)
     end subroutine clear
 
-    !> Collective: all phases of a round, and what has to be seen between them.
-    subroutine use_names(run, task, own, partners, times, listed)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: own, partners
-        type(stopwatch), intent(out) :: times
-        integer(int64), intent(out) :: listed       !! entries, on this rank
+    !> Goes through all phases of a round, and what has to be seen between them. Collective.
+    subroutine use_names(run, this)
+        type(run_result), intent(in) :: run
+        type(names_round), intent(inout) :: this
 
-        integer(int64) :: ignored
         logical, parameter :: directories_and_first(3) = [.true., .true., .false.], &
             directories_and_second(3) = [.true., .false., .true.], &
             directories(3) = [.true., .false., .false.], nothing(3) = .false.
 
-        listed = 0
-        call timed(phase_mkdir, do_mkdir, kind_directory, own)
-        call timed(phase_create, do_create, kind_first, own)
-        call timed_sync(run, task, own, times)
-        call timed(phase_stat, do_stat, kind_first, partners)
-        call timed_list(run, task, partners, directories_and_first, times, listed)
-        if (.not. run%error%failed()) call look_at_layout(run, task, own)
-        call timed(phase_rename, do_rename, kind_first, own)
-        call timed(phase_read, do_read, kind_second, partners)
-        call see_list(directories_and_second)
-        call see(see_gone, kind_first)
-        call timed(phase_unlink, do_unlink, kind_second, own)
-        call see_list(directories)
-        call see(see_gone, kind_second)
-        call timed(phase_rmdir, do_rmdir, kind_directory, own)
-        call see_list(nothing)
-        call see(see_gone, kind_directory)
+        call timed(phase_mkdir, do_mkdir, kind_directory, this%mine)
+        call timed(phase_create, do_create, kind_first, this%mine)
+        if (begins(phase_sync)) then
+            if (this%lists) call sync(this)
+            call end_operation(this%task, this%times, phase_sync, this%lists, this%error)
+        end if
+        call timed(phase_stat, do_stat, kind_first, this%partners)
+        if (begins(phase_list)) then
+            call list(run, this, directories_and_first, this%listed)
+            call end_operation(this%task, this%times, phase_list, this%lists, this%error)
+        end if
+        if (.not. this%error%failed()) call look_at_layout(run, this)
+        call timed(phase_rename, do_rename, kind_first, this%mine)
+        call timed(phase_read, do_read, kind_second, this%partners)
+        call see(kind_first, directories_and_second)
+        call timed(phase_unlink, do_unlink, kind_second, this%mine)
+        call see(kind_second, directories)
+        call timed(phase_rmdir, do_rmdir, kind_directory, this%mine)
+        call see(kind_directory, nothing)
 
     contains
 
-        !> A phase of its own, unless something has failed already.
+        !> Begins a phase of its own, unless something has failed already.
+        logical function begins(phase)
+            integer, intent(in) :: phase
+
+            begins = .not. this%error%failed()
+            if (.not. begins) return
+            call begin_operation(this%task, this%times)
+            call begin_phase(this%task, this%times, phase)
+        end function begins
+
         subroutine timed(phase, action, kind, whose)
             integer, intent(in) :: phase, kind
             integer(c_int32_t), intent(in) :: action
             type(names), intent(in) :: whose
 
-            if (run%error%failed()) return
-            call begin_operation(task, times)
-            call begin_phase(task, times, phase)
-            call act(run, action, kind, whose, trim(phase_names(phase)), run%error)
-            call end_operation(task, times, phase, .true., run%error)
+            if (.not. begins(phase)) return
+            call act(run, action, kind, whose, trim(phase_names(phase)), this%error)
+            call end_operation(this%task, this%times, phase, .true., this%error)
         end subroutine timed
 
-        !> What nobody times: the partner sees that names are gone.
-        subroutine see(action, kind)
-            integer(c_int32_t), intent(in) :: action
-            integer, intent(in) :: kind
+        !> Sees outside the clock that names of a kind are gone: in a list, and by their partner.
+        subroutine see(gone, there)
+            integer, intent(in) :: gone
+            logical, intent(in) :: there(3)         !! the names of each kind
 
-            if (run%error%failed()) return
-            call task%watchdog%watch('see what is gone')
-            call act(run, action, kind, partners, 'lstat', run%error)
-            call agree_watched(task%watchdog, task%comm, run%error)
+            integer(int64) :: ignored
+
+            if (this%error%failed()) return
+            call this%task%watchdog%watch('see what is listed')
+            call list(run, this, there, ignored)
+            call agree_watched(this%task%watchdog, this%task%comm, this%error)
+            if (this%error%failed()) return
+            call this%task%watchdog%watch('see what is gone')
+            call act(run, see_gone, gone, this%partners, 'lstat', this%error)
+            call agree_watched(this%task%watchdog, this%task%comm, this%error)
         end subroutine see
-
-        subroutine see_list(there)
-            logical, intent(in) :: there(3)
-
-            if (run%error%failed()) return
-            call task%watchdog%watch('see what is listed')
-            call list(run, partners, there, ignored)
-            call agree_watched(task%watchdog, task%comm, run%error)
-        end subroutine see_list
 
     end subroutine use_names
 
@@ -333,96 +378,115 @@ contains
         integer(int64), intent(in) :: item
         character(:), allocatable :: path
 
-        character(15) :: name
+        character(32) :: name
 
-        write (name, '(a1,i6.6,".",i7.7)') kinds(kind), rank, item
-        path = directory//'/'//name
+        write (name, '(a1,i0.6,".",i0.7)') kinds(kind), rank, item
+        path = directory//'/'//trim(name)
     end function path_of
 
-    !> Collective: what one rank of every node holds is forced to stable storage, and each directory
-    !> with the names in it.
-    subroutine timed_sync(run, task, own, times)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: own
-        type(stopwatch), intent(inout) :: times
+    !> Forces to stable storage what this rank's node holds, and the directory with the names in it.
+    subroutine sync(this)
+        type(names_round), intent(inout) :: this
 
         character(:), allocatable :: message
-        logical :: syncs
 
-        if (run%error%failed()) return
-        syncs = run%plan%nodes%is_leader .or. run%choice%files == 'process'
-        call begin_operation(task, times)
-        call begin_phase(task, times, phase_sync)
-        if (syncs) then
-            message = text_of(c_sync(own%directory//c_null_char))
-            if (message /= '') call run%error%set(exit_io, 'fsync', own%directory, message)
-        end if
-        call end_operation(task, times, phase_sync, syncs, run%error)
-    end subroutine timed_sync
+        message = text_of(c_sync(this%mine%directory//c_null_char))
+        if (message /= '') call this%error%set(exit_io, 'fsync', this%mine%directory, message)
+    end subroutine sync
 
-    subroutine timed_list(run, task, partners, there, times, listed)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: partners
-        logical, intent(in) :: there(3)
-        type(stopwatch), intent(inout) :: times
-        integer(int64), intent(out) :: listed
-
-        listed = 0
-        if (run%error%failed()) return
-        call begin_operation(task, times)
-        call begin_phase(task, times, phase_list)
-        call list(run, partners, there, listed)
-        call end_operation(task, times, phase_list, lists(run), run%error)
-    end subroutine timed_list
-
-    !> Whether this rank reads a directory: its partner's, or for its node the one that all share.
-    pure logical function lists(run)
+    !> Reads a directory: of each kind all names must be there once, or none. Their number and hash
+    !> tell. Only if these are wrong the directory is read again, to find the name that is.
+    subroutine list(run, this, there, entries)
         type(run_result), intent(in) :: run
-
-        lists = run%choice%files == 'process' .or. run%plan%nodes%is_leader
-    end function lists
-
-    !> Reads a directory: of each kind all names must be there once, or none.
-    subroutine list(run, partners, there, entries)
-        type(run_result), intent(inout) :: run
-        type(names), intent(in) :: partners
+        type(names_round), intent(inout) :: this
         logical, intent(in) :: there(3)             !! the names of each kind
         integer(int64), intent(out) :: entries
 
-        character(kind=c_char) :: stranger(name_size)
-        character(:), allocatable :: message
-        integer(int8), allocatable :: seen(:, :, :)     ! (item, rank, kind): how often
-        integer :: first, kind, last, rank
+        integer(int64) :: counts(3), hashes(3)
+        integer(int8) :: nothing(1)
 
         entries = 0
-        if (.not. lists(run)) return
-        first = partners%rank
-        last = first
-        if (run%choice%files /= 'process') then
-            first = 0
-            last = run%plan%ranks - 1
-        end if
-        allocate (seen(0:run%choice%items - 1, first:last, 3), source=0_int8)
-        message = text_of(c_list(partners%directory//c_null_char, int(first, c_int32_t), &
-            int(last - first + 1, c_int32_t), int(run%choice%items, c_int64_t), seen, stranger, &
-            int(name_size, c_int32_t), entries))
-        if (message /= '') then
-            call run%error%set(exit_io, 'readdir', partners%directory, message)
-            return
-        end if
-        do kind = 1, 3
-            do rank = first, last
-                call judge(seen(:, rank, kind), kind, rank, there(kind) .and. is_here(rank))
+        if (.not. this%lists) return
+        associate (partners => this%partners)
+            call read_directory(run, this, 0, 0, nothing, counts, hashes)
+            entries = sum(counts)
+            if (this%error%failed()) return
+            if (any(counts /= merge(partners%makers*int(run%choice%items, int64), 0_int64, there)) &
+                .or. any(hashes /= merge(partners%hashes, 0_int64, there))) then
+                call find_wrong_name(run, this, there)
+            end if
+        end associate
+    end subroutine list
+
+    !> Reads a directory once, and notes a failure if it has a name that nobody has made.
+    subroutine read_directory(run, this, from, many, times, counts, hashes)
+        type(run_result), intent(in) :: run
+        type(names_round), intent(inout) :: this
+        integer, intent(in) :: from, many           !! ranks whose names are counted one by one
+        integer(int8), intent(inout) :: times(*)    !! (item, rank, kind): listed, to 2 at most
+        integer(int64), intent(out) :: counts(3), hashes(3)     !! of each kind
+
+        character(kind=c_char) :: stranger(name_size)
+        character(:), allocatable :: message
+
+        associate (partners => this%partners)
+            message = text_of(c_list(partners%directory//c_null_char, &
+                int(partners%first, c_int32_t), int(partners%ranks, c_int32_t), &
+                int(run%choice%items, c_int64_t), int(from, c_int32_t), int(many, c_int32_t), &
+                times, counts, hashes, stranger, int(name_size, c_int32_t)))
+            if (message /= '') then
+                call this%error%set(exit_io, 'readdir', partners%directory, message)
+            else if (stranger(1) /= c_null_char) then
+                call this%error%set(exit_verification, 'readdir', partners%directory//'/' &
+                    //fortran_text(stranger), 'nobody has made it')
+            end if
+        end associate
+    end subroutine read_directory
+
+    !> Finds the first name that a listing has not once, or has though it is to be gone. Reads the
+    !> directory for a part of the ranks at a time.
+    subroutine find_wrong_name(run, this, there)
+        type(run_result), intent(in) :: run
+        type(names_round), intent(inout) :: this
+        logical, intent(in) :: there(3)             !! the names of each kind
+
+        character(:), allocatable :: message
+        integer(int64) :: ignored(3, 2)
+        integer(int8), allocatable :: times(:, :, :)
+        integer :: at, code, first, from, kind, many, rank, wanted
+
+        many = int(max(1_int64, names_at_once/(3_int64*run%choice%items)))
+        do from = 0, this%partners%ranks - 1, many
+            many = min(many, this%partners%ranks - from)
+            first = this%partners%first + from
+            allocate (times(run%choice%items, first:first + many - 1, 3), source=0_int8, stat=code)
+            if (code /= 0) then
+                call this%error%set(exit_internal, 'allocate', this%partners%directory, &
+                    'no memory to look for the name that is wrong')
+                return
+            end if
+            call read_directory(run, this, from, many, times, ignored(:, 1), ignored(:, 2))
+            do kind = 1, 3
+                do rank = first, first + many - 1
+                    if (this%error%failed()) return
+                    wanted = merge(1, 0, there(kind) .and. is_here(rank))
+                    at = findloc(int(times(:, rank, kind)) == wanted, .false., 1)
+                    if (at == 0) cycle
+                    message = 'it is listed twice'
+                    if (times(at, rank, kind) == 0) message = 'it is not listed'
+                    if (wanted == 0) message = 'it is still listed'
+                    call this%error%set(exit_verification, 'readdir', path_of( &
+                        this%partners%directory, kind, rank, at - 1_int64), message)
+                end do
             end do
+            deallocate (times)
         end do
-        if (stranger(1) /= c_null_char) call run%error%set(exit_verification, 'readdir', &
-            partners%directory//'/'//fortran_text(stranger), 'nobody has made it')
+        if (.not. this%error%failed()) call this%error%set(exit_verification, 'readdir', &
+            this%partners%directory, 'a list had too many names or too few, and a second one not')
 
     contains
 
-        !> On storage of a node's own there are the names of its own ranks.
+        !> Says whether a rank's names are to be seen from here.
         pure logical function is_here(rank)
             integer, intent(in) :: rank
 
@@ -430,41 +494,21 @@ contains
             if (.not. is_here) is_here = any(run%plan%nodes%ranks%has(rank))
         end function is_here
 
-        subroutine judge(times, kind, rank, is_there)
-            integer(int8), intent(in) :: times(:)   !! that each item is listed
-            integer, intent(in) :: kind, rank
-            logical, intent(in) :: is_there
+    end subroutine find_wrong_name
 
-            character(:), allocatable :: said
-            integer :: at, wanted
-
-            wanted = merge(1, 0, is_there)
-            at = findloc(int(times) == wanted, .false., 1)
-            if (at == 0) return
-            said = 'it is listed twice'
-            if (times(at) == 0) said = 'it is not listed'
-            if (.not. is_there) said = 'it is still listed'
-            call run%error%set(exit_verification, 'readdir', path_of(partners%directory, kind, &
-                rank, at - 1_int64), said)
-        end subroutine judge
-
-    end subroutine list
-
-    !> Collective: once a run, whether the files have the layout that was asked for.
-    subroutine look_at_layout(run, task, own)
-        type(run_result), intent(inout) :: run
-        type(file_task), intent(inout) :: task
-        type(names), intent(in) :: own
+    !> Looks once a run whether the files have the layout that was asked for. Collective.
+    subroutine look_at_layout(run, this)
+        type(run_result), intent(in) :: run
+        type(names_round), intent(inout) :: this
 
         if (run%completed > 0) return
-        call task%watchdog%watch('look at the layout')
-        if (run%plan%rank == 0) call check_layout(run%place%keeper, path_of(own%directory, &
-            kind_first, own%rank, 0_int64), 8_int64, run%place%targets(1)%request, &
-            run%seen(1, 1)%layout, run%error)
-        call agree_watched(task%watchdog, run%plan%comm, run%error)
+        call this%task%watchdog%watch('look at the layout')
+        if (run%plan%rank == 0) call check_layout(run%place%keeper, path_of(this%mine%directory, &
+            kind_first, 0, 0_int64), 8_int64, run%place%targets(1)%request, this%seen, this%error)
+        call agree_watched(this%task%watchdog, this%task%comm, this%error)
     end subroutine look_at_layout
 
-    !> Collective: on rank 0 how many operations each phase had, on all ranks together.
+    !> Counts on rank 0 how many operations each phase had, on all ranks together. Collective.
     subroutine count_operations(run, listed, record)
         type(run_result), intent(in) :: run
         integer(int64), intent(in) :: listed        !! on this rank

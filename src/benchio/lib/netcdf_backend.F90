@@ -182,8 +182,6 @@ contains
         class(netcdf_file), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        associate (cannot_fail => error)
-        end associate
         self%packs = self%block%halo > 0
     end subroutine select_block
 
@@ -240,8 +238,6 @@ contains
 #ifdef BENCHIO_HDF5
         call dataset_place(path, settings, place, error)
 #else
-        associate (not_opened => path, alike => settings, cannot_fail => error)
-        end associate
         place%is_contiguous = .false.
 #endif
     end subroutine locate

@@ -5,8 +5,8 @@
 !> calls, all nodes take as long as the slowest; the sync is each node's alone.
 module benchio_node_times
     use, intrinsic :: iso_fortran_env, only: real64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_MAX, &
-        MPI_Reduce, MPI_SUM
+    use mpi_f08, only: MPI_Comm_rank, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_MAX, MPI_Reduce, MPI_SUM
+    use benchio_nodes, only: node_view
     use benchio_statistics, only: sorted
     implicit none (type, external)
     private
@@ -35,27 +35,24 @@ contains
 
     !> Compares the nodes of all ranks, on rank 0. Collective. Another node is a message of a few
     !> numbers to rank 0, which has room for those of each.
-    subroutine compare_nodes(mib, edges, on_node, leaders, nodes, spreads)
+    subroutine compare_nodes(mib, edges, nodes, spreads)
         real(real64), intent(in) :: mib             !! that this rank has moved
         real(real64), intent(in) :: edges(3, 2)     !! -begin and end of write, read, sync; s
-        type(MPI_Comm), intent(in) :: on_node       !! ranks of this node
-        type(MPI_Comm), intent(in) :: leaders       !! the first rank of each node
-        integer, intent(in) :: nodes
+        type(node_view), intent(in) :: nodes
         type(node_spread), intent(out) :: spreads(node_figures)
 
         real(real64) :: mine(node_figures), widest(3, 2)
         real(real64), allocatable :: all_nodes(:, :)
         integer :: i, rank
 
-        call MPI_Comm_rank(on_node, rank)
-        call MPI_Reduce(mib, mine(1), 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, on_node)
-        call MPI_Reduce(edges, widest, size(edges), MPI_DOUBLE_PRECISION, MPI_MAX, 0, on_node)
-        if (rank > 0) return
+        call MPI_Reduce(mib, mine(1), 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, nodes%on_node)
+        call MPI_Reduce(edges, widest, size(edges), MPI_DOUBLE_PRECISION, MPI_MAX, 0, nodes%on_node)
+        if (.not. nodes%is_leader) return
         mine(2:) = sum(widest, 2)
-        call MPI_Comm_rank(leaders, rank)
-        allocate (all_nodes(node_figures, merge(nodes, 0, rank == 0)))
+        call MPI_Comm_rank(nodes%leaders, rank)
+        allocate (all_nodes(node_figures, merge(nodes%nodes, 0, rank == 0)))
         call MPI_Gather(mine, node_figures, MPI_DOUBLE_PRECISION, all_nodes, node_figures, &
-            MPI_DOUBLE_PRECISION, 0, leaders)
+            MPI_DOUBLE_PRECISION, 0, nodes%leaders)
         if (rank > 0) return
         do i = 1, node_figures
             spreads(i) = spread_of(all_nodes(i, :))

@@ -19,6 +19,7 @@
 !> or of which key, it is. Its shifts and factors are those of a hash of 32 bits in C. Wellons,
 !> "Prospecting for Hash Functions", 2018, here in 31 bits.
 module benchio_pattern
+    use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: decomposition
     use benchio_text, only: decimal
@@ -139,12 +140,16 @@ contains
         integer(int64), intent(in) :: key
 
         integer(int64) :: bits, i
+        real(real64) :: distance
 
         do i = 1, size(values, kind=int64)
             bits = transfer(values(i), bits)
             if (bits == iand(pattern_bits(start + i - 1, key), self%kept_bits)) cycle
-            if (self%tolerance > 0) then    ! no number is within it, if this is none
-                if (abs(values(i) - pattern_value(start + i - 1, key)) <= self%tolerance) cycle
+            if (self%tolerance > 0) then
+                distance = huge(distance)   ! of what is no number, and traps in a comparison
+                if (ieee_is_finite(values(i))) distance = abs(values(i) &
+                    - pattern_value(start + i - 1, key))
+                if (distance <= self%tolerance) cycle
             end if
             if (self%elements == 0) self%first = start + i - 1
             self%elements = self%elements + 1

@@ -8,17 +8,16 @@
 !> the clock of rank 0, from the barrier to an agreement of all ranks, and the longer one counts.
 module benchio_phases
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_Comm_rank, &
-        MPI_Comm_size, MPI_Comm_split, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, &
-        MPI_MAXLOC, MPI_MIN, MPI_SUM, MPI_UNDEFINED
+    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_COMM_NULL, &
+        MPI_Comm_size, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, MPI_MAXLOC, &
+        MPI_MIN, MPI_SUM, operator(==)
     use benchio_clock, only: now
-    use benchio_layout, only: file_share
-    use benchio_nodes, only: node_view
+    use benchio_layout, only: file_share, layout
     use benchio_node_times, only: compare_nodes, node_figures, node_spread
     implicit none (type, external)
     private
 
-    public :: new_groups, summarise
+    public :: summarise
 
     !> Phases in the order of time. `total` is from open to close, and `stable` from open to sync.
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
@@ -59,15 +58,6 @@ module benchio_phases
         procedure :: note_span
         procedure :: note_agreement
     end type stopwatch
-
-    !> Ranks that put their times together. A leader is the lowest rank of its group.
-    type, public :: rank_groups
-        type(MPI_Comm) :: comm                  !! all ranks
-        type(MPI_Comm) :: on_node, of_instance  !! this rank's own
-        type(MPI_Comm) :: node_leaders          !! of use on those alone
-        type(MPI_Comm) :: instance_leaders      !! likewise
-        integer :: nodes = 1, instances = 1
-    end type rank_groups
 
     !> Seconds of a phase over the ranks that take part in it; on rank 0.
     type, public :: phase_time
@@ -148,35 +138,13 @@ contains
         self%agreed(phase) = now()
     end subroutine note_agreement
 
-    !> Makes the groups of all ranks of a communicator. Collective.
-    function new_groups(comm, nodes, instances) result(groups)
-        type(MPI_Comm), intent(in) :: comm
-        type(node_view), intent(in) :: nodes
-        integer, intent(in) :: instances        !! divides the number of ranks
-        type(rank_groups) :: groups
-
-        integer :: position, rank, ranks
-
-        groups%comm = comm
-        groups%on_node = nodes%on_node
-        groups%node_leaders = nodes%leaders
-        groups%nodes = nodes%nodes
-        groups%instances = instances
-        call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_size(comm, ranks)
-        call MPI_Comm_split(comm, rank/(ranks/instances), rank, groups%of_instance)
-        call MPI_Comm_rank(groups%of_instance, position)
-        call MPI_Comm_split(comm, merge(1, MPI_UNDEFINED, position == 0), rank, &
-            groups%instance_leaders)
-    end function new_groups
-
     !> Puts the times of all ranks together. Collective.
     !>
     !> A rank needs room for its own times alone, and rank 0 for those of each instance.
-    subroutine summarise(times, share, groups, summary)
+    subroutine summarise(times, share, plan, summary)
         type(stopwatch), intent(in) :: times            !! of this rank
         type(file_share), intent(in) :: share           !! what it timed
-        type(rank_groups), intent(in) :: groups
+        type(layout), intent(in) :: plan
         type(timing), intent(out) :: summary            !! of instances on rank 0 alone
 
         integer, parameter :: columns = phases + parts
@@ -185,34 +153,34 @@ contains
         real(real64) :: file_windows(phases), seconds(columns)
         real(real64) :: most(5*phases + parts), sums(2*columns + 1), slowest(2, columns)
         logical :: takes_part(columns)
-        integer :: i, rank
+        integer :: i
 
-        call MPI_Comm_rank(groups%comm, rank)
-        call MPI_Allreduce(times%zero, zero, phases, MPI_DOUBLE_PRECISION, MPI_MIN, groups%on_node)
+        call MPI_Allreduce(times%zero, zero, phases, MPI_DOUBLE_PRECISION, MPI_MIN, &
+            plan%nodes%on_node)
         takes_part = [times%begun >= 0, times%part_seconds > 0]
         seconds = merge([times%ended - times%begun, times%part_seconds], 0.0_real64, takes_part)
         edges(:, 1) = merge(zero - times%begun, absent, takes_part(:phases))
         edges(:, 2) = merge(times%ended - zero, absent, takes_part(:phases))
         summary%mib = real(share%block%bytes(), real64)/2_int64**20
         call compare_nodes(summary%mib, edges([phase_write, phase_read, phase_sync], :), &
-            groups%on_node, groups%node_leaders, groups%nodes, summary%of_nodes)
-        call add_instances(edges(phase_total, :), rank, groups, summary)
+            plan%nodes, summary%of_nodes)
+        call add_instances(edges(phase_total, :), plan, summary)
 
         most = [edges, absent*[(1, i=1, 2*phases)], merge(-seconds, absent, takes_part)]
-        if (rank == 0) most(3*phases + 1:4*phases) = merge(times%agreed - zero, absent, &
+        if (plan%rank == 0) most(3*phases + 1:4*phases) = merge(times%agreed - zero, absent, &
             times%agreed >= 0)
         sums = [seconds, merge(1.0_real64, 0.0_real64, takes_part), summary%mib]
         slowest(1, :) = merge(seconds, absent, takes_part)
-        slowest(2, :) = rank
+        slowest(2, :) = plan%rank
         call MPI_Allreduce(MPI_IN_PLACE, edges, size(edges), MPI_DOUBLE_PRECISION, MPI_MAX, &
             share%ranks)
         most(2*phases + 1:3*phases) = sum(edges, 2)     ! windows of this rank's file
         call MPI_Allreduce(MPI_IN_PLACE, most, size(most), MPI_DOUBLE_PRECISION, MPI_MAX, &
-            groups%comm)
+            plan%comm)
         call MPI_Allreduce(MPI_IN_PLACE, sums, size(sums), MPI_DOUBLE_PRECISION, MPI_SUM, &
-            groups%comm)
+            plan%comm)
         call MPI_Allreduce(MPI_IN_PLACE, slowest, columns, MPI_2DOUBLE_PRECISION, MPI_MAXLOC, &
-            groups%comm)
+            plan%comm)
 
         edges = reshape(most(:2*phases), shape(edges))
         file_windows = most(2*phases + 1:3*phases)
@@ -222,7 +190,7 @@ contains
             if (.not. summary%of_phase(i)%occurs) cycle
             summary%of_phase(i)%file_window = file_windows(i)
             call choose_window(summary%of_phase(i), sum(edges(i, :)), most(3*phases + i), &
-                groups%nodes, summary%clocks_agree)
+                plan%nodes%nodes, summary%clocks_agree)
         end do
         do i = 1, parts
             summary%of_part(i) = over_ranks(phases + i)
@@ -292,27 +260,26 @@ contains
 
     !> Adds the size (MiB) and the window of each instance, on rank 0. A rank that reads another
     !> instance's file counts in its group. Collective.
-    subroutine add_instances(edges, rank, groups, summary)
+    subroutine add_instances(edges, plan, summary)
         real(real64), intent(in) :: edges(2)            !! of this rank's total
-        integer, intent(in) :: rank                     !! of all
-        type(rank_groups), intent(in) :: groups
+        type(layout), intent(in) :: plan
         type(timing), intent(inout) :: summary
 
         real(real64) :: mib, of_instance(2)
-        integer :: leaders, position
+        integer :: instances
 
         of_instance = edges
         call MPI_Allreduce(MPI_IN_PLACE, of_instance, 2, MPI_DOUBLE_PRECISION, MPI_MAX, &
-            groups%of_instance)
-        call MPI_Allreduce(summary%mib, mib, 1, MPI_DOUBLE_PRECISION, MPI_SUM, groups%of_instance)
-        call MPI_Comm_rank(groups%of_instance, position)
-        leaders = merge(groups%instances, 0, rank == 0)
-        allocate (summary%instance_mib(leaders), summary%instance_window(leaders))
-        if (position > 0) return
+            plan%instance)
+        call MPI_Allreduce(summary%mib, mib, 1, MPI_DOUBLE_PRECISION, MPI_SUM, plan%instance)
+        instances = 0
+        if (plan%rank == 0) call MPI_Comm_size(plan%instance_leaders, instances)
+        allocate (summary%instance_mib(instances), summary%instance_window(instances))
+        if (plan%instance_leaders == MPI_COMM_NULL) return
         call MPI_Gather(mib, 1, MPI_DOUBLE_PRECISION, summary%instance_mib, 1, &
-            MPI_DOUBLE_PRECISION, 0, groups%instance_leaders)
+            MPI_DOUBLE_PRECISION, 0, plan%instance_leaders)
         call MPI_Gather(sum(of_instance), 1, MPI_DOUBLE_PRECISION, summary%instance_window, 1, &
-            MPI_DOUBLE_PRECISION, 0, groups%instance_leaders)
+            MPI_DOUBLE_PRECISION, 0, plan%instance_leaders)
     end subroutine add_instances
 
     !> Says whether a rate of bytes exists: only what was synced is stable, and names have none.

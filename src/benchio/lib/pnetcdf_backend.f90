@@ -37,7 +37,6 @@ module benchio_pnetcdf_backend
         procedure :: complete
         procedure :: open_in_library
         procedure :: define
-        procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
@@ -170,15 +169,6 @@ contains
         call keep_hints(self, error)
         call set_access(self, error)
     end subroutine define
-
-    !> Every call says by itself where its piece is.
-    subroutine select_block(self, error)
-        class(pnetcdf_file), intent(inout) :: self
-        type(failure), intent(inout) :: error
-
-        associate (unused => self, cannot_fail => error)
-        end associate
-    end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
         class(pnetcdf_file), intent(inout) :: self

@@ -29,8 +29,6 @@ module benchio_posix_backend
         type(raw_file) :: file
     contains
         procedure :: open_in_library
-        procedure :: define
-        procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
@@ -62,8 +60,6 @@ contains
         character(*), intent(in) :: directory
         character(:), allocatable :: text
 
-        associate (any_will_do => directory)
-        end associate
         text = ''
     end function path_objection
 
@@ -82,6 +78,7 @@ contains
         integer :: rank
         logical :: is_made
 
+        self%packs = self%settings%direct       ! O_DIRECT takes aligned memory only
         if (.not. writes) then
             call open_here(self, .false., .false., error)
             return
@@ -111,25 +108,6 @@ contains
         end if
         call check(self, text, 'open', error)
     end subroutine open_here
-
-    !> A raw file says nothing of its array.
-    subroutine define(self, error)
-        class(posix_file), intent(inout) :: self
-        type(failure), intent(inout) :: error
-
-        associate (unused => self, cannot_fail => error)
-        end associate
-    end subroutine define
-
-    !> O_DIRECT takes aligned memory only.
-    subroutine select_block(self, error)
-        class(posix_file), intent(inout) :: self
-        type(failure), intent(inout) :: error
-
-        associate (cannot_fail => error)
-        end associate
-        self%packs = self%settings%direct
-    end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
         class(posix_file), intent(inout) :: self

@@ -1,8 +1,12 @@
 !> The backends of this build. A new backend is a file and its lines here.
 module benchio_registry
+    use mpi_f08, only: MPI_Comm
     use benchio_backend, only: backend
+    use benchio_failure, only: agree, exit_not_built_in, exit_usage, failure
     use benchio_mpiio_backend, only: new_mpiio
+    use benchio_options, only: options
     use benchio_posix_backend, only: new_posix
+    use benchio_settings, only: io_settings
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: new_hdf5
 #endif
@@ -15,7 +19,7 @@ module benchio_registry
     implicit none (type, external)
     private
 
-    public :: learn_versions, library_version, new_backend
+    public :: choose_backends, learn_versions, library_version, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
@@ -29,6 +33,53 @@ module benchio_registry
     end type backend_item
 
 contains
+
+    !> Chooses a backend of each name. Collective. Fails with exit_usage where a name is not known
+    !> or a backend cannot do what is asked for, and with exit_not_built_in where this build cannot.
+    subroutine choose_backends(choice, comm, methods, error)
+        type(options), intent(in) :: choice
+        type(MPI_Comm), intent(in) :: comm
+        type(backend_item), allocatable, intent(out) :: methods(:)
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: name
+        logical :: makes_subfiles, posts
+        integer :: i
+
+        makes_subfiles = .false.
+        posts = .false.
+        allocate (methods(size(choice%backends)))
+        do i = 1, size(methods)
+            name = trim(choice%backends(i))
+            methods(i) = new_backend(name)
+            if (all(backend_names /= name)) then
+                call error%set(exit_usage, '', '', '--backend does not know "'//name &
+                    //'"; there are mpiio, hdf5, netcdf, pnetcdf and posix')
+            else if (.not. allocated(methods(i)%method)) then
+                call error%set(exit_not_built_in, '', '', 'backend '//name//' is not built in: ' &
+                    //'it was configured without that library')
+            else
+                error = methods(i)%method%objection(choice%settings)
+            end if
+            call agree(error, comm)         ! one node's environment may be the reason
+            if (error%failed()) return
+            call note(methods(i)%method%heeded(choice%settings))
+        end do
+        if (choice%settings%access%is_nonblocking .and. .not. posts) call error%set(exit_usage, &
+            '', '', '--nonblocking needs a backend that has nonblocking transfers')
+        if (choice%settings%access%subfiles > 0 .and. .not. makes_subfiles) call error%set( &
+            exit_usage, '', '', '--subfiles needs a backend that makes subfiles')
+
+    contains
+
+        subroutine note(heeded)
+            type(io_settings), intent(in) :: heeded
+
+            posts = posts .or. heeded%access%is_nonblocking
+            makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
+        end subroutine note
+
+    end subroutine choose_backends
 
     !> Constructs a backend by its name; it is not allocated if this build lacks it.
     function new_backend(name) result(item)

@@ -16,7 +16,7 @@ module benchio_result
     use benchio_nodes, only: node_list
     use benchio_node_state, only: facts, look_at_node, node_facts, node_state, not_known, own_ticks
     use benchio_options, only: options
-    use benchio_phases, only: rank_groups, timing
+    use benchio_phases, only: timing
     use benchio_posix, only: peak_rss
     use benchio_run_directory, only: run_place
     use benchio_settings, only: hint
@@ -60,7 +60,6 @@ module benchio_result
         type(options) :: choice
         type(run_place) :: place
         type(layout) :: plan
-        type(rank_groups) :: groups                         !! once the rounds have begun
         type(kept_files) :: kept                            !! if it reads what is there already
         integer(int64) :: bytes = 0                         !! of all files, each round
         character(:), allocatable :: started                !! date and time, UTC

@@ -6,18 +6,18 @@ module benchio_rounds
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
     use benchio_backend, only: backend, open_file, remarks
-    use benchio_evidence, only: evidence_name, gather_evidence, wrong_place
+    use benchio_evidence, only: evidence, evidence_name, gather_evidence, wrong_place
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, exit_verification, &
         failure
     use benchio_file_layout, only: check_layout
     use benchio_file_parts, only: name_one_file
     use benchio_file_task, only: agree_watched, diagnose_write, file_task, remove_task_file, &
         timed_move, timed_sync, timed_unlink
+    use benchio_decomposition, only: decomposition
     use benchio_layout, only: file_share
     use benchio_metadata, only: run_metadata
     use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
-    use benchio_phases, only: new_groups, phase_rmdir, phase_total, phase_unlink, stopwatch, &
-        summarise
+    use benchio_phases, only: phase_rmdir, phase_total, phase_unlink, stopwatch, summarise
     use benchio_options, only: is_metadata
     use benchio_posix, only: file_size, remove_file, sleep_seconds, utc_now, write_file
     use benchio_registry, only: backend_item, learn_versions
@@ -29,14 +29,27 @@ module benchio_rounds
     use benchio_watchdog, only: bound_run, end_name, know_layouts, new_watchdog, unbound_run, &
         watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
-        fraction_in_memory, offsets_of, pages_in_memory, testimony
+        fraction_in_memory, offsets_of
     implicit none (type, external)
     private
 
     public :: remove_kept, run_rounds
 
-    !> The run whose phases may be cut off, for the thread that then reports it.
+    !> The run whose phases may be cut off, for the thread that then reports it. So nothing of it
+    !> changes while a phase is watched: a phase has a failure and records apart from it.
     type(run_result), pointer :: bounded => null()
+
+    !> One backend's turn in a round, as this rank has it.
+    type :: turn
+        class(backend), allocatable :: method
+        integer :: backend_index = 0, target_index = 0, round = 0
+        type(file_task) :: writes, reads            !! both share one watchdog
+        type(repetition) :: written, was_read
+        type(observation) :: seen
+        type(differences) :: different              !! what this rank has read last
+        type(evidence) :: wrong
+        type(failure) :: error
+    end type turn
 
 contains
 
@@ -47,7 +60,6 @@ contains
 
         real(real64), allocatable, target :: storage(:)
 
-        run%groups = new_groups(run%plan%comm, run%plan%nodes, run%choice%instances)
         call know_layouts(run%place%keeper)
         call begin_observations(run)
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
@@ -77,16 +89,19 @@ contains
         type(backend_item), intent(inout) :: methods(:)
         real(real64), intent(inout), contiguous, target :: storage(:)
 
+        type(failure) :: error
         type(watchdog) :: guard
         integer :: at, i, position, round, t, turn
 
         guard = new_watchdog(run%choice%phase_limit, run%plan%rank)
         do round = 1, last_round(run)
+            error = run%error
             call guard%guard('', run%place%run_path, run%place%directories())
             call guard%watch('between two rounds')
-            call guard%note_end(run%error, is_between_rounds=.true.)
-            call agree_watched(guard, run%plan%comm, run%error)
+            call guard%note_end(error, is_between_rounds=.true.)
+            call agree_watched(guard, run%plan%comm, error)
             call guard%disarm()
+            run%error = error
             if (run%error%failed()) return
             if (run%plan%rank == 0) call make_room(run, round)
             position = 0
@@ -259,172 +274,196 @@ contains
         call agree(run%error, run%plan%comm)
     end subroutine allocate_storage
 
-    !> Collective: one backend's turn in a round. A hang ends the run, whatever a rank is at.
-    subroutine run_backend(run, methods, i, t, round, position, storage)
+    !> Gives one backend its turn in a round. A hang ends the run, whatever a rank is at.
+    !> Collective.
+    subroutine run_backend(run, methods, backend_index, target_index, round, position, storage)
         type(run_result), intent(inout) :: run
         type(backend_item), intent(in) :: methods(:)
-        integer, intent(in) :: i, t                 !! numbers of the backend and the target
+        integer, intent(in) :: backend_index, target_index
         integer, intent(in) :: round, position      !! position in the round
         real(real64), intent(inout), contiguous, target :: storage(:)
 
-        type(file_task) :: reads, writes
-        type(repetition) :: written, was_read
-        type(observation) :: seen
+        type(turn) :: this
         character(:), allocatable :: earlier
 
-        written%round = round
-        written%position = position
-        written%is_warmup = round <= run%choice%warmup
-        was_read = written
+        allocate (this%method, source=methods(backend_index)%method)
+        this%backend_index = backend_index
+        this%target_index = target_index
+        this%round = round
+        this%written%round = round
+        this%written%position = position
+        this%written%is_warmup = round <= run%choice%warmup
+        this%was_read = this%written
+        this%seen = run%seen(backend_index, target_index)
         earlier = kept_paths(run, methods, 1)
-        reads = new_task(run, methods(i)%method, t, round, run%plan%read_share, .false., earlier)
-        writes = reads                              ! nothing: what is there already stays
+        this%reads = new_task(run, this, run%plan%read_share, .false., earlier)
+        this%writes = this%reads                    ! nothing: what is there already stays
         if (.not. run%choice%reads_existing) then
-            writes = new_task(run, methods(i)%method, t, round, run%plan%write_share, .true., &
-                earlier)
+            this%writes = new_task(run, this, run%plan%write_share, .true., earlier)
         end if
-        seen = run%seen(i, t)
-        call use_files(run, methods(i)%method, i, t, round, storage, writes, reads, written, &
-            was_read, seen)
-        call writes%watchdog%disarm()
-        run%seen(i, t) = seen                       ! not earlier: the run may be under report
+        call use_files(run, this, storage)
+        call this%writes%watchdog%disarm()
+        run%seen(backend_index, target_index) = this%seen
+        run%wrong = this%wrong
+        run%error = this%error
         if (run%error%failed() .or. run%plan%rank /= 0) return
-        was_read%witness = written%witness
-        was_read%file_bytes = written%file_bytes
-        call keep(case_index(run%choice, 'write', i, t), written)
-        call keep(case_index(run%choice, 'read', i, t), was_read)
+        this%was_read%witness = this%written%witness
+        this%was_read%file_bytes = this%written%file_bytes
+        call keep('write', this%written)
+        call keep('read', this%was_read)
 
     contains
 
-        subroutine keep(number, record)
-            integer, intent(in) :: number           !! of the case; 0: it is not measured
+        subroutine keep(operation, record)
+            character(*), intent(in) :: operation   !! which may not be measured
             type(repetition), intent(in) :: record
 
+            integer :: number
+
+            number = case_index(run%choice, operation, backend_index, target_index)
             if (number > 0) run%records(number, round) = record
         end subroutine keep
 
     end subroutine run_backend
 
-    !> Collective: writes the files, reads them, has the witness confirm them and removes them.
-    subroutine use_files(run, method, i, t, round, storage, writes, reads, written, was_read, &
-        seen)
-        type(run_result), intent(inout) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: i, t, round
+    !> Writes the files, reads them, has the witness confirm them and removes them. Collective.
+    subroutine use_files(run, this, storage)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
         real(real64), intent(inout), contiguous, target :: storage(:)
-        type(file_task), intent(inout) :: writes, reads
-        type(repetition), intent(inout) :: written, was_read
-        type(observation), intent(inout) :: seen
 
         character(:), allocatable :: ignored
-        type(differences) :: wrong
-        type(remarks) :: from_library
         type(stopwatch) :: times
-        integer(int64) :: unsynced
+        integer(int64) :: in_memory, unsynced
+        logical :: is_read
 
-        written%started = utc_now()
-        if (.not. run%choice%reads_existing) then
-            call write_and_sync(run, method, t, round, storage, writes, times, from_library)
-            if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
-        end if
-        if (.not. (run%choice%reads_existing .or. run%error%failed())) then
-            seen%hints = from_library%hints
-            seen%collective = from_library%collective
-        end if
-        if (.not. run%error%failed()) call check_size(run%plan, writes, &
-            written%file_bytes, run%error)
-        if (.not. run%error%failed()) call observe(run, method, t, round, writes, seen)
-        if (.not. run%error%failed()) call drop_pages(run%plan, writes, reads, run%error, unsynced)
-        if (.not. (run%choice%reads_existing .or. run%error%failed())) then
-            written%witness%unsynced_fraction = fraction_in_memory(unsynced, written%file_bytes, &
-                run%plan%comm)
-        end if
-        if (case_index(run%choice, 'read', i, t) > 0 .and. .not. run%error%failed()) then
-            call read_file(run, method, t, round, storage, reads, was_read, seen, wrong)
-        end if
-        if (.not. run%error%failed()) then
-            call confirm_bytes(method, run%plan, writes, reads, &
-                key_of(run, method, t, round, reads%share), written%witness, wrong, run%error)
-        end if
-        if (run%error%status == exit_verification) call keep_evidence(run, method, i, t, round, &
-            writes, reads, seen, wrong)
-        if (run%choice%reads_existing) then
-            if (any(run%error%status == [exit_io, exit_verification])) run%error%message = &
-                run%error%message//'; the file was written, and confirmed, by run ' &
-                //trim(run%kept%run_id)//' of '//trim(run%kept%started)
-            return
-        end if
-        if (run%error%failed()) then
-            ! A create that failed may have made none.
-            if (writes%share%position == 0 .and. .not. is_evidence(run, writes%share)) then
-                call remove_task_file(writes, ignored)
+        is_read = case_index(run%choice, 'read', this%backend_index, this%target_index) > 0
+        associate (writes => this%writes, reads => this%reads, written => this%written, &
+            error => this%error)
+            written%started = utc_now()
+            if (.not. run%choice%reads_existing) then
+                call write_and_sync(run, this, storage, times)
+                if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
             end if
-            return
-        end if
-        if (kept_round(run, round) == 0) then
-            call timed_unlink(writes, times, run%error)
-            if (run%error%failed()) return
-        end if
-        call summarise(times, writes%share, run%groups, written%times)
+            if (.not. error%failed()) call check_size(run%plan, writes, written%file_bytes, error)
+            if (.not. error%failed()) call observe(run, this)
+            if (is_read .and. .not. error%failed()) then
+                call drop_pages(run%plan, writes, reads, error, unsynced, in_memory)
+            else if (.not. error%failed()) then
+                call drop_pages(run%plan, writes, reads, error, unsynced)
+            end if
+            if (.not. (run%choice%reads_existing .or. error%failed())) then
+                written%witness%unsynced_fraction = fraction_in_memory(unsynced, &
+                    written%file_bytes, run%plan%comm)
+            end if
+            if (is_read .and. .not. error%failed()) then
+                call note_largest(fraction_in_memory(in_memory, run%bytes, run%plan%comm))
+                call read_file(run, this, storage)
+            end if
+            if (.not. error%failed()) then
+                call confirm_bytes(this%method, run%plan, writes, reads, &
+                    key_of(run, this, reads%share), written%witness, this%different, error)
+            end if
+            if (error%status == exit_verification) call keep_evidence(run, this)
+            if (run%choice%reads_existing) then
+                if (any(error%status == [exit_io, exit_verification])) error%message = &
+                    error%message//'; the file was written, and confirmed, by run ' &
+                    //trim(run%kept%run_id)//' of '//trim(run%kept%started)
+                return
+            end if
+            if (error%failed()) then
+                ! A create that failed may have made none.
+                if (writes%share%position == 0 .and. .not. is_evidence(this%wrong, &
+                    writes%share)) call remove_task_file(writes, ignored)
+                return
+            end if
+            if (kept_round(run, this%round) == 0) then
+                call timed_unlink(writes, times, error)
+                if (error%failed()) return
+            end if
+            call summarise(times, writes%share, run%plan, written%times)
+        end associate
+
+    contains
+
+        !> The largest fraction of all rounds counts; one that nobody knows makes none known.
+        subroutine note_largest(fraction)
+            real(real64), intent(in) :: fraction
+
+            associate (largest => this%seen%page_cache_fraction)
+                largest = merge(-1.0_real64, max(largest, fraction), largest < 0 .or. fraction < 0)
+            end associate
+        end subroutine note_largest
+
     end subroutine use_files
 
-    !> Collective: finds out where the data are wrong, who has written them and what they are, and
-    !> lets the files stay that have them.
-    subroutine keep_evidence(run, method, i, t, round, writes, reads, seen, wrong)
-        type(run_result), intent(inout) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: i, t, round
-        type(file_task), intent(inout) :: writes, reads
-        type(observation), intent(in) :: seen
-        type(differences), intent(in) :: wrong
+    !> Finds out where the data are wrong, who has written them and what they are. Lets the files
+    !> stay that have them. Collective.
+    subroutine keep_evidence(run, this)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
 
         character(:), allocatable :: message
         integer(int64) :: bytes, of_all
         integer :: k
 
-        call gather_evidence(wrong, offsets_of(wrong, method, run%plan, reads), reads%share, &
-            run%plan, run%wrong)
-        if (run%wrong%elements == 0) return
-        run%wrong%backend = i
-        run%wrong%target = t
-        bytes = 0
-        if (writes%share%position == 0 .and. any(run%wrong%files == writes%share%file)) then
-            call writes%parts%bytes(bytes, message)
-        end if
-        call MPI_Allreduce(bytes, of_all, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
-        run%wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
-        do k = 1, size(run%wrong%places)
-            associate (place => run%wrong%places(k))
-                place%path = run%place%path_of(t, method%name, method%extension, place%file, &
-                    run%plan%files, kept_round(run, round))
-                call place%find_stripe(seen%layout)
-                if (run%choice%reads_existing) then
-                    place%host = run%kept%nodes%host_of(place%on_host_of)
-                else
-                    place%host = run%nodes%host_of(place%on_host_of)
-                end if
-                if (place%kind == kind_of_other) place%pattern = pattern_name(run, t, round, place)
-            end associate
-        end do
-        if (run%plan%rank > 0) return
-        run%error%message = run%error%message//'; '//run%wrong%sentence()
-        if (.not. run%wrong%is_kept) then
-            run%error%message = run%error%message//'; '//decimal(of_all)//' bytes of files are ' &
-                //'not kept (--keep-corrupt)'
-        else if (.not. run%choice%reads_existing) then
-            run%error%message = run%error%message//'; kept: '//run%place%run_path
-            call write_file(run%place%run_path//'/'//evidence_name, run%error%line() &
-                //new_line('a'), message)
-        end if
+        associate (wrong => this%wrong, error => this%error, writes => this%writes)
+            call gather_evidence(this%different, offsets_of(this%different, this%method, run%plan, &
+                this%reads), this%reads%share, run%plan, wrong)
+            if (wrong%elements == 0) return
+            wrong%backend = this%backend_index
+            wrong%target = this%target_index
+            bytes = 0
+            if (writes%share%position == 0 .and. any(wrong%files == writes%share%file)) then
+                call writes%parts%bytes(bytes, message)
+            end if
+            call MPI_Allreduce(bytes, of_all, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
+            wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
+            do k = 1, size(wrong%places)
+                associate (place => wrong%places(k))
+                    place%path = path_of(run, this%method, this%target_index, place%file, &
+                        this%round)
+                    call place%find_stripe(this%seen%layout)
+                    if (run%choice%reads_existing) then
+                        place%host = run%kept%nodes%host_of(place%on_host_of)
+                    else
+                        place%host = run%nodes%host_of(place%on_host_of)
+                    end if
+                    if (place%kind == kind_of_other) place%pattern = pattern_name(run, &
+                        this%target_index, this%round, place)
+                end associate
+            end do
+            if (run%plan%rank > 0) return
+            error%message = error%message//'; '//wrong%sentence()
+            if (.not. wrong%is_kept) then
+                error%message = error%message//'; '//decimal(of_all)//' bytes of files are not ' &
+                    //'kept (--keep-corrupt)'
+            else if (.not. run%choice%reads_existing) then
+                error%message = error%message//'; kept: '//run%place%run_path
+                call write_file(run%place%run_path//'/'//evidence_name, error%line() &
+                    //new_line('a'), message)
+            end if
+        end associate
     end subroutine keep_evidence
 
-    !> Whether a file of the last round has wrong data and is to stay.
-    pure logical function is_evidence(run, share)
-        type(run_result), intent(in) :: run
+    !> Says whether a file of the last round has wrong data and is to stay.
+    pure logical function is_evidence(wrong, share)
+        type(evidence), intent(in) :: wrong
         type(file_share), intent(in) :: share
 
-        is_evidence = run%wrong%is_kept .and. any(run%wrong%files == share%file)
+        is_evidence = wrong%is_kept .and. any(wrong%files == share%file)
     end function is_evidence
+
+    !> Returns the path of a file of a round of this run.
+    function path_of(run, method, target_index, file, round) result(path)
+        type(run_result), intent(in) :: run
+        class(backend), intent(in) :: method
+        integer, intent(in) :: target_index, file, round
+        character(:), allocatable :: path
+
+        path = run%place%path_of(target_index, method%name, method%extension, file, &
+            run%plan%files, kept_round(run, round))
+    end function path_of
 
     !> Names the file, round or backend whose values are in a place where others belong; another run
     !> of which nothing is known where it is none of this run's.
@@ -462,12 +501,10 @@ contains
 
     end function pattern_name
 
-    !> What this rank does with a file: with its own, or with that of the rank whose place it takes.
-    function new_task(run, method, t, round, share, writes, earlier) result(task)
+    !> Says what this rank does with a file: that of its share, or of the rank whose place it takes.
+    function new_task(run, this, share, writes, earlier) result(task)
         type(run_result), intent(in) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: t                    !! number of the target
-        integer, intent(in) :: round
+        type(turn), intent(in) :: this
         type(file_share), intent(in) :: share
         logical, intent(in) :: writes               !! the file, or reads it
         character(*), intent(in) :: earlier         !! files that are kept, each ended by NUL
@@ -475,12 +512,11 @@ contains
 
         character(:), allocatable :: directories, made, written
 
-        task%path = run%place%path_of(t, method%name, method%extension, share%file, &
-            run%plan%files, kept_round(run, round))
+        task%path = path_of(run, this%method, this%target_index, share%file, this%round)
         task%writes = writes
         task%share = share
-        task%settings = method%heeded(run%choice%settings)
-        task%companions = method%companions(task%settings)
+        task%settings = this%method%heeded(run%choice%settings)
+        task%companions = this%method%companions(task%settings)
         call name_one_file(task%path, task%parts)
         task%comm = run%plan%comm
         task%together = share%ranks
@@ -490,14 +526,14 @@ contains
         made = ''
         directories = ''
         if (.not. run%choice%reads_existing) then
-            if (run%plan%write_share%position == 0) made = run%place%path_of(t, method%name, &
-                method%extension, run%plan%write_share%file, run%plan%files, kept_round(run, round))
+            if (run%plan%write_share%position == 0) made = path_of(run, this%method, &
+                this%target_index, run%plan%write_share%file, this%round)
             directories = run%place%directories()
         end if
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
         written = ''
         if (writes) written = task%path
-        call task%watchdog%guard(made, run%place%targets(t)%path, directories, &
+        call task%watchdog%guard(made, run%place%targets(this%target_index)%path, directories, &
             task%companions, written, share%block%global_bytes(), earlier)
     end function new_task
 
@@ -546,137 +582,130 @@ contains
                 do i = 1, size(methods)
                     if (run%wrong%backend == i .and. run%wrong%target == t .and. &
                         round > run%completed .and. &
-                        is_evidence(run, run%plan%write_share)) cycle
-                    associate (method => methods(i)%method)
-                        paths = paths//run%place%path_of(t, method%name, method%extension, &
-                            run%plan%write_share%file, run%plan%files, round)//c_null_char
-                    end associate
+                        is_evidence(run%wrong, run%plan%write_share)) cycle
+                    paths = paths//path_of(run, methods(i)%method, t, &
+                        run%plan%write_share%file, round)//c_null_char
                 end do
             end do
         end do
     end function kept_paths
 
-    !> Of no other file of the run: those of one target are counted on from those before it.
-    integer(int64) function key_of(run, method, t, round, share) result(key)
+    !> Returns the key of a file, which no other of the run has: the files of a target are counted
+    !> on from those of the target before.
+    integer(int64) function key_of(run, this, share) result(key)
         type(run_result), intent(in) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: t                    !! number of the target
-        integer, intent(in) :: round
+        type(turn), intent(in) :: this
         type(file_share), intent(in) :: share
 
         integer :: file
 
-        file = (t - 1)*run%plan%files + share%file
-        if (run%choice%reads_existing) then
-            key = pattern_key(trim(run%kept%run_id), method%name, file, kept_round(run, round))
-        else
-            key = pattern_key(run%choice%run_id, method%name, file, round)
-        end if
+        associate (t => this%target_index, method => this%method, round => this%round)
+            file = (t - 1)*run%plan%files + share%file
+            if (run%choice%reads_existing) then
+                key = pattern_key(trim(run%kept%run_id), method%name, file, kept_round(run, round))
+            else
+                key = pattern_key(run%choice%run_id, method%name, file, round)
+            end if
+        end associate
     end function key_of
 
-    !> Collective: new data, written and forced to stable storage.
-    subroutine write_and_sync(run, method, t, round, storage, task, times, from_library)
-        type(run_result), intent(inout) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: t, round
+    !> Writes new data and forces them to stable storage. Collective.
+    subroutine write_and_sync(run, this, storage, times)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
         real(real64), intent(inout), contiguous, target :: storage(:)
-        type(file_task), intent(inout) :: task
         type(stopwatch), intent(out) :: times
-        type(remarks), intent(out) :: from_library  !! on success
 
         class(open_file), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
+        type(remarks) :: from_library
 
-        associate (block => task%share%block)
-            field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
-                1:block%extent(3) + 2*block%halo) => storage
-            call fill(field, block, key_of(run, method, t, round, task%share), &
+        associate (task => this%writes, error => this%error)
+            field => field_in(storage, task%share%block)
+            call fill(field, task%share%block, key_of(run, this, task%share), &
                 task%settings%access%kept_bits())
+            call this%method%new_file(file)
+            call timed_move(file, task, .true., field, times, error)
+            if (.not. error%failed()) call timed_sync(file, task, times, error)
+            call diagnose_write(task, error)
+            if (error%failed()) return
+            call file%collect_remarks(from_library)
+            this%seen%hints = from_library%hints
+            this%seen%collective = from_library%collective
         end associate
-        call method%new_file(file)
-        call timed_move(file, task, .true., field, times, run%error)
-        if (.not. run%error%failed()) call timed_sync(file, task, times, run%error)
-        call diagnose_write(task, run%error)
-        if (.not. run%error%failed()) call file%collect_remarks(from_library)
     end subroutine write_and_sync
 
-    !> Collective: every rank reads the share of another, if possible of one on another node, now
-    !> that the kernel was asked to forget the files, and compares every bit.
-    subroutine read_file(run, method, t, round, storage, reads, record, seen, wrong)
-        type(run_result), intent(inout) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: t, round
+    !> Has every rank read the share of another, if possible of one on another node, now that the
+    !> kernel was asked to forget the files, and compare every bit. Collective.
+    subroutine read_file(run, this, storage)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
         real(real64), intent(inout), contiguous, target :: storage(:)
-        type(file_task), intent(inout) :: reads
-        type(repetition), intent(inout) :: record
-        type(observation), intent(inout) :: seen
-        type(differences), intent(out) :: wrong     !! that this rank has read
 
         class(open_file), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
         type(remarks) :: from_library
         type(stopwatch) :: times
-        real(real64) :: in_memory
 
-        in_memory = fraction_in_memory(pages_in_memory(reads, reads%share%block), run%bytes, &
-            run%plan%comm)
-        associate (largest => seen%page_cache_fraction)
-            largest = merge(-1.0_real64, max(largest, in_memory), largest < 0 .or. in_memory < 0)
-        end associate
-
-        record%started = utc_now()
-        associate (block => reads%share%block)
-            field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
-                1:block%extent(3) + 2*block%halo) => storage
+        this%was_read%started = utc_now()
+        associate (block => this%reads%share%block, task => this%reads, error => this%error, &
+            different => this%different)
+            field => field_in(storage, block)
             call poison(field)
-            call method%new_file(file)
-            call timed_move(file, reads, .false., field, times, run%error)
-            if (.not. run%error%failed()) then
-                call reads%watchdog%watch('compare')
-                wrong = difference_of(reads)
-                call wrong%add_block(field, block, key_of(run, method, t, round, reads%share))
-                if (wrong%elements > 0) then
-                    call run%error%set(exit_verification, 'verify', reads%path, &
-                        wrong%line(block%elements(), block%global))
-                else if (.not. halo_intact(field, block)) then
-                    call run%error%set(exit_verification, 'verify', reads%path, &
-                        'the halo was overwritten')
-                end if
-                call agree_watched(reads%watchdog, reads%comm, run%error)
+            call this%method%new_file(file)
+            call timed_move(file, task, .false., field, times, error)
+            if (error%failed()) return
+            call task%watchdog%watch('compare')
+            different = difference_of(task)
+            call different%add_block(field, block, key_of(run, this, task%share))
+            if (different%elements > 0) then
+                call error%set(exit_verification, 'verify', task%path, &
+                    different%line(block%elements(), block%global))
+            else if (.not. halo_intact(field, block)) then
+                call error%set(exit_verification, 'verify', task%path, 'the halo was overwritten')
             end if
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call file%collect_remarks(from_library)
+            this%seen%collective_read = from_library%collective
+            call summarise(times, task%share, run%plan, this%was_read%times)
         end associate
-        if (run%error%failed()) return
-        call file%collect_remarks(from_library)
-        seen%collective_read = from_library%collective
-        call summarise(times, reads%share, run%groups, record%times)
     end subroutine read_file
 
-    !> Collective: what the library and the filesystem made of what was asked for.
+    !> Finds the array of a block, with its halo, in the memory for all arrays.
+    function field_in(storage, block) result(field)
+        real(real64), intent(inout), contiguous, target :: storage(:)
+        type(decomposition), intent(in) :: block
+        real(real64), pointer, contiguous :: field(:, :, :)
+
+        field(1:block%extent(1) + 2*block%halo, 1:block%extent(2) + 2*block%halo, &
+            1:block%extent(3) + 2*block%halo) => storage
+    end function field_in
+
+    !> Looks at what the library and the filesystem made of what was asked for. Collective.
     !>
     !> Files are looked at once a run, for their layout is their directory's and asking costs the
     !> metadata server; each of them where a layout was asked for, else the first. But a target may
     !> be exchanged whenever it fills up or is taken out, so there it is looked at in every round.
-    subroutine observe(run, method, t, round, task, seen)
-        type(run_result), intent(inout) :: run
-        class(backend), intent(in) :: method
-        integer, intent(in) :: t, round
-        type(file_task), intent(inout) :: task
-        type(observation), intent(inout) :: seen
+    subroutine observe(run, this)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
 
         character(:), allocatable :: message, path
         integer(int64) :: bytes
         integer :: number
         logical :: looks
 
-        associate (target => run%place%targets(t))
+        associate (target => run%place%targets(this%target_index), task => this%writes, &
+            seen => this%seen, error => this%error)
             seen%subfiles = task%parts%subfiles
             seen%subfile_writers = task%parts%writers
             seen%subfile_stripe = task%parts%stripe_size
-            looks = round == 1 .or. target%name /= ''
+            looks = this%round == 1 .or. target%name /= ''
             if (.not. looks) return
             call task%watchdog%watch('look at the layout')
-            if (run%plan%rank == 0) call method%echo(task%path, task%settings, &
-                seen%collective_metadata, run%error)
+            if (run%plan%rank == 0) call this%method%echo(task%path, task%settings, &
+                seen%collective_metadata, error)
             looks = run%plan%rank == 0 .or. (target%request%is_set() &
                 .and. task%share%position == 0)
             if (looks) then
@@ -686,14 +715,14 @@ contains
                     call file_size(path, bytes, message)
                     if (message == '') then
                         call check_layout(run%place%keeper, path, bytes, target%request, &
-                            seen%layout, run%error)
+                            seen%layout, error)
                     else
-                        call run%error%set(exit_io, 'stat', path, message)
+                        call error%set(exit_io, 'stat', path, message)
                     end if
                 end do
             end if
+            call agree_watched(task%watchdog, run%plan%comm, error)
         end associate
-        call agree_watched(task%watchdog, run%plan%comm, run%error)
     end subroutine observe
 
     !> One line a round on standard error: seconds from open to close, of all targets together; of

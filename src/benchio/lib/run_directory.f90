@@ -282,14 +282,14 @@ contains
         integer, intent(in), optional :: kept_round !! 0: the file is not kept
         character(:), allocatable :: path
 
-        character(8) :: number
+        character(12) :: number     ! of six digits, or as many as it needs
 
         path = self%targets(target)%path//'/'//backend
         if (present(kept_round)) then
             if (kept_round > 0) path = path//'.round'//decimal(kept_round)
         end if
         number = ''
-        if (files > 1) write (number, '(".",i6.6)') file
+        if (files > 1) write (number, '(".",i0.6)') file
         path = path//trim(number)//'.'//extension
     end function path_of
 

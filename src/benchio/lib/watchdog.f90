@@ -291,8 +291,6 @@ contains
     subroutine disarm(self)
         class(watchdog), intent(in) :: self
 
-        associate (of_this_process => self)
-        end associate
         call arm(0, 0, '', '', .false., 0, .false.)
     end subroutine disarm
 

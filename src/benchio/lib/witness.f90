@@ -22,8 +22,7 @@ module benchio_witness
     implicit none (type, external)
     private
 
-    public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, &
-        offsets_of, pages_in_memory
+    public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, offsets_of
 
     !> Bytes a rank reads at a time.
     integer(int64), parameter :: window_bytes = 8*2_int64**20
@@ -117,43 +116,53 @@ contains
         call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
     end subroutine check_size
 
-    !> Collective: the nodes forget the files' pages, those that wrote them and those that will
-    !> read them. What is dirty stays: after a sync that has reached storage there is nothing.
+    !> Has the nodes forget the files' pages, those that wrote them and those that will read them.
+    !> What is dirty stays: after a sync that has reached storage there is nothing. Collective.
     !>
     !> Readers drop only after every writer's node has counted: a page that another process is just
-    !> dropping stays for a moment, and looks as a dirty one does.
-    subroutine drop_pages(plan, written, task, error, unsynced)
+    !> dropping stays for a moment, and looks as a dirty one does. What then stays is looked at
+    !> here, on the same descriptor: a further open would warm the client for a timed one.
+    subroutine drop_pages(plan, written, task, error, unsynced, in_memory)
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(in) :: task         !! what it will read
         type(failure), intent(inout) :: error
         !> Bytes of what it wrote that this rank's node had still to write; -1: not known.
         integer(int64), intent(out), optional :: unsynced
+        !> Bytes of the blocks to be read that stay in memory, as `pages_in_memory` has them.
+        integer(int64), intent(out), optional :: in_memory
+
+        type(file_parts) :: file
+        logical :: drops
 
         if (present(unsynced)) unsynced = 0
         ! Dropping writes what is dirty first, and may hang as a write may.
         call written%watchdog%watch('posix_fadvise')
-        if (written%share%is_node_leader) call drop(written%parts, unsynced)
+        if (written%share%is_node_leader) then
+            call drop(written%parts)
+            if (present(unsynced) .and. .not. error%failed()) unsynced = file%unsynced_bytes()
+            call file%close()
+        end if
         call agree_watched(written%watchdog, plan%comm, error)
         if (error%failed()) return
-        if (task%share%is_node_leader .and. task%path /= written%path) call drop(task%parts)
+        drops = task%share%is_node_leader .and. (task%path /= written%path .or. present(in_memory))
+        if (drops) call drop(task%parts)
+        if (present(in_memory)) in_memory = pages_in_memory(file, task%share, task%share%block)
+        if (drops) call file%close()
         call agree_watched(written%watchdog, plan%comm, error)
 
     contains
 
-        subroutine drop(closed, left)
+        !> Opens the parts of a file and drops their pages.
+        subroutine drop(closed)
             type(file_parts), intent(in) :: closed
-            integer(int64), intent(inout), optional :: left
 
             character(:), allocatable :: message
-            type(file_parts) :: file
 
             file = closed
             call file%open(message)
             if (message == '') call file%drop_pages(message)
             if (message /= '') call error%set(exit_io, 'posix_fadvise', file%path, message)
-            if (message == '' .and. present(left)) left = file%unsynced_bytes()
-            call file%close()
         end subroutine drop
 
     end subroutine drop_pages
@@ -359,6 +368,7 @@ contains
         class(open_file), allocatable :: file
         real(real64), allocatable, target :: field(:, :, :)
         type(decomposition) :: block
+        type(file_parts) :: parts
         integer(int64) :: grid(3)
         integer :: code
 
@@ -366,7 +376,9 @@ contains
             call choose_grid(share, grid)
             block = new_decomposition(written%global, grid, int(share%position, int64), 0_int64, &
                 written%layers)
-            in_memory = pages_in_memory(task, block)
+            parts = task%parts
+            in_memory = pages_in_memory(parts, share, block)
+            call parts%close()
             allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
                 'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
@@ -423,29 +435,27 @@ contains
         grid = share%block%grid         ! there is no other
     end subroutine choose_grid
 
-    !> Collective over the ranks of this node that share a file: bytes of the blocks which they are
-    !> to read that are in the node's page cache; -1: not known. The first of them looks, for all:
-    !> 0 on the others. Where other blocks lie between the rows of one, pages of the rows' range
-    !> count in proportion.
-    integer(int64) function pages_in_memory(task, block)
-        type(file_task), intent(in) :: task
+    !> Counts the bytes in this node's page cache of the blocks which ranks are to read; -1: not
+    !> known. The first rank of a file on the node looks, for all: 0 on the others. Where other
+    !> blocks lie between the rows of one, pages of the rows' range count in proportion. Collective
+    !> over the ranks of this node that share the file.
+    integer(int64) function pages_in_memory(file, share, block)
+        type(file_parts), intent(inout) :: file         !! opened where it is not open yet
+        type(file_share), intent(in) :: share
         type(decomposition), intent(in) :: block        !! that this rank is to read
 
         character(:), allocatable :: message
         type(decomposition) :: part
-        type(file_parts) :: file
         integer(int64) :: box(6), here, planes, range, used, z
         integer(int64), allocatable :: boxes(:, :)      ! (lower and extent, rank)
         integer :: i, ranks
 
-        call MPI_Comm_size(task%share%neighbours, ranks)
-        allocate (boxes(6, merge(ranks, 0, task%share%is_node_leader)))
+        call MPI_Comm_size(share%neighbours, ranks)
+        allocate (boxes(6, merge(ranks, 0, share%is_node_leader)))
         box(:3) = block%lower
         box(4:) = block%extent
-        call MPI_Gather(box, 6, MPI_INT64_T, boxes, 6, MPI_INT64_T, 0, &
-            task%share%neighbours)
+        call MPI_Gather(box, 6, MPI_INT64_T, boxes, 6, MPI_INT64_T, 0, share%neighbours)
         pages_in_memory = 0
-        file = task%parts
         message = ''
         part = block
         do i = 1, size(boxes, 2)
@@ -469,7 +479,6 @@ contains
         if (size(boxes, 2) > 0) then
             if (message /= '' .or. here < 0) pages_in_memory = -1
         end if
-        call file%close()
     end function pages_in_memory
 
     !> Collective: which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.

@@ -9,25 +9,14 @@
 program many_runs
     use, intrinsic :: iso_c_binding, only: c_char, c_f_procpointer, c_funptr, c_associated, c_int, &
         c_null_char, c_null_ptr, c_ptr
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
-    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, &
-        MPI_COMM_WORLD, MPI_Init_thread, MPI_INT64_T, MPI_SUM, MPI_THREAD_FUNNELED
+    use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
+    use mpi_f08, only: MPI_Barrier, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, MPI_COMM_WORLD, &
+        MPI_Init_thread, MPI_THREAD_FUNNELED
     use benchio_command_line, only: argument, parse_options
-    use benchio_failure, only: agree, exit_io, exit_ok, failure
-    use benchio_kept_files, only: choose_readers, find_kept_files, write_record
-    use benchio_layout, only: choose_partners, new_layout
-    use benchio_metadata, only: metadata_bytes, metadata_room
-    use benchio_nodes, only: find_nodes, list_nodes
-    use benchio_node_state, only: look_at_node, node_state
-    use benchio_options, only: is_metadata, layout_requests
-    use benchio_posix, only: exit_at_once, utc_now, write_file
-    use benchio_registry, only: backend_item, new_backend
-    use benchio_report, only: table_text
-    use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
-    use benchio_result_json, only: result_json
-    use benchio_rounds, only: run_rounds
-    use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
-        place_targets, remove_run_directory
+    use benchio_failure, only: exit_ok, failure
+    use benchio_posix, only: exit_at_once
+    use benchio_result, only: run_result
+    use benchio_run, only: perform
     use benchio_text, only: decimal
     use benchio_watchdog, only: catch_interrupts, start_watchdog
     use check, only: expect
@@ -162,89 +151,12 @@ contains
         integer, intent(out) :: status
 
         type(run_result) :: run
-        type(backend_item), allocatable :: methods(:)
-        type(node_state) :: node
         character(:), allocatable :: message
-        integer(int64) :: room
-        integer :: i
 
-        associate (choice => run%choice)
-            call parse_options(arguments, choice, message)
-            call expect(message == '', message)
-            allocate (methods(size(choice%backends)))
-            do i = 1, size(methods)
-                methods(i) = new_backend(trim(choice%backends(i)))
-            end do
-            call find_nodes(comm, run%plan%nodes)
-            if (choice%reads_existing) call find_kept_files(choice%directory, comm, &
-                run%plan%nodes, choice, run%kept, run%error)
-            if (.not. run%error%failed()) call new_layout(choice, comm, run%plan, run%error)
-            if (run%error%failed()) then    ! there is no result file yet
-                status = run%error%status
-                if (rank == 0) write (error_unit, '(2a)') 'benchio: error: ', run%error%line()
-                return
-            end if
-            call choose_run_id(choice%run_id, comm, message, run%error)
-            choice%run_id = message
-            run%started = utc_now()
-            node = look_at_node(run%plan%nodes%is_leader)
-            call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
-                MPI_SUM, comm)
-            if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
-            call list_nodes(run%plan%nodes, run%nodes)
-            call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
-                choice%mdt_index, comm, run%place, run%error)
-            if (.not. (run%error%failed() .or. choice%reads_existing)) then
-                room = run%bytes
-                if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
-                    run%place%mounted%block_bytes)
-                call check_room(run%place, room, 1, comm, run%error)
-            end if
-            if (.not. run%error%failed()) call measure(run, methods)
-            call gather_memory(run)
-            call gather_nodes(run, node)
-            if (rank == 0) then
-                call write_file(choice%json, result_json(run), message)
-                if (message /= '') call run%error%set(exit_io, 'write', choice%json, message)
-                if (has_cases(run)) write (output_unit, '(a)', advance='no') table_text(run)
-                if (run%error%failed()) write (error_unit, '(2a)') 'benchio: error: ', &
-                    run%error%line()
-            end if
-            call agree(run%error, comm)
-            status = run%error%status
-        end associate
+        call parse_options(arguments, run%choice, message)
+        call expect(message == '', message)
+        call perform(run, comm)
+        status = run%error%status
     end subroutine run_benchio
-
-    !> Collective: all rounds, in a directory of their own or of what was kept.
-    subroutine measure(run, methods)
-        type(run_result), intent(inout) :: run
-        type(backend_item), intent(inout) :: methods(:)
-
-        character(:), allocatable :: message
-
-        if (run%choice%reads_existing) then
-            call place_targets(run%place, run%place%path)
-            call choose_readers(run%choice, run%kept, run%plan)
-            call run_rounds(run, methods)
-            return
-        end if
-        call make_run_directory(run%place, run%choice%run_id, run%choice%mdt_index, &
-            run%plan%nodes%is_leader, comm, run%error)
-        if (run%error%failed()) return
-        call choose_partners(run%choice, run%place%is_node_local, run%plan)
-        call run_rounds(run, methods)
-        if (run%choice%keeps .and. has_cases(run)) then
-            call write_record(run%place%run_path, run%place%directories()//run%place%path &
-                //c_null_char, run%choice, run%plan, run%started, run%completed, &
-                run%nodes, error=run%error)
-            return
-        end if
-        call agree(run%error, comm)
-        if (run%place%is_made_here) then
-            call remove_run_directory(run%place, message)
-            if (message /= '') call run%error%set(exit_io, 'rmdir', run%place%run_path, message)
-        end if
-        call agree(run%error, comm)
-    end subroutine measure
 
 end program many_runs

@@ -20,8 +20,10 @@ enum { FINE, MISSING, OTHER_KIND, OTHER_SIZE, OTHER_CONTENT };
 
 int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_t rank, int64_t *item,
                         int64_t end, int64_t key, int32_t *fault);
+void benchio_metadata_hashes(int32_t rank, int64_t items, uint64_t hashes[3]);
 int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
-                          int8_t *seen, char *stranger, int32_t size, int64_t *entries);
+                          int32_t from, int32_t many, int8_t *seen, int64_t counts[3],
+                          uint64_t hashes[3], char *stranger, int32_t size);
 int benchio_metadata_sync(const char *directory);
 int benchio_remove_family(const char *path, const char *mark);
 
@@ -67,6 +69,19 @@ static int done(int action, char kind, int *found)
     return error;
 }
 
+/* What a listing finds of the names of item 0 and 1 of ranks 0 to 1,000,000. */
+static int64_t counts[3];
+static uint64_t hashes[3];
+static int8_t seen[6]; /* of one rank, the million-th */
+static char stranger[64];
+
+static int listed(void)
+{
+    memset(seen, 0, sizeof seen);
+    return benchio_metadata_list(folder, 0, 1000001, 2, 1000000, 1, seen, counts, hashes, stranger,
+                                 sizeof stranger);
+}
+
 static const char *path_of(const char *name)
 {
     static char path[64];
@@ -85,9 +100,7 @@ static void make(const char *name)
 int main(void)
 {
     int found;
-    int64_t entries;
-    int8_t seen[3] = {0};
-    char stranger[64];
+    uint64_t of_rank[2][3];
 
     expect(mkdtemp(folder) != NULL, "a folder");
 
@@ -112,9 +125,21 @@ int main(void)
     expect(done(READ, 'f', &found) == EDQUOT, "and the reading");
     close_error = 0;
 
-    expect(benchio_metadata_list(folder, 0, 1, 1, seen, stranger, sizeof stranger, &entries) == 0
-               && entries == 1 && seen[1] == 1,
-           "the file is listed");
+    make("f1000000.0000001");
+    benchio_metadata_hashes(0, 1, of_rank[0]);
+    benchio_metadata_hashes(1000000, 2, of_rank[1]);
+    expect(listed() == 0 && counts[1] == 2 && counts[0] + counts[2] == 0, "files are listed");
+    expect(seen[2] == 0 && seen[3] == 1, "one by one where asked for");
+    expect(hashes[1] != 0 && hashes[1] != (of_rank[0][1] ^ of_rank[1][1]), "one is missing");
+    make("f1000000.0000000");
+    expect(listed() == 0 && hashes[1] == (of_rank[0][1] ^ of_rank[1][1]), "now all are there");
+    expect(stranger[0] == '\0', "and nothing else");
+    make("f0000000.0000000");
+    expect(listed() == 0 && counts[1] == 3 && strcmp(stranger, "f0000000.0000000") == 0, "but this");
+    for (const char **name = (const char *[]){"f1000000.0000001", "f1000000.0000000",
+                                              "f0000000.0000000", NULL};
+         *name != NULL; name++)
+        expect(unlink(path_of(*name)) == 0, "they go");
     readdir_error = EIO;
     expect(benchio_remove_family(path_of("none"), ".part") == EIO, "what is not listed may be left");
     readdir_error = 0;
@@ -125,8 +150,7 @@ int main(void)
     expect(unlink(path_of("a.partial")) == 0 && unlink(path_of("ab.part1")) == 0
                && unlink(path_of("a.other")) == 0, "others stay");
     readdir_error = EIO;
-    expect(benchio_metadata_list(folder, 0, 1, 1, seen, stranger, sizeof stranger, &entries) == EIO,
-           "a list that ends before its end is an error");
+    expect(listed() == EIO, "a list that ends before its end is an error");
 
     expect(benchio_metadata_sync(folder) == 0 && synced_names == 1, "the names are synced");
     sync_error = EIO;

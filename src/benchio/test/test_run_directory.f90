@@ -47,6 +47,8 @@ program test_run_directory
     call expect(path == place%run_path//'/hdf5.h5', 'one file has no number')
     call expect(place%path_of(1, 'mpiio', 'dat', 12, 13) == place%run_path//'/mpiio.000012.dat', &
         'several have')
+    call expect(place%path_of(1, 'mpiio', 'dat', 1000000, 1000001) == place%run_path &
+        //'/mpiio.1000000.dat', 'and more than a million, too')
     other = place%run_path
     call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
     call expect(error%call == 'mkdir' .and. index(error%message, '--run-id') > 0 &

@@ -1,0 +1,218 @@
+!> A run, from its options to its result: for the program benchio, and for one of many in a process.
+module benchio_run
+    use, intrinsic :: iso_c_binding, only: c_null_char
+    use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
+    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_rank, MPI_INT64_T, MPI_SUM
+    use benchio_failure, only: agree, exit_io, failure
+    use benchio_kept_files, only: choose_readers, find_kept_files, write_record
+    use benchio_layout, only: choose_partners, new_layout
+    use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_node_state, only: look_at_node, node_state
+    use benchio_nodes, only: find_nodes, list_nodes
+    use benchio_options, only: is_metadata, layout_requests
+    use benchio_posix, only: path_exists, probe_file, remove_file, utc_now, write_file
+    use benchio_registry, only: backend_item, choose_backends
+    use benchio_report, only: plan_text, table_text
+    use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
+    use benchio_result_json, only: result_json
+    use benchio_rounds, only: remove_kept, run_rounds
+    use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
+        place_targets, remove_run_directory
+    use benchio_watchdog, only: new_watchdog, watchdog
+    implicit none (type, external)
+    private
+
+    public :: perform, refuse
+
+contains
+
+    !> Does what the options of a run ask for, and reports it. Collective.
+    subroutine perform(run, comm)
+        type(run_result), intent(inout) :: run      !! with its options, and then its error
+        type(MPI_Comm), intent(in) :: comm          !! all ranks
+
+        type(backend_item), allocatable :: methods(:)
+        type(node_state) :: node
+        type(watchdog) :: guard
+        integer :: rank
+
+        call MPI_Comm_rank(comm, rank)
+        guard = new_watchdog(run%choice%phase_limit, rank)
+        call guard%guard('', run%choice%directory, '')
+        call plan_run(run, guard, comm, methods)
+        if (run%error%failed()) then
+            call refuse(run, rank)
+            return
+        end if
+        node = look_at_node(run%plan%nodes%is_leader)
+        call guard%watch('look at the directory')
+        call look_at_place(run, methods)
+        call guard%disarm()
+        if (run%choice%dry_run) then
+            if (rank == 0) write (output_unit, '(a)', advance='no') plan_text(run)
+        else if (.not. run%error%failed() .and. run%choice%reads_existing) then
+            call place_targets(run%place, run%place%path)
+            call choose_readers(run%choice, run%kept, run%plan)
+            call run_rounds(run, methods)
+        else if (.not. run%error%failed()) then
+            call measure(run, guard, methods)
+            call guard%disarm()
+        end if
+        call guard%guard('', run%choice%directory, '')
+        call guard%watch('write the result')
+        call gather_memory(run)
+        call gather_nodes(run, node)
+        call report(run)
+        call guard%disarm()
+    end subroutine perform
+
+    !> Plans who writes and reads what. Collective. A failure means that there is to be no result.
+    subroutine plan_run(run, guard, comm, methods)
+        type(run_result), intent(inout) :: run
+        type(watchdog), intent(inout) :: guard
+        type(MPI_Comm), intent(in) :: comm
+        type(backend_item), allocatable, intent(out) :: methods(:)
+
+        character(:), allocatable :: run_id
+
+        associate (choice => run%choice)
+            call find_nodes(comm, run%plan%nodes)
+            call choose_backends(choice, comm, methods, run%error)
+            if (run%error%failed()) return
+            if (choice%reads_existing) then
+                call guard%watch('look for what was kept')
+                call find_kept_files(choice%directory, comm, run%plan%nodes, choice, run%kept, &
+                    run%error)
+                call guard%disarm()
+                if (run%error%failed()) return
+            end if
+            call new_layout(choice, comm, run%plan, run%error)
+            if (run%error%failed()) return
+            call choose_run_id(choice%run_id, comm, run_id, run%error)
+            choice%run_id = run_id
+            run%started = utc_now()
+            call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
+                MPI_SUM, comm)
+            if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
+            call list_nodes(run%plan%nodes, run%nodes)
+            if (choice%dry_run) choice%json = ''
+            if (choice%json /= '') call prepare_result_file(run)
+        end associate
+    end subroutine plan_run
+
+    !> Removes yesterday's result, which must not be taken for this run's. A run whose result cannot
+    !> be written need not start. Collective.
+    subroutine prepare_result_file(run)
+        type(run_result), intent(inout) :: run
+
+        character(:), allocatable :: text
+        logical :: exists
+
+        associate (file => run%choice%json)
+            if (run%plan%rank == 0) then
+                call probe_file(file, text)
+                if (text /= '') call run%error%set(exit_io, 'open', file, text)
+                call path_exists(file, exists, text)
+                if (exists .and. .not. run%error%failed()) call remove_file(file, text)
+                if (text /= '') call run%error%set(exit_io, 'unlink', file, text)
+            end if
+        end associate
+        call agree(run%error, run%plan%comm)
+    end subroutine prepare_result_file
+
+    !> Looks at the directory that is given, and whether it has room for the files. Collective.
+    subroutine look_at_place(run, methods)
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(in) :: methods(:)
+
+        character(:), allocatable :: message
+        integer(int64) :: room      ! for all files of a backend, bytes
+        integer :: i
+
+        associate (choice => run%choice)
+            call inspect_place(choice%directory, choice%filesystems, layout_requests(choice), &
+                choice%mdt_index, run%plan%comm, run%place, run%error)
+            do i = 1, size(methods)
+                message = methods(i)%method%path_objection(run%place%path)
+                if (message /= '') call run%error%set(exit_io, '--dir', run%place%path, message)
+            end do
+            call agree(run%error, run%plan%comm)
+            if (run%error%failed() .or. choice%reads_existing) return
+            room = run%bytes
+            if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
+                run%place%mounted%block_bytes)
+            call check_room(run%place, room, merge(size(methods)*size(run%place%targets) &
+                *choice%repeats, 1, choice%keeps), run%plan%comm, run%error)
+        end associate
+    end subroutine look_at_place
+
+    !> Does all rounds, in a directory of their own. Collective.
+    subroutine measure(run, guard, methods)
+        type(run_result), intent(inout) :: run
+        type(watchdog), intent(inout) :: guard
+        type(backend_item), intent(inout) :: methods(:)
+
+        character(:), allocatable :: message
+        type(failure) :: kept_error
+
+        call guard%watch('make the run''s directory')
+        call make_run_directory(run%place, run%choice%run_id, run%choice%mdt_index, &
+            run%plan%nodes%is_leader, run%plan%comm, run%error)
+        call guard%disarm()
+        if (run%error%failed()) return
+        call choose_partners(run%choice, run%place%is_node_local, run%plan)
+        call run_rounds(run, methods)
+        call guard%watch('remove the run''s directory')
+        if (run%choice%keeps) then
+            if (has_cases(run)) call remove_kept(run, methods, run%completed + 1)
+            if (has_cases(run)) call write_record(run%place%run_path, run%place%directories() &
+                //run%place%path//c_null_char, run%choice, run%plan, run%started, run%completed, &
+                run%nodes, error=kept_error)
+            if (has_cases(run) .and. .not. kept_error%failed()) return
+            if (kept_error%failed()) run%error = kept_error
+            call remove_kept(run, methods, 1)
+        end if
+        call agree(run%error, run%plan%comm)        ! every rank has removed its files
+        if (run%place%is_made_here) then
+            call remove_run_directory(run%place, message)
+            if (message /= '') call run%error%set(exit_io, 'rmdir', run%place%run_path, message)
+        end if
+        call agree(run%error, run%plan%comm)
+    end subroutine measure
+
+    !> Writes the result file, the table and the error, on rank 0. Collective.
+    subroutine report(run)
+        type(run_result), intent(inout) :: run
+
+        character(:), allocatable :: text
+
+        associate (file => run%choice%json)
+            if (run%plan%rank == 0 .and. file /= '') then
+                call write_file(file, result_json(run), text)
+                if (text /= '') call run%error%set(exit_io, 'write', file, text)
+            end if
+        end associate
+        if (run%plan%rank == 0) then
+            if (has_cases(run) .and. .not. run%choice%dry_run) then
+                write (output_unit, '(a)', advance='no') table_text(run)
+            end if
+            if (run%error%failed()) write (error_unit, '(2a)') 'benchio: error: ', run%error%line()
+        end if
+        call agree(run%error, run%plan%comm)
+    end subroutine report
+
+    !> Says on rank 0 why a run did not begin. Yesterday's result must not outlive that, either.
+    subroutine refuse(run, rank)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: rank
+
+        character(:), allocatable :: ignored
+
+        if (rank > 0) return
+        if (run%choice%json /= '' .and. .not. run%choice%dry_run) then
+            call remove_file(run%choice%json, ignored)
+        end if
+        write (error_unit, '(2a)') 'benchio: error: ', run%error%line()
+    end subroutine refuse
+
+end module benchio_run
