@@ -134,27 +134,27 @@ def _families(nights: Sequence[Night]) -> list[Family]:
         if promises:
             promised.add(max(promises) - night.skipped, of)
         for row in night.cases:
-            its = labels(row)
-            state.add_states(row.outcome.state, State, "state", its)
+            of_row = labels(row)
+            state.add_states(row.outcome.state, State, "state", of_row)
             if row.outcome.reason:
-                reason.add(1, {**its, "reason": row.outcome.reason})
+                reason.add(1, {**of_row, "reason": row.outcome.reason})
             for each in sorted(row.outcome.flags):
-                flag.add(1, {**its, "flag": each})
-            red.add(row.is_red, its)
+                flag.add(1, {**of_row, "flag": each})
+            red.add(row.is_red, of_row)
             for name, value in row.metrics.items():
                 if name == DRIFT:
-                    drift.add(value, its)
+                    drift.add(value, of_row)
                     continue
                 unit = metric(name).unit
-                measured[unit].add(value * UNITS[unit][1], {**its, "metric": name})
+                measured[unit].add(value * UNITS[unit][1], {**of_row, "metric": name})
             is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
             if row.rate and is_of_bytes:
-                rate.add(row.rate * MIB, its)
+                rate.add(row.rate * MIB, of_row)
             if row.blessed and row.expected:
                 if is_of_bytes:
-                    baseline.add(row.expected.value * MIB, its)
+                    baseline.add(row.expected.value * MIB, of_row)
                 if row.drop is not None:
-                    deviation.add(-row.drop, its)
+                    deviation.add(-row.drop, of_row)
     return [
         *(start, end, colour, problems, cases, promised, state, reason, flag, red),
         *measured.values(),
@@ -231,8 +231,10 @@ def httpjson(record: Any, extras: Mapping[str, Any], ignore_keys: Iterable[str])
     fields of a site's own.
     """
     begins = "check_"
-    said = vars(record).items()
-    test = {name.removeprefix(begins): value for name, value in said if name.startswith(begins)}
+    attributes = vars(record).items()
+    test = {
+        name.removeprefix(begins): value for name, value in attributes if name.startswith(begins)
+    }
     info = {
         "uuid": "",  # a session gets it as it ends
         "time_start_unix": datetime.now(UTC).timestamp(),

@@ -105,9 +105,9 @@ def junit(night: Night) -> str:
         failure.text = "\n".join(problems)
     for alarm in night.red_alarms:
         test = ET.SubElement(suite, "testcase", classname=night.system, name=_clean(alarm.what))
-        said = "\n".join(_clean(row.in_brief) for row in alarm.rows)
+        lines = "\n".join(_clean(row.in_brief) for row in alarm.rows)
         message = _clean(alarm.sentence)
-        ET.SubElement(test, "failure", type=str(alarm.outcome), message=message).text = said
+        ET.SubElement(test, "failure", type=str(alarm.outcome), message=message).text = lines
     for row in night.worst_first:
         alarm_of = under.get(row.case)
         _test(suite, row, alarm_of.what if alarm_of else "")
@@ -116,13 +116,13 @@ def junit(night: Night) -> str:
 
 
 def _test(suite: ET.Element, row: CaseNight, under: str) -> None:
-    case, sentence, said = row.case, _clean(row.sentence), _clean(row.last.sentence)
+    case, sentence, last = row.case, _clean(row.sentence), _clean(row.last.sentence)
     place = f"{case.system}.{case.partition}.{case.environ}"
     test = ET.SubElement(suite, "testcase", classname=place, name=str(case))
     if row.is_red and under:
         ET.SubElement(test, "skipped", message=_clean(f"{row.outcome}, see {under}"))
     elif row.is_red:
-        ET.SubElement(test, "failure", type=str(row.outcome), message=sentence).text = said
+        ET.SubElement(test, "failure", type=str(row.outcome), message=sentence).text = last
     elif row.is_amber:
         ET.SubElement(test, "skipped", message=sentence)
     elif row.known:
@@ -325,8 +325,8 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         record = SystemRecord.read(system, databases)
         last = record.night()
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
-        own = (run for run in record.runs if run.case.system == system)
-        every = sorted({*nights_of(own), *record.judged.nights})
+        of_system = (run for run in record.runs if run.case.system == system)
+        every = sorted({*nights_of(of_system), *record.judged.nights})
         names = [name for name in every if f"{first}" <= name <= last.id]
         squares = [
             _square(last if name == last.id else record.night(name), folder) for name in names

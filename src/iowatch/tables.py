@@ -161,9 +161,9 @@ def as_message(night: Night) -> str:
     reasons: dict[str, list[CaseNight]] = {}  # a maintenance is that of many cases
     for row in night.amber:
         reasons.setdefault(row.said, []).append(row)
-    for said, its in reasons.items():
-        which = its[0].name if len(its) == 1 else counted(len(its), "case")
-        lines.append(f"{its[0].outcome}: {which}: {said}")
+    for reason, rows_alike in reasons.items():
+        which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
+        lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))
@@ -189,23 +189,23 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
     for run in runs:
         if not run.outcome.is_skipped:
             cases.setdefault(run.case, []).append(run)
-    for case, own in sorted(cases.items(), key=lambda item: str(item[0])):
-        nights = nights_of(own)
-        days = [own[0].time.date(), own[-1].time.date()]
+    for case, of_case in sorted(cases.items(), key=lambda item: str(item[0])):
+        nights = nights_of(of_case)
+        days = [of_case[0].time.date(), of_case[-1].time.date()]
         if nights:
             days = [day_of(min(nights)), day_of(max(nights))]
-        best = max((run.rate or 0 for run in own if run.is_measured), default=None)
+        best = max((run.rate or 0 for run in of_case if run.is_measured), default=None)
         console.print(
-            f"{len(nights):>6} {days[0]} {days[1]} {len(own):>5}"
-            f" {sum(not run.night for run in own):>7}"
-            f" {sum(run.outcome.is_failed for run in own):>7}"
-            f" {sum(run.outcome.is_imported for run in own):>8}"
+            f"{len(nights):>6} {days[0]} {days[1]} {len(of_case):>5}"
+            f" {sum(not run.night for run in of_case):>7}"
+            f" {sum(run.outcome.is_failed for run in of_case):>7}"
+            f" {sum(run.outcome.is_imported for run in of_case):>8}"
             f" {_rate(best):>10}  {case}",
             soft_wrap=True,
             markup=False,
         )
-        if where := own[-1].folder:
-            by_hand = "" if own[-1].night else f", by hand in session {own[-1].session}"
+        if where := of_case[-1].folder:
+            by_hand = "" if of_case[-1].night else f", by hand in session {of_case[-1].session}"
             console.print(f"{'':>66}  {where}{by_hand}", soft_wrap=True, markup=False)
     console.print(counted(len(cases), "case"))
 
@@ -266,11 +266,11 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
     table.writerow(COLUMNS)
     count = 0
     for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
-        for night, own in nights.items():
-            for number, run in enumerate(samples_of(own)):
+        for night, of_night in nights.items():
+            for number, run in enumerate(samples_of(of_night)):
                 control = run.best / run.ratio if run.ratio else None
                 cells = (case, night, number, run.best, control, run.finish_fraction)
-                table.writerow((*cells, own[-1].filesystem))
+                table.writerow((*cells, of_night[-1].filesystem))
                 count += 1
     return count
 
@@ -296,10 +296,10 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
     for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
         refused.setdefault(why, []).append(case)
     for why, cases in refused.items():  # of a new site all have too few nights
-        said = f"{cases[0]}: {why}"
+        sentence = f"{cases[0]}: {why}"
         if len(cases) > 1:
-            said = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
-        console.print(f"refused: {said}", style="red", soft_wrap=True, markup=False)
+            sentence = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
+        console.print(f"refused: {sentence}", style="red", soft_wrap=True, markup=False)
     for case, nights in sorted(blessing.red.items(), key=lambda item: str(item[0])):
         if nights:
             console.print(
@@ -320,14 +320,16 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
     Columns have letters, for which a list stands above them; those that do not fit beside the
     others follow below.
     """
-    own = paper.site_series(figure, records)
+    of_site = paper.site_series(figure, records)
     (number,) = figure.tables
     console.print(f"Table {number}. {figure.title}; MiB/s", style="bold")
-    if own:
-        console.print(f"own results: {own[0].shared or 'as follows'}", soft_wrap=True, markup=False)
+    if of_site:
+        console.print(
+            f"own results: {of_site[0].shared or 'as follows'}", soft_wrap=True, markup=False
+        )
     elif records:
         console.print("own results: none is of this table's kind")
-    named = list(zip(_letters(), [*paper.published(figure), *own], strict=False))
+    named = list(zip(_letters(), [*paper.published(figure), *of_site], strict=False))
     cells = [
         brief_rate(value) for _, one in named for values in one.values.values() for value in values
     ]
@@ -352,9 +354,9 @@ WIDEST = 400
 
 def show_exercise(records: Sequence[Run], console: Console) -> None:
     """Print the report's table of IOR, MiB/s, and the site's own rows after it."""
-    own = exercise.site_rows(records)
+    of_site = exercise.site_rows(records)
     console.print(f"Table {exercise.TABLE}. IOR on each filesystem; MiB/s", style="bold")
-    if records and not own:
+    if records and not of_site:
         console.print("own results: none is of IorPeer or IorPeerRead")
     console.print()
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
@@ -363,7 +365,7 @@ def show_exercise(records: Sequence[Run], console: Console) -> None:
     cells = list(product(exercise.PROGRAMS, exercise.OPERATIONS))
     for program, operation in cells:
         table.add_column(f"{program}\n{operation}", justify="right", no_wrap=True)
-    for row in [*exercise.published(), *own]:
+    for row in [*exercise.published(), *of_site]:
         rates = (brief_rate(row.rates[cell]) if cell in row.rates else "-" for cell in cells)
         labels = (row.place, row.files, row.api, str(row.writers), row.size, row.stripes)
         table.add_row(*labels, *rates, style="bold" if row.is_own else None)

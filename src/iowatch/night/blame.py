@@ -81,8 +81,8 @@ def kept_of(run: Run) -> KeptRun:
     try:
         spack = raw_results.read_text(loaded) if loaded else ""
         text = raw_results.read_text(script)
-        found = read_script(text, spack, run.conditions.get("spack", ""))
-        return KeptRun(run, found, read_result(result))
+        known = read_script(text, spack, run.conditions.get("spack", ""))
+        return KeptRun(run, known, read_result(result))
     except (OSError, ValueError, InvalidResult) as err:
         raise UserError(f"{script}: cannot be run again: {err}") from None
 
@@ -178,11 +178,11 @@ def _find(text: str) -> Case:
         return case
     database = results_database()
     runs = read([database]) if database.is_file() else []
-    found = sorted({run.case for run in runs if text in str(run.case)}, key=str)
-    if len(found) == 1:
-        return found[0]
-    named = ", ".join(map(str, found[:_NAMED])) + (", ..." if len(found) > _NAMED else "")
-    what = f"{len(found)} cases have it in their names, {named}" if found else "no case has it"
+    cases = sorted({run.case for run in runs if text in str(run.case)}, key=str)
+    if len(cases) == 1:
+        return cases[0]
+    named = ", ".join(map(str, cases[:_NAMED])) + (", ..." if len(cases) > _NAMED else "")
+    what = f"{len(cases)} cases have it in their names, {named}" if cases else "no case has it"
     raise UserError(f"{text}: {what}: `iowatch history` lists what is on record")
 
 
@@ -193,10 +193,10 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
     lost = set()
     for kept in (asked.good, asked.red):
         recorded = kept.run.conditions.get("program")
-        found = _digest(Path(kept.script.program.text))
-        if recorded in (None, found):
+        present = _digest(Path(kept.script.program.text))
+        if recorded in (None, present):
             continue
-        state = "is gone" if found is None else f"was replaced ({recorded} then, {found} now)"
+        state = "is gone" if present is None else f"was replaced ({recorded} then, {present} now)"
         is_good = kept is asked.good
         notes.append(
             f"the benchio of {kept.night}, {kept.script.program.text}, {state}"
@@ -306,16 +306,17 @@ def _run(asked: Asked, difference: Difference, job: TurnsJob, locks: Sequence[in
             "--timestamp=blame",
         ]  # fmt: skip
         deadline = time.monotonic() + LIMIT.total_seconds()
-        session = run_session(options, "", deadline, lambda said: None, locks)
+        session = run_session(options, "", deadline, lambda lines: None, locks)
     if session.signal:
         raise Interrupted(session.signal)
     tests = tests_of(session.report) if session.report else []
     if session.stopped or not tests or tests[0]["result"] != "pass":
         why = session.stopped or (reason(tests[0]) if tests else session.error or "nothing ran")
         raise UserError(f"{case}: the job did not come to its end: {why}; see {job.folder}")
-    if own := environment_of((job.folder / "rfm_job.sh").read_text("utf-8", "replace")):
+    if brought := environment_of((job.folder / "rfm_job.sh").read_text("utf-8", "replace")):
         raise UserError(
-            f"{case}: the job brought an environment of its own to all that it compared: {own[0]}"
+            f"{case}: the job brought an environment of its own to all that it compared: "
+            f"{brought[0]}"
         )
 
 
@@ -342,10 +343,10 @@ def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
 
 def _last_error(folder: Path, number: int) -> str:
     """What an environment said in the round in which it failed, its last."""
-    said = sorted(
+    printed = sorted(
         folder.glob(SAID.format("*", number)), key=lambda file: int(file.suffixes[-2][1:])
     )
-    text = said[-1].read_text("utf-8", "replace") if said else ""
+    text = printed[-1].read_text("utf-8", "replace") if printed else ""
     return raw_results.error_of(text) or "it failed, and said nothing"
 
 

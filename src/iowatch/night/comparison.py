@@ -36,22 +36,24 @@ def comparisons(rows: Iterable[CaseNight]) -> list[Comparison]:
             settings = partitions.setdefault(row.case.partition, {})
             settings.setdefault(replace(row.case, environ=""), {})[row.case.environ] = row
     shared = {
-        partition: {setting: found for setting, found in settings.items() if len(found) > 1}
+        partition: {setting: rows for setting, rows in settings.items() if len(rows) > 1}
         for partition, settings in partitions.items()
     }
-    return [_compare(partition, found) for partition, found in shared.items() if found]
+    return [_compare(partition, rows) for partition, rows in shared.items() if rows]
 
 
 def _compare(partition: str, settings: Mapping[Case, Mapping[str, CaseNight]]) -> Comparison:
     versions: dict[str, dict[str, str]] = {}
-    for found in settings.values():
-        for environ, row in found.items():
+    for rows in settings.values():
+        for environ, row in rows.items():
             versions.setdefault(environ, {}).update(_versions(row))
-    built_in = {name: {found.get(name) for found in versions.values()} for name in LIBRARIES}
+    built_in = {
+        name: {versions_of.get(name) for versions_of in versions.values()} for name in LIBRARIES
+    }
     told = [name for name in LIBRARIES if len(built_in[name] - {None}) > 1]
     libraries = {
-        environ: [f"{name} {found[name]}" for name in told if name in found]
-        for environ, found in versions.items()
+        environ: [f"{name} {versions_of[name]}" for name in told if name in versions_of]
+        for environ, versions_of in versions.items()
     }
     environs = sorted(libraries, key=lambda environ: _by_number(libraries[environ], environ))
     names = short_names(settings)
@@ -59,8 +61,8 @@ def _compare(partition: str, settings: Mapping[Case, Mapping[str, CaseNight]]) -
         partition,
         {environ: libraries[environ] for environ in environs},
         {
-            names[setting]: [found.get(environ) for environ in environs]
-            for setting, found in settings.items()
+            names[setting]: [rows.get(environ) for environ in environs]
+            for setting, rows in settings.items()
         },
     )
 

@@ -116,8 +116,8 @@ class Night:
     def reruns(self) -> Mapping[Case, datetime]:
         """When cases are to be run again."""
         held = {case for alarm in self.alarms for case in alarm.held}
-        own = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
-        return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | own
+        alone = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
+        return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | alone
 
     @property
     def colour(self) -> str:
@@ -178,8 +178,8 @@ class Night:
         part = replace(self, cases=cases)
         if replace(part, judged=None).colour == self.colour:
             return part
-        said = f"the night as a whole is {self.colour}: {self.why}"
-        return replace(part, notes=[*self.notes, said])
+        note = f"the night as a whole is {self.colour}: {self.why}"
+        return replace(part, notes=[*self.notes, note])
 
 
 def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
@@ -200,13 +200,13 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
         _case_night(case, names[case], night, nights, known) for case, nights in tonight.items()
     ]
     cases.sort(key=lambda row: row.case.order)
-    found = Night(system, night, cases, alarms=alarms_of(cases, known.expected, now))
+    judged = Night(system, night, cases, alarms=alarms_of(cases, known.expected, now))
     notes = [
-        *(_reruns(found, now, known.rerun_command) if known.rerun_command else ()),
+        *(_reruns(judged, now, known.rerun_command) if known.rerun_command else ()),
         *_insensitive(cases),
         *_baselines(cases),
         *_recorded(cases),
-        *_well(cases, known.expected, found.alarms),
+        *_well(cases, known.expected, judged.alarms),
         *_own_notes(cases),
         *_skipped(run for run in runs if run.night == night),
         *_excess(known.expected, system, day_of(night)),
@@ -215,7 +215,7 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
     ]
     problems = [*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)]
     skipped = {run.case for run in runs if run.night == night and run.outcome.is_skipped}
-    return replace(found, problems=problems, notes=notes, skipped=len(skipped - {*tonight}))
+    return replace(judged, problems=problems, notes=notes, skipped=len(skipped - {*tonight}))
 
 
 def _case_night(
@@ -252,41 +252,41 @@ def on_record(
     besides. If it has said nothing, a case that was not measured is a problem if the nights before
     measured it. UserError.
     """
-    own = [run for run in runs if run.case.system == system]
+    of_system = [run for run in runs if run.case.system == system]
     empty = {name: list[Run]() for name in judged.nights}
-    every = {**empty, **nights_of(own)}
+    every = {**empty, **nights_of(of_system)}
     nights = {name: runs for name, runs in empty.items() if name <= night_id(now)}
-    nights |= nights_of(run for run in own if not run.is_after(now))
+    nights |= nights_of(run for run in of_system if not run.is_after(now))
     if night:  # a clock was wrong then, or is now
-        nights |= {name: its for name, its in every.items() if name.startswith(night)}
+        nights |= {name: in_night for name, in_night in every.items() if name.startswith(night)}
     if every and not nights:
         raise UserError(
             f"every night of {system} on record is dated later than now: a clock was wrong: name "
             f"one, the last is {max(every)}"
         )
     if not nights:
-        if own:
+        if of_system:
             raise UserError(
                 f"no night of system {system} is on record, only what was run by hand: --session "
-                f"shows one of {_hand_sessions(own)}"
+                f"shows one of {_hand_sessions(of_system)}"
             )
         names = ", ".join(sorted({run.case.system for run in runs})) or "none"
         raise UserError(f"no night of system {system} is on record; systems on record: {names}")
-    found = [name for name in nights if name.startswith(night)] if night else [max(nights)]
-    if not found:
+    named = [name for name in nights if name.startswith(night)] if night else [max(nights)]
+    if not named:
         raise UserError(
             f"no night of {night} is on record for {system}: the first is {min(nights)}, the last "
             f"{max(nights)}"
         )
-    if len(found) > 1:
+    if len(named) > 1:
         raise UserError(
-            f"{len(found)} nights of {system} began on {night}: name one of {', '.join(found)}"
+            f"{len(named)} nights of {system} began on {night}: name one of {', '.join(named)}"
         )
-    (last,) = found
+    (last,) = named
     later = "" if night or max(every) == last else max(every)
     of_record = replace(night_of(system, last, runs, known, now), is_gated=False, later=later)
-    if said := judged.of(last):
-        return _as_judged(of_record, said)
+    if record := judged.of(last):
+        return _as_judged(of_record, record)
     before = {name: nights[name] for name in sorted(nights) if name < last and nights[name]}
     missing = _missing(before, {run.case for run in nights[last]})
     return replace(of_record, problems=[*missing, *of_record.problems])
@@ -318,15 +318,15 @@ def _as_judged(night: Night, judged: GateRecord) -> Night:
 def by_hand(system: str, session: str, runs: Sequence[Run], known: Known, now: datetime) -> Night:
     """A session of ReFrame that was run by hand, as if it were a night. UserError."""
     every = [run for run in runs if run.case.system == system]
-    own = [run for run in every if run.session == session]
-    if not own:
+    of_session = [run for run in every if run.session == session]
+    if not of_session:
         raise UserError(
             f"--session {session}: nothing of system {system} is on record of it: there are "
             f"{_hand_sessions(every) or 'no sessions that were run by hand'}"
         )
-    if night := own[0].night:
+    if night := of_session[0].night:
         raise UserError(f"--session {session}: is of the night {night}: --night shows it")
-    name = night_id(own[0].time)
+    name = night_id(of_session[0].time)
     runs = [replace(run, night=name) if run.session == session else run for run in runs]
     return replace(night_of(system, name, runs, known, now), is_gated=False, is_by_hand=True)
 
@@ -336,8 +336,8 @@ def _hand_sessions(runs: Iterable[Run]) -> str:
     last = {
         run.session: run.time for run in sorted(runs, key=lambda run: run.time) if not run.night
     }
-    found = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
-    return ", ".join(found[::-1][:NAMED] + ["..."] * (len(found) > NAMED))
+    names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
+    return ", ".join(names[::-1][:NAMED] + ["..."] * (len(names) > NAMED))
 
 
 def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
@@ -366,14 +366,14 @@ def _reruns(night: Night, now: datetime, again: str) -> Iterator[str]:
     if due := night.reruns:
         first = min(due.values())
         when = "now" if first <= now else f"from {first:%Y-%m-%d %H:%M} UTC"
-        own = len(suspects & {*due})
-        said = [f"{counted(own, 'case', 'are')} suspect"] if own else []
-        if more := len(due) - own:  # the case of a slow OST, those that tell of a filesystem
-            said.append(
-                f"{counted(more, 'other case' if own else 'case')} can tell whether a "
+        suspect = len(suspects & {*due})
+        words = [f"{counted(suspect, 'case', 'are')} suspect"] if suspect else []
+        if more := len(due) - suspect:  # the case of a slow OST, those that tell of a filesystem
+            words.append(
+                f"{counted(more, 'other case' if suspect else 'case')} can tell whether a "
                 "suspicion lasts"
             )
-        yield f"{', '.join(said)}, and re-runs are due {when}: {again}"
+        yield f"{', '.join(words)}, and re-runs are due {when}: {again}"
     waiting = {case for alarm in night.alarms if alarm.due for case in alarm.held}
     if rest := len(suspects - {*due} - waiting):
         yield f"{counted(rest, 'case', 'are')} suspect, and will not run again tonight"
@@ -405,16 +405,16 @@ def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
     measured = [sum(map(bool, map(fastest, [row.runs, *row.earlier.values()]))) for row in rows]
     enough = sum(count >= NORMAL.min_nights for count in measured)
     few = sorted(count for count in measured if count < NORMAL.min_nights)
-    said = []
+    words = []
     if few:
         least = f"{few[0]} to " if few[0] < few[-1] else ""
-        said.append(f"{least}{few[-1]} of {NORMAL.min_nights} nights for a baseline")
+        words.append(f"{least}{few[-1]} of {NORMAL.min_nights} nights for a baseline")
     if enough:
-        said.append(f"{enough} with the nights that `iowatch bless` needs")
+        words.append(f"{enough} with the nights that `iowatch bless` needs")
     if rows:
         yield (
             f"{counted(len(rows), 'case', 'are', of=len(cases))} unguarded, without a reference "
-            f"value or a baseline: {', '.join(said)}"
+            f"value or a baseline: {', '.join(words)}"
         )
 
 
@@ -434,16 +434,16 @@ def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> It
 def _unguarded(cases: Iterable[CaseNight], limits: Mapping[str, int]) -> Iterator[str]:
     """A sentence on the cases, and on the OSTs of others, that were not measured for too long,
     whatever the reasons."""
-    found: dict[tuple[int, str], list[str]] = {}
+    unguarded: dict[tuple[int, str], list[str]] = {}
     for row in cases:
         most = limits.get(row.case.partition, AMBER_NIGHTS)
         if row.unguarded >= most:
-            found.setdefault((row.unguarded, "case"), []).append(str(row.case))
+            unguarded.setdefault((row.unguarded, "case"), []).append(str(row.case))
             continue
         for ost, nights in row.unguarded_osts.items():
             if nights >= most:
-                found.setdefault((nights, "OST"), []).append(f"OST {ost} of {row.case}")
-    for (nights, what), names in sorted(found.items(), reverse=True):
+                unguarded.setdefault((nights, "OST"), []).append(f"OST {ost} of {row.case}")
+    for (nights, what), names in sorted(unguarded.items(), reverse=True):
         yield (
             f"nobody guards {counted(len(names), what)}, not measured on "
             f"{counted(nights, 'night')} in a row: {shown(names)}: find out why, or raise "
@@ -501,12 +501,12 @@ def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
 
 def _skipped(runs: Iterable[Run]) -> Iterator[str]:
     """A sentence on the cases that need what has never been there, for each reason."""
-    found: dict[str, set[Case]] = {}
+    by_reason: dict[str, set[Case]] = {}
     for run in runs:
         if run.outcome.is_skipped:
             why = run.sentence.removeprefix(f"{run.case}: ")
-            found.setdefault(why, set()).add(run.case)
-    for why, cases in found.items():
+            by_reason.setdefault(why, set()).add(run.case)
+    for why, cases in by_reason.items():
         checks = ", ".join(sorted({case.check.name for case in cases}))
         yield f"{counted(len(cases), 'case', 'are')} skipped ({checks}): {why}"
 

@@ -77,11 +77,11 @@ def environment_of(script: str) -> list[str]:
 
 
 def _line(text: str) -> Part:
-    if found := _EXPORT.fullmatch(text):
-        return Part(f"the variable {found[1]}", found[2] or "empty", text)
-    if found := _MODULE.fullmatch(text):
-        name = found[1].rsplit("/", 1)[0]  # gcc/12/hdf5 has no version, and is then one by itself
-        return Part(f"the module {name}", found[1], text)
+    if match := _EXPORT.fullmatch(text):
+        return Part(f"the variable {match[1]}", match[2] or "empty", text)
+    if match := _MODULE.fullmatch(text):
+        name = match[1].rsplit("/", 1)[0]  # gcc/12/hdf5 has no version, and is then one by itself
+        return Part(f"the module {name}", match[1], text)
     return Part(f"the line {text!r}", "there", text)
 
 

@@ -275,8 +275,8 @@ def _usual(site: Site, night: str, parts: Sequence[PlannedSession]) -> str:
     for run in runs:
         if run.outcome.is_skipped:
             skipped.setdefault(run.night, set()).add(run.case)
-    for earlier, own in nights_of(runs).items():
-        first = [run for run in own if run.session == own[0].session]
+    for earlier, of_night in nights_of(runs).items():
+        first = [run for run in of_night if run.session == of_night[0].session]
         measured = {run.case for run in first if not run.outcome.is_amber}
         measured |= skipped.get(earlier, set())
         if asked <= measured and earlier < night:
@@ -290,8 +290,8 @@ def _in_words(least: int, most: int) -> str:
     unit = "minute"
     if most >= 120:
         unit, least, most = "hour", round(least / 60), round(most / 60)
-    said = f"{most} {unit}{'' if most == 1 else 's'}"
-    return f"about {said}" if least == most else f"{least} to {said}"
+    words = f"{most} {unit}{'' if most == 1 else 's'}"
+    return f"about {words}" if least == most else f"{least} to {words}"
 
 
 def _found(database: Path) -> DatabaseBefore:
@@ -334,9 +334,11 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Pla
             f"{wanted.system}: no re-run is due: the last night, {night}, ended on "
             f"{last:%Y-%m-%d %H:%M} UTC, more than {OVER.days} days ago"
         )
-    found = night_of(site.system, night, runs, known, now) if night else Night(site.system, night)
-    times = {case: at for case, at in found.reruns.items() if case in asked}
-    due = [row for row in found.cases if row.case in times and times[row.case] <= now]
+    last_night = (
+        night_of(site.system, night, runs, known, now) if night else Night(site.system, night)
+    )
+    times = {case: at for case, at in last_night.reruns.items() if case in asked}
+    due = [row for row in last_night.cases if row.case in times and times[row.case] <= now]
     if not due:
         next_ = f": the next from {min(times.values()):%Y-%m-%d %H:%M} UTC" if times else ""
         raise NothingDue(f"{wanted.system}: no re-run is due{next_}")
@@ -396,9 +398,9 @@ def _judged(
     problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
     tonight: list[Run] = []
     for part, session in ran:
-        own = list(_own(session, night))
-        problems += _problems(part, session, own, stored)
-        tonight += own
+        of_session = list(_own(session, night))
+        problems += _problems(part, session, of_session, stored)
+        tonight += of_session
     sessions = {run.session for run in tonight}
     # What has just run has the last word, whatever a clock that was set back says, and is of this
     # night even if its session was stored before it said so.
@@ -527,11 +529,11 @@ def _dropped(
             f"{values}: `{references.RETIRED}` names cases of the nightly suite and counts for "
             f"nothing: {shown(key.pattern for key in broad)}: name only what is not measured"
         )
-    said = [key for key in retired if key not in broad]
+    explained = [key for key in retired if key not in broad]
     dropped = [
         case
         for case in known.blessed
-        if case not in nightly and not any(key.fullmatch(str(case)) for key in said)
+        if case not in nightly and not any(key.fullmatch(str(case)) for key in explained)
     ]
     if dropped:
         yield (
@@ -542,21 +544,21 @@ def _dropped(
 
 
 def _problems(
-    part: PlannedSession, session: EndedSession, own: Sequence[Run], stored: Collection[str]
+    part: PlannedSession, session: EndedSession, runs: Sequence[Run], stored: Collection[str]
 ) -> Iterator[str]:
     """What is wrong with a session as such; `stored` are those in ReFrame's results database."""
     # If all that was left was queued then, the cases say so.
-    queued = {run.case for run in own if run.result in history.UNFINISHED}
-    said = queued and part.expected <= {run.case for run in own}
-    if session.stopped and not (session.is_out_of_time and said):
+    queued = {run.case for run in runs if run.result in history.UNFINISHED}
+    is_explained = queued and part.expected <= {run.case for run in runs}
+    if session.stopped and not (session.is_out_of_time and is_explained):
         yield session.stopped
-    found = list(problems_of(part.expected, session.report, own))
-    yield from found
+    problems = list(problems_of(part.expected, session.report, runs))
+    yield from problems
     if session.error:
         yield f"reframe: {session.error}"
-    if any(run.session not in stored for run in own):
+    if any(run.session not in stored for run in runs):
         yield "the session is not in ReFrame's results database"
-    if session.status != 0 and not (session.stopped or found or any(run.is_red for run in own)):
+    if session.status != 0 and not (session.stopped or problems or any(run.is_red for run in runs)):
         yield f"reframe ended with exit code {session.status}"
 
 

@@ -47,12 +47,12 @@ class Channel(Protocol):
 
 def channels(address: str | None, webhook: str | None) -> list[Channel]:
     """A mail address, a webhook, both or none; UserError if one of them cannot be used."""
-    found: list[Channel] = []
+    wanted: list[Channel] = []
     if address:
-        found.append(outbox(address))
+        wanted.append(outbox(address))
     if webhook:
-        found.append(hook(webhook))
-    return found
+        wanted.append(hook(webhook))
+    return wanted
 
 
 # Mail

@@ -103,13 +103,13 @@ def watch(progress: Progress) -> Iterator[Follow]:
 
 
 def _logged(progress: Progress) -> Follow:
-    said = time.monotonic()
+    last_line = time.monotonic()
 
     def log(lines: Sequence[str]) -> None:
-        nonlocal said
+        nonlocal last_line
         progress.hear(lines)
-        if time.monotonic() - said >= LOG_EVERY_S:
-            said = time.monotonic()
+        if time.monotonic() - last_line >= LOG_EVERY_S:
+            last_line = time.monotonic()
             say(str(progress))
 
     return log

@@ -72,13 +72,13 @@ class Records:
 
     def of(self, night: str) -> GateRecord | None:
         """None: nothing, as of plain ReFrame."""
-        found = (read_judged(database, self.system, night) for database in self.databases)
-        return next(filter(None, found), None)
+        records = (read_judged(database, self.system, night) for database in self.databases)
+        return next(filter(None, records), None)
 
     @property
     def told_lost(self) -> set[str]:
         """The nights of which some night has said that they were lost."""
-        return {lost for each in self.nights if (said := self.of(each)) for lost in said.lost}
+        return {lost for each in self.nights if (record := self.of(each)) for lost in record.lost}
 
 
 def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
@@ -101,8 +101,8 @@ def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, RecursionError) as err:
-        said = f"{path}: what was said of the night cannot be read: {err}"
-        return GateRecord("", "red", said, 0, 0, [said])
+        problem = f"{path}: what was said of the night cannot be read: {err}"
+        return GateRecord("", "red", problem, 0, 0, [problem])
 
 
 @dataclass(frozen=True)
