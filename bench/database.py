@@ -68,7 +68,7 @@ cases = by_case(run for run in runs if run.time <= now)
 lap("read")
 for case, nights in cases.items():
     *earlier, last = nights.values()
-    past = by_past([*earlier, last], [], blessed[case], now, last[-1].metrics, {})
+    past = by_past(case.check, [*earlier, last], [], blessed[case], now, last[-1].metrics, {})
     assert past.drift is not None and past.usual
 lap("judge")
 end(len(cases), len(runs))

@@ -3,8 +3,7 @@
 docs/applications.md says how to add one.
 """
 
-from iowatch import application
-from iowatch.metrics import Measured
+from iowatch.kinds import application
 
 from .rounds import InRounds
 from .shell import shell
@@ -84,10 +83,3 @@ class Application(InRounds):
 
     def commands_of_round(self):
         return ["measure || exit 1"]
-
-    def verified(self):
-        results, rounds = application.of_rounds(self.ended_job, self.repeats)
-        return Measured(
-            application.metrics_of(results, rounds),
-            application.conditions_of(self.case, results, rounds),
-        )

@@ -5,18 +5,7 @@ from pathlib import Path
 
 from reframe.core.builtins import parameter, run_before
 
-from iowatch.checks import OST_RATIO
-from iowatch.metrics import (
-    Measured,
-    hung_osts,
-    ost_metrics,
-    osts_away,
-    require_away,
-    slow_osts,
-    void_osts,
-)
-from iowatch.result import InvalidResult, conditions
-from iowatch.run import LOST_OSTS
+from iowatch.kinds.each_ost import OST_RATIO, hung_osts, slow_osts
 
 from .base import BenchioCheck
 from .parameters import int_or_none, swept
@@ -117,20 +106,6 @@ class SlowOst(BenchioCheck):
 
     def benchio_options(self, repeats, result):
         return [*super().benchio_options(repeats, "result.$START.json"), "2> said.$START"]
-
-    def verified(self):
-        hung, osts = hung_osts(Path(self.kept)), self.filesystem.targets
-        try:
-            result = self.verified_result(f"result.{len(hung) + 1}.json", self.repeats, hung)
-        except InvalidResult as err:  # of the last start; those before it have hung
-            raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)]), err.reason) from None
-        lost = {**hung, **result.void}
-        if self.away:  # what a contract judges is not green by night and invalid in the dossier
-            require_away(osts_away(self.away).get(self.filesystem.name, ()), lost, osts)
-        void, found = void_osts(lost, osts), conditions(result)
-        if lost:
-            found[LOST_OSTS] = " ".join(str(osts[name]) for name in lost)
-        return Measured(ost_metrics(result, osts, void), found, notes=void)
 
     def said(self):
         """Of the last start: those before it have said that they hung."""

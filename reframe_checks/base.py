@@ -6,7 +6,6 @@ import shutil
 import warnings
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from math import prod
 from pathlib import Path
 
 import reframe.core.runtime as rt
@@ -27,12 +26,14 @@ from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
 from iowatch import __version__, build, context, raw_results
-from iowatch.checks import CHECKS, DRIFT, metric
+from iowatch.check import DRIFT
 from iowatch.context.nodes import node_busy
 from iowatch.files import UserError
 from iowatch.judge import by_contract, by_past, in_force, judge
-from iowatch.law import Job, exit_code, id_of_round, notes, require_end, verified
-from iowatch.metrics import measured, slow_node, slow_rank
+from iowatch.kinds import CHECKS, metric
+from iowatch.kinds.each_ost import osts_away
+from iowatch.law import Job, exit_code, id_of_round, require_end
+from iowatch.metrics import slow_node, slow_rank
 from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
@@ -82,9 +83,6 @@ if JOB_TMPDIR in os.environ:
         os.environ["TMPDIR"] = users
 
 
-#: What a name takes on a filesystem, at least.
-BLOCK_KIB = 4
-
 #: The time limit of a script that only waits: what it waits for has its own.
 WAITS = "30d"
 
@@ -120,11 +118,10 @@ def one_job_at_once(test, filesystem):
         test.job.options += [f"--job-name={name}", "--dependency=singleton"]
 
 
-def make_run_directory(test, case, filesystem, rounds=1, besides=0):
-    """The commands with which a job has `RUNDIR`, and room there for so many rounds of this case at
-    one time, and so many KiB besides."""
-    kib = rounds * 8 * prod(case.local_size) * case.writers * len(case.backends) // 1024 + besides
-    kib += 2 * BLOCK_KIB * case.items * case.writers  # a file and a directory each
+def make_run_directory(test, case, filesystem, repeats=1):
+    """The commands with which a job of so many rounds has `RUNDIR`, and room there for what it has
+    at one time."""
+    kib = case.check.room_kib(case, repeats)
     # On one machine, the jobs of all partitions are ours, and `max_jobs` holds.
     takes_turns = not test.is_local() or bool(filesystem.allocation)
     return run_directory.commands(filesystem.path, kib, filesystem.keep_days, takes_turns)
@@ -480,13 +477,7 @@ class BenchioJob(CaseCheck):
 
     @run_before("run")
     def set_run_directory(self):
-        self.prerun_cmds += make_run_directory(
-            self,
-            self.benchio_case,
-            self.filesystem,
-            self.repeats if self.case.check.reads_existing else 1,
-            1024 * self.case.check.application_mib,
-        )
+        self.prerun_cmds += make_run_directory(self, self.case, self.filesystem, self.repeats)
         self.prerun_cmds += context_shell.commands(self)
         # Without this mark benchio must not run: what it then fails to do could be excused.
         self.prerun_cmds += [f': > "{self.kept_file(why_not_measured.STARTED)}" || exit 1']
@@ -532,7 +523,7 @@ class BenchioJob(CaseCheck):
             self.require_exit_code()
         except (InvalidResult, why_not_measured.NotMeasured) as err:
             self.end_without_result(err)
-        self.slowest = self.measured.slowest
+        self.slowest = self.measured.slowest(self.case.check.phases)
         self.control = dict(self.measured.control)
         self.conditions = dict(self.measured.conditions)
         if self.measured.notes:
@@ -547,20 +538,22 @@ class BenchioJob(CaseCheck):
 
     def verified(self):
         """What a run that satisfies the law came to; else InvalidResult."""
-        result = self.verified_result("result.json", self.repeats)
-        return measured(result, self.case, notes(result, self.case, self.filesystem))
+        return self.case.check.read(self.ended_job, self.repeats)
 
     @property
     def ended_job(self):
         """The job, :class:`iowatch.law.Job`, as the law asks of it."""
-        spec = self.benchio.concrete_spec
+        away = osts_away(self.away).get(self.filesystem.name, ()) if self.away else None
         return Job(
-            Path(self.kept), self.case, self.filesystem, self.run_id, self.made, self.nodes, spec
+            folder=Path(self.kept),
+            case=self.case,
+            filesystem=self.filesystem,
+            run_id=self.run_id,
+            made=self.made,
+            nodes=self.nodes,
+            spec=self.benchio.concrete_spec,
+            away=away,
         )
-
-    def verified_result(self, name, repeats, hung=(), operations=()):
-        """The result of one run of benchio, if it satisfies the law; else InvalidResult."""
-        return verified(self.ended_job, name, repeats, hung, operations)
 
     def require_exit_code(self):
         """InvalidResult, NotMeasured."""
@@ -616,7 +609,7 @@ class BenchioCheck(BenchioJob):
         now = datetime.now(UTC)
         entry = site_record.baseline_of(self.case)
         metrics, control = self.measured.metrics, self.measured.control
-        return by_past(earlier, tonight, entry, now, metrics, control)
+        return by_past(self.case.check, earlier, tonight, entry, now, metrics, control)
 
     @run_after("performance")
     def set_verdict(self):
@@ -657,7 +650,7 @@ class BenchioCheck(BenchioJob):
         if not verdict.outcome.is_slow:
             return []
         repetitions = self.measured.repetitions
-        return [slow_rank(repetitions), slow_node(repetitions)]
+        return [slow_rank(repetitions, self.case.check.phases), slow_node(repetitions)]
 
     def log_bounds(self, verdict, references):
         """Give report and database the bounds that iowatch judged by."""

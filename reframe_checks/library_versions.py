@@ -6,8 +6,9 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
+from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.law import require_built
-from iowatch.result import InvalidResult, known_faults, read_versions
+from iowatch.result import InvalidResult
 from iowatch.verdict import OK, Outcome, Reason, State, Verdict
 
 from .base import CaseCheck

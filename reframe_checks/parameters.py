@@ -10,8 +10,9 @@ from reframe.core.builtins import parameter, variable
 from reframe.core.decorators import _register_test
 from reframe.core.meta import make_test
 
-from iowatch.checks import (
-    CHECKS,
+from iowatch.files import UserError
+from iowatch.kinds import CHECKS
+from iowatch.parameters import (
     LAYOUT,
     LOCAL_SIZE,
     format_layout,
@@ -19,7 +20,6 @@ from iowatch.checks import (
     parse_layout,
     parse_size,
 )
-from iowatch.files import UserError
 from iowatch.site import (
     NIGHTLY,
     SWEEPS,

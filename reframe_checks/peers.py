@@ -11,9 +11,10 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import SanityError
 
-from iowatch import ior, mdtest
-from iowatch.darshan_log import ProfileError, judge, read_log, write_summary, writes_of
-from iowatch.metrics import Measured, ior_metrics, mdtest_metrics
+from iowatch.darshan_log import ProfileError, read_log, write_summary
+from iowatch.kinds import ior, mdtest
+from iowatch.kinds.profile import judge, writes_of
+from iowatch.law import verified
 from iowatch.result import InvalidResult, conditions
 from iowatch.site import DARSHAN, IOR, MDTEST
 from iowatch.verdict import OK, Outcome, Reason, State, Verdict
@@ -88,10 +89,6 @@ class IorCheck(InRounds):
             commands += _commands(self.ior, "read", options)
         return [*commands, f"rm -f {IOR_FILE}*"]
 
-    def verified(self):
-        rounds, rates = ior.of_rounds(self.ended_job, self.repeats)
-        return Measured(ior_metrics(rounds, rates), conditions(rounds[-1]))
-
 
 @swept
 class IorPeer(IorCheck):
@@ -129,10 +126,6 @@ class MdtestPeer(InRounds):
     def commands_of_round(self):
         options = mdtest.options(self.case, self.writers_per_node, MDTEST_FILES)
         return [*_commands(self.mdtest, mdtest.NAME, options), f"rm -rf {MDTEST_FILES}"]
-
-    def verified(self):
-        rounds, rates = mdtest.of_rounds(self.ended_job, self.repeats)
-        return Measured(mdtest_metrics(rounds, rates), conditions(rounds[-1]))
 
 
 @swept
@@ -192,7 +185,7 @@ class IoProfile(BenchioJob):
         self.keep_output()
         log = self.kept_file(DARSHAN_LOG)
         try:
-            self.conditions = conditions(self.verified_result("result.json", self.repeats))
+            self.conditions = conditions(verified(self.ended_job, "result.json", self.repeats))
             self.require_exit_code()
             files = read_log(log, self.case.writers)
             write_summary(log, self.kept_file(DARSHAN_SUMMARY))

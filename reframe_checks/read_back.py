@@ -8,11 +8,10 @@ import reframe.core.runtime as rt
 from reframe.core.builtins import run_before
 
 from iowatch import raw_results
-from iowatch.checks import READ_EXISTING, WRITE_KEEP
-from iowatch.law import id_of_round, notes, others_in_place
-from iowatch.metrics import measured
-from iowatch.raw_results import KEPT_RESULT as KEPT
-from iowatch.raw_results import LAST, READ_CODE
+from iowatch.check import READ_EXISTING, WRITE_KEEP
+from iowatch.job_folder import find, read_text
+from iowatch.kinds.readback import KEPT, LAST, READ_CODE
+from iowatch.law import id_of_round, others_in_place, verified
 from iowatch.result import InvalidResult, read_result
 from iowatch.run import is_night_id
 from iowatch.verdict import Reason
@@ -22,8 +21,6 @@ from .base import BenchioCheck, options_of_run, phase_limit
 from .parameters import swept
 from .shell import shell
 from .why_not_measured import NotMeasured, Skipped
-
-RESULT = "result.json"  # of what was read
 
 
 @swept
@@ -86,14 +83,14 @@ class ReadBack(BenchioCheck):
     def verified(self):
         read = self.kept_file(LAST).read_text().strip() if self.kept_file(LAST).exists() else ""
         if read:
-            result = self.verified_result(RESULT, self.repeats)
-        self.verified_result(KEPT, self.repeats, operations=[WRITE_KEEP])
+            measured = super().verified()
+        verified(self.ended_job, KEPT, self.repeats, operations=[WRITE_KEEP])
         if not read:
             self.require_exit_code()
             self.end_without_files(self.before.night, self.before.had_read)
-        if (other := result.existing) != self.before.run_id:
+        if (other := measured.results[0].existing) != self.before.run_id:
             raise InvalidResult(others_in_place(self.before.night, other), Reason.CORRUPT)
-        return measured(result, self.case, notes(result, self.case, self.filesystem))
+        return measured
 
     def end_without_files(self, before, had_read):
         """Skipped on the first night of all, NotMeasured on another one; InvalidResult if it is the
@@ -137,7 +134,7 @@ def _night_before(case):
     nights = sorted((folder.name for folder in folders if is_night_id(folder.name)), reverse=True)
     for night in nights:
         for folder in raw_results.folders(prefix, night, case):
-            kept, last = raw_results.find(folder, KEPT), raw_results.find(folder, LAST)
+            kept, last = find(folder, KEPT), find(folder, LAST)
             run_id = _id_of(kept) if kept and last else ""
             if night > site_record.KEPT_AS and run_id:
                 raise NotMeasured(
@@ -146,7 +143,7 @@ def _night_before(case):
                     Reason.WRONG_CLOCK,
                 )
             if night < site_record.KEPT_AS and run_id:
-                read = Path(raw_results.read_text(last).strip())
+                read = Path(read_text(last).strip())
                 # It is removed by this name: nothing but a night may be.
                 done |= {name for name in [read.parent.name] if is_night_id(name)}
                 return Kept(night, run_id, bool(read.name), done)

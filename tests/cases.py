@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import CHECKS
+from iowatch.kinds import CHECKS
+from iowatch.result import Result
 from iowatch.site import Filesystem
 from iowatch.verdict import Flag, Outcome, Reason, State
 
@@ -43,6 +44,11 @@ def outcome_of(text: str) -> Outcome:
 def verdict_of(test: Mapping[str, Any]) -> str:
     """What a test that ReFrame has on record came to; empty: it has no verdict."""
     return str(Outcome.read(test) or "")
+
+
+def metrics_of(result: Result, of: Case) -> dict[str, float]:
+    """The metrics of a case whose one result satisfies the law."""
+    return of.check.metrics_of(result, of)
 
 
 def changed(before: Case, check: str = "", place: str = "", **values: Any) -> Case:

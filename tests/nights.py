@@ -10,8 +10,8 @@ from attrs import evolve
 from cases import case, changed, outcome_of
 
 from iowatch.bless import Blessed, settings_hash
-from iowatch.checks import OST
 from iowatch.detector.settings import NORMAL
+from iowatch.kinds.each_ost import OST
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of, on_record
 from iowatch.night.record import Known

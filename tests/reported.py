@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from cases import case, changed, outcome_of
 
-from iowatch.checks import metric
+from iowatch.kinds import metric
 from iowatch.run import night_id
 
 HDF5 = case()

@@ -18,7 +18,6 @@ import attrs
 import yaml
 
 from iowatch.case import Case
-from iowatch.checks import rate_name
 from iowatch.detector.baseline import (
     Baseline,
     BaselineRefused,
@@ -30,6 +29,7 @@ from iowatch.detector.baseline import (
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.explain import finish_s, ratio_median
 from iowatch.files import UserError, brief_rate, counted, whole
+from iowatch.kinds import rate_name
 from iowatch.locks import exclusive
 from iowatch.places import reference_folder, reference_values
 from iowatch.records import DAY, Record, key, matching, number, optional

@@ -8,27 +8,20 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from iowatch.checks import (
-    CHECKS,
+from iowatch.check import Check
+from iowatch.kinds import CHECKS
+from iowatch.parameters import (
     COMPRESSED,
-    CONTROL,
     DEFAULT,
-    EASY,
-    IO500,
-    IO500_CALL,
-    MDTEST_RATES,
     PATTERN,
-    RANK,
     SUBFILED,
-    TRANSFER,
     WAYS,
-    Check,
     Size,
     Way,
-    format_size,
     pattern_words,
 )
 
+_RANK = {name: number for number, name in enumerate(CHECKS)}
 _NAME = r"[A-Za-z0-9_.-]+"
 _VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
 _CASE = re.compile(
@@ -92,7 +85,7 @@ class Case:
             raise ValueError(f"not a case: {text!r}: it has no {missing[0]}")
         parameters += [way for way in check.ways if way.name in given]
         try:
-            values = tuple((p.name, p.read(p.parse(given[p.name]))) for p in parameters)
+            values = tuple((p.name, p.parse(given[p.name])) for p in parameters)
         except ValueError as err:
             raise ValueError(f"not a case: {text!r}: a value of it {err}") from None
         usual = {way.name: way.default for way in check.ways}
@@ -166,6 +159,11 @@ class Case:
         return self.get("items") or 0
 
     @property
+    def bytes(self) -> int:
+        """That all writers together write, or read, in a round."""
+        return self.check.bytes_of(self)
+
+    @property
     def instances(self) -> int | None:
         """Independent concurrent benchmarks; None: this is not what the check is about."""
         count: int | None = self.get("instances")
@@ -174,10 +172,7 @@ class Case:
     @property
     def transfer(self) -> int:
         """Bytes that a process hands to the library in one call, at most."""
-        if (io500 := self.get(IO500.name)) and not self.items:
-            return IO500_CALL[io500]
-        most: int = self.get(TRANSFER.name)
-        return most
+        return self.check.transfer(self)
 
     @property
     def ways(self) -> list[tuple[Way, Any]]:
@@ -192,11 +187,8 @@ class Case:
 
     @property
     def backends(self) -> list[str]:
-        """The backends that a job for this case runs, the control first: where it can write the
-        same bytes, for a ratio to others would say nothing."""
-        if self.backend == CONTROL or not self.check.has_control or self.is_compressed:
-            return [self.backend]
-        return [CONTROL, self.backend]
+        """The backends that a job for this case runs, the control first."""
+        return self.check.backends_of(self)
 
     @property
     def is_compressed(self) -> bool:
@@ -215,11 +207,7 @@ class Case:
         One of each OST has one of every OST besides, and one with a baseline the detector's
         `drift`.
         """
-        absent = {"ratio"} if self.backend == CONTROL else set()
-        absent |= set() if self.get("flush") else {"flush_s"}
-        absent |= {MDTEST_RATES["read"]} if self.get(IO500.name) == EASY else set()
-        absent |= {"ratio", "finish_fraction"} if self.is_compressed else {"stored_fraction"}
-        return [name for name in self.check.metrics if name not in absent]
+        return self.check.metrics_for(self)
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -231,7 +219,7 @@ class Case:
         return (
             self.partition,
             self.environ,
-            RANK[self.check.name],
+            _RANK[self.check.name],
             *load,
             *size,
             *layout,
@@ -266,10 +254,7 @@ class Case:
     @property
     def size(self) -> str:
         """`local 128x128x128`, or `1000 items, MDT 1`; empty if nothing is written."""
-        if self.items:
-            mdt = self.get("mdt")
-            return f"{self.items} items" + ("" if mdt is None else f", MDT {mdt}")
-        return f"local {format_size(self.local_size)}" if self.get("local_size") else ""
+        return self.check.size_of(self)
 
 
 @cache  # the same few hundred every night

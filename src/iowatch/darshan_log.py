@@ -1,10 +1,4 @@
-"""How a library writes a file, as Darshan counted it: collectively, or each process for itself.
-
-The white paper counted 24 collective writes of 24 writers through each library, and 0, 6 and 10
-independent ones, of headers. Where collective writes have silently become independent, most of the
-bandwidth is lost, and no library says so. It happens above MPI-IO, where a library makes
-independent calls, and in MPI-IO, where a hint or a default keeps it from collecting.
-"""
+"""A log of Darshan: the calls that wrote to each file."""
 
 from __future__ import annotations
 
@@ -12,22 +6,11 @@ import json
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from iowatch.commands import run
-from iowatch.files import counted
 from iowatch.verdict import Reason
-
-#: Independent writes that each library may make in one file.
-BOUNDS = {"mpiio": 0, "hdf5": 6, "netcdf": 10}
-
-#: Bytes that the filesystem gets, to those that MPI-IO was given: with data sieving, each process
-#: writes back what lies between its own rows. Otherwise they are the same.
-MOST_BYTES = 1.5
-
-#: Bytes of a write that the filesystem gets. Collected ones are of a stripe, or of MPI-IO's buffer.
-LEAST_WRITE = 64 * 2**10
 
 #: The counters of Darshan's modules that make up each field of Writes.
 COUNTERS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -82,43 +65,6 @@ def write_summary(log: Path, page: Path) -> None:
     _run(log, "darshan", "summary", str(log), "--output", str(page))
     if not page.exists():
         raise ProfileError(f"PyDarshan made no summary of {log.name}")
-
-
-def writes_of(backend: str, files: dict[str, Writes]) -> Writes:
-    """The writes of a backend to its one file; ProfileError if there is none, or several."""
-    logs = [
-        writes
-        for path, writes in files.items()
-        if PurePath(path).stem.rpartition(".")[2] == backend  # hdf5.h5; not what MPI-IO has beside
-    ]
-    if len(logs) != 1:
-        raise ProfileError(f"Darshan saw {len(logs)} files that {backend} wrote, and not 1")
-    return logs[0]
-
-
-def judge(backend: str, writes: Writes, writers: int, repetitions: int) -> str:
-    """What is wrong with how a backend wrote its file, in one sentence; empty if nothing is.
-
-    HDF5 and NetCDF may make more collective writes than the data need: of metadata. As many
-    independent writes as there are writers may be the data, whatever the bound is.
-    """
-    needed = writers * repetitions
-    bound = min(BOUNDS[backend] * repetitions, writers - 1)
-    if writes.collective < needed or writes.independent > bound:
-        return (
-            f"{backend} does not write collectively: {writes}, where {writers} writers and "
-            f"{counted(repetitions, 'repetition')} make {needed} collective ones or more, and "
-            f"{bound} independent at most"
-        )
-    uncollected = f"MPI-IO does not collect the writes of {backend}: it "
-    times = writes.posix_bytes / max(writes.bytes, 1)
-    if times > MOST_BYTES:
-        return f"{uncollected}writes {times:.1f} times its bytes"
-    calls = writes.collective + writes.independent
-    size = writes.posix_bytes / max(writes.posix, 1)
-    if writes.posix > calls and size < LEAST_WRITE:
-        return f"{uncollected}makes {writes.posix} of them, of {size:.0f} bytes each, from {calls}"
-    return ""
 
 
 def _run(log: Path, module: str, *arguments: str) -> str:

@@ -9,10 +9,11 @@ import math
 from collections.abc import Collection, Mapping
 
 from iowatch.case import Case
-from iowatch.checks import rate_name
+from iowatch.check import PHASES
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
-from iowatch.metrics import ENDS, PHASES, PLAIN, phases_among
+from iowatch.kinds import rate_name
+from iowatch.metrics import ENDS, PLAIN
 
 #: A phase is named if it takes so many seconds more, and so much of the run's time. Less is how two
 #: runs differ that are alike.
@@ -109,8 +110,8 @@ def why_slow(
         parts = ["" if is_told else _finishing(case, metrics, usual), _ends(case, metrics, usual)]
         where = "; ".join(filter(None, parts))
     else:
-        phases = phases_among({name.removesuffix("_s") for name in metrics})
-        phase, part = _longest([name for name in phases if f"{name}_s" in usual], metrics, usual)
+        phases = [phase for phase in case.check.phases if f"{phase}_s" in usual]
+        phase, part = _longest(phases, metrics, usual)
         is_most = part > 1 / 2
         where = f"most of the time is lost in {_seconds(phase, metrics, usual)}" if is_most else ""
     return "; ".join(filter(None, [where, _control(metrics, usual, slow, is_sure)]))

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from iowatch.checks import DRIFT, metric
+from iowatch.check import DRIFT
 from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
+from iowatch.kinds import metric
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import Night
 from iowatch.night.record import COLOURS

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 
 from iowatch.bless import Blessed, sample_of, samples_of
 from iowatch.case import Case
-from iowatch.checks import METRICS, NAME_RATES, rate_name
+from iowatch.check import Check, Part
 from iowatch.detector.baseline import Sample
 from iowatch.detector.common import each
 from iowatch.detector.rules import R2, R3, Detector, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import is_defect, why_slow
 from iowatch.files import brief, brief_rate, counted
-from iowatch.metrics import physical_rate
+from iowatch.kinds import METRICS, physical_rate, rate_name, rate_unit
 from iowatch.references import Reference
 from iowatch.run import Run, deciding, fastest
 from iowatch.verdict import (
@@ -190,6 +192,7 @@ def _excess(name: str, value: float, side: str, bound: float) -> str:
 
 
 def by_past(
+    check: Check,
     earlier: Sequence[Sequence[Run]],
     tonight: Sequence[Run],
     blessed: Blessed | None,
@@ -202,7 +205,7 @@ def by_past(
     `earlier` are the nights before, oldest first, and `tonight` the runs of this night so far. The
     night is not over: a suspicious run is only suspect while a re-run may come.
     """
-    words = ("the rate of all phases together", "items/s") if "items_max" in metrics else ()
+    words = (check.rate_in_words, rate_unit(metrics)) if check.rate_in_words else ()
     detector = Detector(blessed.baseline if blessed else None, NORMAL, *words)
     state = Memory()
     for night in earlier:
@@ -212,64 +215,87 @@ def by_past(
     now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics, control)]
     verdict = detector.judge(state, now, final=False)[1]
     drift = detector.drift(detector.judge(state, now)[0])
-    if blessed and words:
-        runs = [run.metrics for run in tonight if run.is_measured]
-        times = [run.time for run in tonight if run.is_measured]
-        verdict = _worst_phase(earlier, blessed, [*zip(times, runs, strict=True), (time, metrics)],
-                               verdict)  # fmt: skip
+    if blessed and check.unit_of_parts:
+        runs = [*_measured(tonight), (time, metrics)]
+        verdict = _with_worst_part(judge_parts(check, blessed, earlier, runs), verdict)
     return Past(verdict, drift, medians([run.metrics for run in usual_runs(earlier, blessed)]))
 
 
-def _worst_phase(
-    earlier: Sequence[Sequence[Run]],
-    blessed: Blessed,
-    tonight: Sequence[tuple[datetime, Mapping[str, float]]],
-    whole: Verdict,
-) -> Verdict:
-    """The verdict on names: on all phases together, or on the one that is worse.
+@dataclass(frozen=True)
+class JudgedPart:
+    """What the nights say of one part of a case."""
 
-    Most of the time goes into one or two phases: what another has lost is not seen in the whole.
+    usual: float  # as blessed
+    tonight: float  # of its best run
+    verdict: Verdict
+
+
+def judge_parts(
+    check: Check,
+    blessed: Blessed,
+    earlier: Iterable[Sequence[Run]],
+    tonight: Sequence[tuple[datetime, Mapping[str, float]]],
+) -> dict[Part, JudgedPart]:
+    """Judge each part of a case, such as an OST, against its own baseline.
+
+    A part that comes or goes changes what the others are compared with: they are those that are
+    there tonight and on enough of the blessed nights, in every night.
     """
 
-    def parts(runs: Iterable[tuple[datetime, Mapping[str, float]]]) -> dict[str, list[Sample]]:
-        found: dict[str, list[Sample]] = {}
+    def samples(
+        runs: Iterable[tuple[datetime, Mapping[str, float]]], among: Collection[Part] | None
+    ) -> dict[Part, list[Sample]]:
+        of_parts: dict[Part, list[Sample]] = {}
         for time, metrics in runs:
-            for phase, rate in NAME_RATES.items():
-                if rate in metrics:
-                    found.setdefault(f"the rate of {phase}", []).append(Sample(time, metrics[rate]))
-        return found
+            for part, value in check.parts(metrics, among).items():
+                of_parts.setdefault(part, []).append(Sample(time, value))
+        return of_parts
 
-    def of_nights(nights: Iterable[Sequence[Run]]) -> list[dict[str, list[Sample]]]:
-        each_night = ([(run.time, run.metrics) for run in runs if run.is_measured]
-                      for runs in nights)  # fmt: skip
-        return [parts(runs) for runs in each_night if runs]
-
+    nights = [(runs[0].night, _measured(runs)) for runs in earlier if runs]
+    covered = [runs for night, runs in nights if blessed.covers(night)]
+    later = [runs for night, runs in nights if blessed.is_before(night)]
+    times = Counter(part for runs in covered for part in samples(runs, None))
+    known = [part for part in samples(tonight, None) if times[part] >= NORMAL.min_nights]
+    now = samples(tonight, known)
     judged = each(
-        of_nights(runs for runs in earlier if blessed.covers(runs[0].night)),
-        of_nights(runs for runs in earlier if blessed.is_before(runs[0].night)),
-        parts(tonight),
-        unit="operations/s",
+        [samples(runs, known) for runs in covered],
+        [samples(runs, known) for runs in later],
+        now,
+        unit=check.unit_of_parts,
     )
-    slow = {
-        name.removeprefix("the rate of "): verdict
-        for name, (_, verdict) in judged.items()
-        if verdict.outcome.is_slow or verdict.outcome.is_resolved
+    return {
+        part: JudgedPart(math.exp(baseline.m), max(one.best for one in now[part]), verdict)
+        for part, (baseline, verdict) in judged.items()
     }
-    first = min(slow, key=lambda phase: slow[phase].outcome.rank, default="")
-    if not first:
+
+
+def _measured(runs: Iterable[Run]) -> list[tuple[datetime, Mapping[str, float]]]:
+    """When the runs that count ended, and their metrics."""
+    return [(run.time, run.metrics) for run in runs if run.is_measured]
+
+
+def _with_worst_part(judged: Mapping[Part, JudgedPart], whole: Verdict) -> Verdict:
+    """The verdict on a case as a whole, or on the part that is worse; the other parts are named."""
+    slow = {
+        part: one.verdict
+        for part, one in judged.items()
+        if one.verdict.outcome.is_slow or one.verdict.outcome.is_resolved
+    }
+    first = min(slow, key=lambda part: slow[part].outcome.rank, default=None)
+    if first is None:
         return whole
     worst, others = whole, [*slow]
     if slow[first].outcome.rank < whole.outcome.rank:
-        worst, others = slow[first], [phase for phase in slow if phase != first]
-        if not worst.sentence.startswith("the rate of "):
-            worst = replace(worst, sentence=f"the rate of {first}: {worst.sentence}")
+        worst, others = slow[first], [part for part in slow if part != first]
+        if not worst.sentence.startswith(str(first)):
+            worst = replace(worst, sentence=f"{first}: {worst.sentence}")
         if worst.outcome.is_regression:
-            worst = replace(worst, failed=(NAME_RATES[first],))
-    others = [phase for phase in others if slow[phase].outcome.is_slow]
-    if not others:
+            worst = replace(worst, failed=(first.metric,))
+    names = [part.name for part in others if slow[part].outcome.is_slow]
+    if not names:
         return worst
-    named = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
-    said = f"so are those of {named}" if len(others) > 1 else f"so is that of {named}"
+    named = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    said = f"so are those of {named}" if len(names) > 1 else f"so is that of {named}"
     return replace(worst, sentence=f"{worst.sentence}; {said}")
 
 

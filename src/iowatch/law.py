@@ -8,26 +8,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from iowatch.case import Case
-from iowatch.checks import (
+from iowatch.check import READ_EXISTING, WRITE_KEEP
+from iowatch.files import counted
+from iowatch.job_folder import EXIT_CODE, why_it_failed
+from iowatch.parameters import (
     CHUNK,
     COLLECTIVE,
     COLLECTIVE_METADATA,
     FLUSH,
     MDT,
-    NAME_PHASES,
+    MIB,
     PATTERN,
-    READ_EXISTING,
     TRANSFER,
-    WRITE_KEEP,
     Way,
     format_size,
     pattern_of,
 )
-from iowatch.files import counted
-from iowatch.raw_results import EXIT_CODE, why_it_failed
 from iowatch.result import (
     DIGITS,
     FAILURES,
@@ -39,8 +37,11 @@ from iowatch.result import (
     Result,
     read_result,
 )
-from iowatch.site import MIB, Filesystem
 from iowatch.verdict import Reason
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.site import Filesystem
 
 #: The subject of a law, the value of a run, and the values that satisfy the law.
 Law = tuple[str, Any, Collection[Any]]
@@ -107,6 +108,8 @@ class Job:
     made: datetime
     nodes: int  # that it was given
     spec: str = ""  # what Spack says that its benchio is built of
+    #: Numbers of the OSTs that were declared to be away; None: nothing was declared.
+    away: Collection[int] | None = None
 
 
 def verified(
@@ -130,6 +133,12 @@ def verified(
     require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
     return result
+
+
+def require_one_result(folder: Path) -> None:
+    """InvalidResult if a job that writes one result file has left several."""
+    if len(files := list(folder.glob("result*.json"))) > 1:
+        raise InvalidResult(f"{folder.name}: {len(files)} result files, where 1 was written")
 
 
 def exit_code(folder: Path) -> str:
@@ -197,14 +206,6 @@ def require_built(versions: Mapping[str, str | None], spec: str) -> None:
             )
 
 
-def bytes_of(case: Case) -> int:
-    """That all writers of a case together write, or read, in a round; the files of names hold 8 to
-    32 each, in turns."""
-    if case.items:
-        return case.writers * sum(8 * (1 + item % 4) for item in range(case.items))
-    return 8 * math.prod(case.local_size) * case.writers
-
-
 def require(
     result: Result,
     case: Case,
@@ -220,11 +221,11 @@ def require(
     """
     run = result.run
     targets = [""]
-    if case.check.needs_stripes:
+    if case.check.by_target:
         targets = [target for target in filesystem.targets if target not in hung]
     operations = operations or case.check.operations
     backends = [backend for _ in operations for backend in case.backends for _ in targets]
-    bytes_written, nodes = bytes_of(case), len(run["hosts"])
+    bytes_written, nodes = case.bytes, len(run["hosts"])
     place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
     layouts: list[Law] = []
     laws: list[Law] = [
@@ -260,7 +261,7 @@ def require(
              sum(not _is_timed(rep) for rep in reps), [0]),
             (f"repetitions of {backend} with a rate that is not their bytes over their time",
              sum(not _adds_up(rep, bytes_written) for rep in reps), [0]),
-            *_names(case, reps),
+            *case.check.laws(case, reps),
             (f"repetitions of {backend} with a phase that is longer than the whole",
              sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
         ]  # fmt: skip
@@ -336,7 +337,7 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
     subfiles = case.subfiles if backend == "hdf5" else 0
     laws += [(f"subfiles of {backend}", measurement.subfiles, [subfiles])]
     if case.is_compressed:
-        too_large = sum(rep.file_bytes >= bytes_of(case) for rep in reps)
+        too_large = sum(rep.file_bytes >= case.bytes for rep in reps)
         laws += [(f"repetitions of {backend} whose files are not compressed", too_large, [0])]
     return laws
 
@@ -437,24 +438,6 @@ def osts_in_words(osts: Sequence[int]) -> str:
     """`OST 2`, or `OSTs 2 and 3`; there is one at least."""
     *others, last = map(str, osts)
     return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
-
-
-def _names(case: Case, reps: Sequence[Repetition]) -> list[Law]:
-    """That each name was there once and then gone, and every phase went through all of them."""
-    if not case.items:
-        return []
-    each = case.items * case.writers
-    counts = [rep.operations for rep in reps]
-    return [
-        ("repetitions in which more or fewer names were confirmed than there were",
-         sum(rep.witness.names != 2 * each for rep in reps), [0]),
-        ("repetitions of which a phase has more or fewer operations than there were names",
-         sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in counts),
-         [0]),
-        # One node lists all names, or each does; or each writer those of another.
-        ("repetitions in which not every name was listed",
-         sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in counts), [0]),
-    ]  # fmt: skip
 
 
 def _is_timed(rep: Repetition) -> bool:

@@ -11,10 +11,11 @@ from operator import itemgetter
 
 from markupsafe import Markup
 
-from iowatch.checks import CONTROL, OST, rate_name
 from iowatch.files import brief, brief_rate, counted
-from iowatch.metrics import osts_of, phases_among
+from iowatch.kinds import rate_name
+from iowatch.kinds.each_ost import OST, osts_of
 from iowatch.night.case_night import CaseNight, Phase, Trend
+from iowatch.parameters import CONTROL
 from iowatch.run import Nights, Run, day_of
 from iowatch.svg import (
     Axis,
@@ -197,7 +198,8 @@ def phase_plot(row: CaseNight) -> Markup:
     below = _BARS + _BAR * len(bars) + bars[-1].below
     ticks = [(place(value), brief(value)) for value in round_values(longest, 6)]
     marks = "".join(f"M{x} {below}v3" for x, _ in ticks)
-    phases = phases_among({phase for bar in bars for phase, _ in bar.phases})
+    shown = {phase for bar in bars for phase, _ in bar.phases}
+    phases = [phase for phase in row.case.check.phases if phase in shown]
     return drawing(
         f"Time of {row.name} in each phase: {'; '.join(bar.in_words for bar in bars)}",
         _WIDTH,

@@ -11,27 +11,21 @@ import hashlib
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, stabilize, whole
+from iowatch.job_folder import COMPRESSED
 from iowatch.run import day_of, is_night_id
 
 FOLDER = "runs"
-COMPRESSED = ".gz"
 DONE = ".compressed"  # in the folder of a night
 WAITS = "waits_for"  # likewise: what its resumed jobs wait for, besides their own end
 #: In a job script: what stands above makes the environment, what follows is the check's own.
 ENVIRONMENT_ENDS = "# iowatch: the environment ends here"
-EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
 JOB_RECORD = "job.json"  # what its job was given, written before that is submitted
-#: Of a run that reads what an earlier night has kept: the result of what it keeps itself, the
-#: directory that it read (empty: nothing was there), and what the reader ended with.
-KEPT_RESULT, LAST, READ_CODE = "kept.json", "last", "read_code"
-NODE_FAILURE = "error: Node failure on "  # as srun says it, before what it then does
 LOADED = "load.sh"  # what the job has loaded besides, if Spack built its benchio
 #: Who looks at a recent run wants to read it as it is.
 COMPRESS_AFTER = timedelta(days=30)
@@ -192,48 +186,6 @@ def _compress(folder: Path) -> None:
             file.unlink()
 
 
-def read_bytes(file: Path) -> bytes:
-    """What is in a file, compressed or not; OSError, ValueError."""
-    if file.suffix == COMPRESSED:
-        try:
-            return gzip.decompress(file.read_bytes())
-        except (EOFError, zlib.error) as err:  # cut off, or garbled
-            raise ValueError(str(err)) from None
-    return file.read_bytes()
-
-
-def read_text(file: Path) -> str:
-    """What a file says, compressed or not; OSError, ValueError."""
-    return read_bytes(file).decode("utf-8")
-
-
-def find(folder: Path, name: str) -> Path | None:
-    """A file of a run, compressed or not; None: it is not there."""
-    there = (folder / name, folder / f"{name}{COMPRESSED}")
-    return next((file for file in there if file.is_file()), None)
-
-
 def digest(program: Path) -> str:
     """By what a program is known again: SHA-256, its first 16 digits; OSError."""
     return hashlib.sha256(program.read_bytes()).hexdigest()[:16]
-
-
-def why_it_failed(folder: Path) -> str:
-    """Return what :func:`error_of` finds in a run's standard error; of a job that starts benchio
-    again after a hang, in that of the last start."""
-    starts = sorted(folder.glob("said.*"), key=lambda file: int(file.name.split(".")[1]))
-    file = starts[-1] if starts else folder / "rfm_job.err"
-    text = read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
-    return error_of(text) or "no result file and nothing in stderr"
-
-
-def error_of(text: str) -> str:
-    """Return benchio's own error in the standard error of a start, else the line that a node of it
-    has failed, else the last line; empty: there is no line.
-
-    Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
-    """
-    lines = [line for line in text.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
-    errors = [line for line in lines if line.startswith("benchio: error:")]
-    errors += [line for line in lines if NODE_FAILURE in line]
-    return errors[0] if errors else (lines or [""])[-1]

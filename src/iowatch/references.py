@@ -43,18 +43,10 @@ from typing import Any
 import attrs
 
 from iowatch.case import Case
-from iowatch.checks import (
-    BACKENDS,
-    CHECKS,
-    COMPRESSED,
-    LAYOUT,
-    METRICS,
-    PATTERN,
-    POOL,
-    STRIPE_COUNT,
-    Metric,
-)
+from iowatch.check import Metric
 from iowatch.files import UserError, brief
+from iowatch.kinds import CHECKS, METRICS
+from iowatch.parameters import BACKENDS, COMPRESSED, LAYOUT, PATTERN, POOL, STRIPE_COUNT
 from iowatch.records import (
     CASES,
     DAY,

@@ -16,10 +16,10 @@ import jinja2
 from markupsafe import Markup
 
 from iowatch import bless, history
-from iowatch.checks import NAME_RATES, metric
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
-from iowatch.metrics import osts_of
+from iowatch.kinds import metric
+from iowatch.kinds.each_ost import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.gate import Night, by_hand, faults, on_record
@@ -48,7 +48,6 @@ def html(night: Night) -> str:
         "phase_plot": phase_plot,
         "paper_plot": paper_plot,
         "finding_like": _finding_like,
-        "name_rates": [(rate, f"{name}, best") for name, rate in NAME_RATES.items()],
         "osts_of": osts_of,
         "ost_plots": ost_plots,
         "wrong_data_of": _wrong_data_of,

@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from iowatch.case import Case
-from iowatch.checks import rate_name
+from iowatch.kinds import rate_name
+from iowatch.kinds.each_ost import LOST_OSTS
 from iowatch.references import Reference
 from iowatch.verdict import Outcome
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Among the conditions of a run: what is to be known of it, whatever its verdict.
 NOTE = "note"
-#: Likewise: the numbers of the OSTs that it had no part of, with a blank between them.
-LOST_OSTS = "OSTs not measured"
 
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
 

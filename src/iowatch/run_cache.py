@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import known_case
-from iowatch.checks import CHECKS
+from iowatch.kinds import CHECKS
 from iowatch.references import Reference
 from iowatch.run import Promise, Run
 from iowatch.verdict import Flag, Outcome, Reason, State

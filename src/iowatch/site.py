@@ -23,23 +23,24 @@ from typing import Any, ClassVar
 import attrs
 
 from iowatch.case import Case
-from iowatch.checks import (
-    APPLICATIONS,
-    CHECKS,
+from iowatch.check import Check
+from iowatch.files import UserError
+from iowatch.kinds import CHECKS
+from iowatch.kinds.application import APPLICATIONS
+from iowatch.parameters import (
     DEFAULT,
     LAYOUT,
     MDT,
+    MIB,
     NODES,
     POOL,
     STRIPE_COUNT,
     STRIPING,
     WRITERS,
     WRITERS_PER_NODE,
-    Check,
+    Name,
     Parameter,
-    read_name,
 )
-from iowatch.files import UserError
 from iowatch.places import activate
 from iowatch.records import (
     COUNT,
@@ -85,9 +86,8 @@ IOR = "ior"
 MDTEST = "mdtest"
 
 #: Likewise: the path of an application, by its name in small letters.
-APPLICATION_PATHS = tuple(CHECKS[name].backends[0].lower() for name in APPLICATIONS)
+APPLICATION_PATHS = tuple(check.backends[0].lower() for check in APPLICATIONS)
 
-MIB = 2**20
 
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
 AMBER_NIGHTS = 3
@@ -144,7 +144,7 @@ def _past_day(value: Any) -> date:
 
 def _layout(value: Any) -> str:
     """Take a name that is no stripes such as 4x1, and not what users get who ask for none."""
-    name = read_name(value)
+    name = Name().read(value)
     if name == DEFAULT or not name[0].isalpha():
         raise ValueError(f"{name!r} is no name of a layout")
     return name
@@ -169,7 +169,7 @@ _OSTS = attrs.evolve(
     optional(list_of(INDEX, "")), phrase=f"{_OST_LIST} or list(range(4)), or None: not striped"
 )
 _POOLS = mapping_of(
-    Shape("name", "", read_name), list_of(INDEX, ""), f"a mapping of pools, each to {_OST_LIST}"
+    Shape("name", "", Name().read), list_of(INDEX, ""), f"a mapping of pools, each to {_OST_LIST}"
 )
 _LAYOUTS = mapping_of(
     Shape("name", "", _layout),
@@ -260,7 +260,7 @@ class Filesystem(Record):
                 )
             return [f"--setstripe {shlex.quote(self.layouts[case.layout])}"]
         options = []
-        if not case.check.needs_stripes and case.stripe_count is not None:
+        if not case.check.by_target and case.stripe_count is not None:
             options += [f"--stripe-count {self.stripe_count(case)}"]
         if case.stripe_size is not None:
             options += [f"--stripe-size {case.stripe_size * MIB}"]
@@ -525,7 +525,7 @@ def read_filesystem(
         place = attrs.evolve(place, sweeps=_sweeps_of(place))
     except ValueError as err:
         raise UserError(f"{where}: sweeps {err}") from None
-    each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].needs_stripes]
+    each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].by_target]
     if each and len(place.targets) < 2:
         kind = place.storage.single_targets
         raise UserError(
@@ -636,7 +636,7 @@ def _settings(
     check = known.get(name)
     if check is None:
         raise ValueError(f"names at {place} no check that there is: there are {', '.join(known)}")
-    if check.needs_stripes and not striped:
+    if check.by_target and not striped:
         raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
     every = given if isinstance(given, list) and given else [given]
     settings = [

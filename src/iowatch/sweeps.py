@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from iowatch.checks import APPLICATIONS, DEFAULT, EASY, HARD, IO500_CALL, parse_size
+from iowatch.kinds.application import APPLICATIONS
+from iowatch.kinds.ior import EASY, HARD, IO500_CALL
+from iowatch.parameters import DEFAULT, parse_size
 
 #: A layout of files on a filesystem that is not striped.
 PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})
@@ -52,6 +54,7 @@ def second_opinions(
     ]
     profiles = [{**_PROFILE, **shared, **profile}]
     users = {"layout": [DEFAULT]} if shared else {}  # who ask for none
+    applications = [check.name for check in APPLICATIONS]
     application = [{**users, "nodes": [nodes], "writers_per_node": [_OF_AN_APPLICATION]}]
     names = {"items": [_ITEMS], "nodes": [nodes]}
     mdtest = [
@@ -65,10 +68,10 @@ def second_opinions(
             **({"IorPeerRead": cases} if reads else {}),
             **({"MdtestPeer": mdtest} if sweep == "acceptance" else {}),
             "IoProfile": profiles,
-            **dict.fromkeys(applications, application),
+            **dict.fromkeys(programs, application),
         }
-        for sweep, cases, applications in (
-            ("nightly", night, APPLICATIONS[:1]),
-            ("acceptance", every, APPLICATIONS),
+        for sweep, cases, programs in (
+            ("nightly", night, applications[:1]),
+            ("acceptance", every, applications),
         )
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.files import counted
-from iowatch.raw_results import read_text
+from iowatch.job_folder import read_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ import reference_data
 from conftest import BACKENDS, MPI_IO, RUN_ID, each, kept_file
 from many_runs import Plan, result_of, run_many
 
-from iowatch.checks import format_size
+from iowatch.parameters import format_size
 
 SIZE = (19, 23, 29)
 

@@ -10,7 +10,9 @@ from cases import verdict_of
 from checks.stand_ins import GROMACS, gromacs, program
 from conftest import LOST_RANK
 
-from iowatch.checks import APPLICATIONS
+from iowatch.kinds.application import APPLICATIONS
+
+NAMES = [check.name for check in APPLICATIONS]
 
 REFERENCES = """
 GromacsTrajectory: &floor
@@ -39,8 +41,8 @@ def application(site):
 
 
 def by_environ(site, repeats):
-    more = [word for name in APPLICATIONS for word in ("-S", f"{name}.repeats={repeats}")]
-    site.said = site.reframe("-r", "-n", "|".join(APPLICATIONS), *more).stdout
+    more = [word for name in NAMES for word in ("-S", f"{name}.repeats={repeats}")]
+    site.said = site.reframe("-r", "-n", "|".join(NAMES), *more).stdout
     return {test["environ"]: test for test in site.report()}
 
 

@@ -13,6 +13,7 @@ import pytest
 from checks.conftest import QUICK
 
 from iowatch.case import Case
+from iowatch.kinds.application import Application
 from iowatch.night.job_script import read_script
 from iowatch.site import NIGHTLY, read_site
 
@@ -114,7 +115,7 @@ def layout(case, filesystem):
     if filesystem.osts is None or case.layout == "default" or case.items:
         return {}
     size = {"--stripe-size": str(case.stripe_size * 2**20)}
-    if case.check.needs_stripes:
+    if case.check.by_target:
         return size | {"--targets": "$TARGETS"}
     count = case.stripe_count
     if count == -1 and "ceph" in filesystem.types:
@@ -147,7 +148,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         if not case.writers:  # the versions of libraries
             assert command(script).endswith("build/bin/benchio --version"), case
             continue
-        if case.check.application_mib:  # fewer tasks on a node than it has cores
+        if isinstance(case.check, Application):  # fewer tasks on a node than it has cores
             assert "ptile" not in directive or '#BSUB -R "span[ptile=4]"' in script, case
             continue
         size = {"writers": case.writers, "nodes": case.writers // filesystem.writers_per_node}
@@ -159,8 +160,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         assert f"WHERE={filesystem.path}\n" in script, case
         minutes = 20 if system in ("archer2", "cosma5") else 30
         assert f" --phase-limit {6 * minutes}" in command(script), "a tenth of the job's own"
-        check = case.check
-        if check.has_control and not (check.needs_stripes or check.reads_existing):
+        if case.check.starts_once:
             assert read_script(script).program.value.endswith("/benchio"), "blame can run it again"
         words = command(script).split()
         told = {name: words[words.index(name) + 1] for name in LAYOUT if name in words}
@@ -181,7 +181,7 @@ def test_jobs_of_archer_are_the_papers(dry_run):
     )
     assert "--backend mpiio,hdf5 " in command(scripts[case])
     assert "--stripe-count -1 --stripe-size 1048576 " in command(scripts[case])
-    (each,) = (s for case, s in scripts.items() if case.check.needs_stripes and "fs4" in str(case))
+    (each,) = (s for case, s in scripts.items() if case.check.by_target and "fs4" in str(case))
     assert f"TARGETS={','.join(map(str, range(56)))} START=0\n" in each
     assert "WHERE=/fs3/z01/iowatch\n" in scripts[case]
 

@@ -7,7 +7,8 @@ import pytest
 from cases import verdict_of
 from checks.stand_ins import mdtest
 
-from iowatch.checks import MDTEST_RATES, NAME_RATES
+from iowatch.kinds.mdtest import MDTEST_RATES
+from iowatch.kinds.metadata import NAME_RATES
 
 REFERENCES = """
 MdtestPeer:

@@ -6,7 +6,7 @@ import pytest
 from cases import verdict_of
 from conftest import compiled
 
-from iowatch.checks import NAME_RATES
+from iowatch.kinds.metadata import NAME_RATES
 
 CASE = "small:memory/{}/Metadata/items=30/writers=2/files={}"
 NAMES = {"items": [30], "files": ["shared", "process"], "nodes": [1]}

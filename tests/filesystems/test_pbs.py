@@ -118,7 +118,7 @@ def check_striping(directory: Path, key: Case, runs: int) -> None:
     calls = log.read_text().splitlines() if log.exists() else []
     own = r" /\S+/iowatch/iowatch\.\w{6}/benchio\.[\w-]+"
     wanted = []
-    if key.check.needs_stripes:
+    if key.check.by_target:
         wanted = [f"setstripe -c 1 -i {n} -S {MIB}{own}/target\\.{n}" for n in range(OSTS)]
     elif not key.layout:
         assert key.stripe_size

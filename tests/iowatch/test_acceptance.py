@@ -29,8 +29,8 @@ from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBack
 from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan
 from iowatch.acceptance.terms import Exclusion
-from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.kinds import CHECKS
 from iowatch.raw_results import Moved
 from iowatch.records import COUNT, key
 from iowatch.run import Run, night_id

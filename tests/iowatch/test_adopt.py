@@ -27,8 +27,8 @@ from iowatch.adopt import machine, mounts, site_new
 from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
 from iowatch.case import Case
-from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.kinds import CHECKS
 from iowatch.references import ReferenceFile
 from iowatch.site import read_filesystem
 

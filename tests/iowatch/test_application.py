@@ -8,8 +8,8 @@ from cases import case as make_case
 from refusals import assert_refused
 from result_file import asked, laid_out, lay_out, make_result
 
-from iowatch.application import Job, conditions_of, control, metrics_of, of_rounds
 from iowatch.explain import why_slow
+from iowatch.kinds.application import Job, conditions_of, control, metrics_of, of_rounds
 from iowatch.result import InvalidResult
 from iowatch.site import read_filesystem
 

@@ -8,16 +8,9 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 
 from iowatch.case import Case, known_case, short_names
-from iowatch.checks import (
-    CHECKS,
-    METRICS,
-    OST,
-    format_bytes,
-    format_size,
-    is_of_ost,
-    metric,
-    parse_size,
-)
+from iowatch.kinds import CHECKS, METRICS, metric
+from iowatch.kinds.each_ost import OST, is_of_ost
+from iowatch.parameters import format_bytes, format_size, parse_size
 
 STRIPES = {"stripe_count": -1, "stripe_size": 1}
 WRITE = case(local_size=(128, 128, 256))
@@ -64,7 +57,7 @@ def any_case(draw):
     check = draw(st.sampled_from([*CHECKS.values()]))
     of_stripes = ("layout", "stripe_count", "stripe_size", "pool")
     layouts = [(), of_stripes[:1], of_stripes[1:3], of_stripes[1:]]
-    layout = ("stripe_size",) if check.needs_stripes else draw(st.sampled_from(layouts))
+    layout = ("stripe_size",) if check.by_target else draw(st.sampled_from(layouts))
     names = [p.name for p in check.parameters if p.name not in (*of_stripes, "mdt")]
     names += [p.name for p in check.parameters if p.name in layout]
     names += [way.name for way in check.ways if draw(st.booleans())]
@@ -277,7 +270,7 @@ def test_what_a_check_declares_fits_together():
         assert check.name == name
         assert len(set(names)) == len(names), name
         assert not set(names) & set(check.fixed), name
-        assert check.needs_stripes <= ("stripe_size" in names), name
+        assert check.by_target <= ("stripe_size" in names), name
         for some, every in (
             (check.metrics, METRICS),
             (check.bounds or (), check.metrics),

@@ -38,7 +38,9 @@ def judged(*before, rate=SLOW, hour=1.0, blessed=BLESSED):
     nights = nights_of(sorted(before, key=lambda run: run.time))
     so_far = nights.pop(night_id(), [])
     run = ran(rate=rate, hour=hour)
-    return by_past(list(nights.values()), so_far, blessed, run.time, run.metrics, {})
+    return by_past(
+        run.case.check, list(nights.values()), so_far, blessed, run.time, run.metrics, {}
+    )
 
 
 def test_only_nights_after_the_blessed_ones_add_to_the_drift():

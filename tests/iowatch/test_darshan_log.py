@@ -4,16 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.checks import CHECKS
-from iowatch.darshan_log import (
-    BOUNDS,
-    ProfileError,
-    Writes,
-    judge,
-    read_log,
-    write_summary,
-    writes_of,
-)
+from iowatch.darshan_log import ProfileError, Writes, read_log, write_summary
+from iowatch.kinds import CHECKS
+from iowatch.kinds.profile import BOUNDS, judge, writes_of
 
 LOGS = Path(__file__).parents[1] / "data/darshan"
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from agreed import RULES, agreed, criterion, storage
 from attrs import evolve
-from cases import PLACE, case
+from cases import PLACE, case, metrics_of
 from reported import reported, store
 from reported import session as reported_session
 from result_file import make_result
@@ -16,9 +16,8 @@ from result_file import make_result
 from iowatch.acceptance.evidence import collect
 from iowatch.acceptance.gather import gather
 from iowatch.acceptance.terms import Exclusion
-from iowatch.checks import CHECKS
 from iowatch.files import UserError
-from iowatch.metrics import metrics_of
+from iowatch.kinds import CHECKS
 from iowatch.raw_results import names_before, new_folder
 from iowatch.result import read_result
 from iowatch.run import night_id

@@ -28,9 +28,9 @@ from reported import of_night, reported, session, store
 from typer.testing import CliRunner
 
 from iowatch import export
-from iowatch.checks import METRICS
 from iowatch.cli import app
 from iowatch.export import document, httpjson, prometheus
+from iowatch.kinds import METRICS
 from iowatch.run import Promise
 from iowatch.verdict import State
 

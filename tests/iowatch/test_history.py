@@ -179,7 +179,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     )  # fmt: skip
     nights = by_case(runs)[HDF5]
     earlier = [runs_then for night, runs_then in nights.items() if night < last.night]
-    past = by_past(earlier, (), entry, last.time, last.metrics, {})
+    past = by_past(last.case.check, earlier, (), entry, last.time, last.metrics, {})
     assert (str(past.verdict.outcome), past.verdict.runs) == ("suspect (own_past)", 1), (
         "as the check judges it"
     )

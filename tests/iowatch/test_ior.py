@@ -9,8 +9,8 @@ from cases import case as make_case
 from cases import changed
 from refusals import assert_refused
 
-from iowatch.checks import CHECKS
-from iowatch.ior import (
+from iowatch.kinds import CHECKS
+from iowatch.kinds.ior import (
     API,
     rate,
     read_options,

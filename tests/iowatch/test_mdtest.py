@@ -11,9 +11,8 @@ from cases import changed
 from refusals import assert_refused
 from result_file import make_result, turn_into_names
 
-from iowatch.ior import output_of
-from iowatch.mdtest import options, rates
-from iowatch.metrics import mdtest_metrics
+from iowatch.kinds.ior import output_of
+from iowatch.kinds.mdtest import mdtest_metrics, options, rates
 from iowatch.result import InvalidResult, read_result
 
 WRITERS = 4

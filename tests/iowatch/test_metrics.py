@@ -3,23 +3,13 @@
 import gzip
 
 import pytest
-from cases import case, changed
+from cases import case, changed, metrics_of
 from result_file import SECONDS, timed, turn_into_read, turn_into_targets
 
-from iowatch.checks import CHECKS, METRICS, metric
-from iowatch.metrics import (
-    hung_osts,
-    ior_metrics,
-    measured,
-    metrics_of,
-    ost_metrics,
-    ost_rates,
-    osts_of,
-    slow_node,
-    slow_osts,
-    slow_rank,
-    void_osts,
-)
+from iowatch.kinds import CHECKS, METRICS, metric
+from iowatch.kinds.each_ost import hung_osts, ost_metrics, ost_rates, osts_of, slow_osts, void_osts
+from iowatch.kinds.ior import ior_metrics
+from iowatch.metrics import slow_node, slow_rank
 from iowatch.result import InvalidResult
 
 CASE = case()
@@ -258,7 +248,7 @@ def run(spoil):
                 time = rep["phases"][phase]
                 time.update(mean=time["max"] / to_mean, slowest_rank=ranks[number % len(ranks)])
 
-        return measured(spoil(change), CASE)
+        return CASE.check.measured(spoil(change), CASE)
 
     return make
 
@@ -286,7 +276,7 @@ def test_node_that_is_always_the_slowest_is_named(spoil):
                     "most": hosts[number % len(hosts)],
                 }  # fmt: skip
 
-        return slow_node(measured(spoil(change), CASE).repetitions)
+        return slow_node(CASE.check.measured(spoil(change), CASE).repetitions)
 
     assert found(0.6) == (
         "the node nid2 is the slowest in sync in all 10 repetitions, by 3.0 times the median of 4 "
@@ -298,15 +288,15 @@ def test_node_that_is_always_the_slowest_is_named(spoil):
 
 def test_every_phase_has_its_slowest_rank(run):
     found = run(3.0, ranks=(2, 2, 2, 5))
-    assert found.slowest["write"] == "rank 2 on node1, 8 of 10 times, 3.0 times the mean"
-    assert found.slowest["close"].endswith(" 10 of 10 times, 1.0 times the mean")
-    assert set(found.slowest) == {"open", "define", "write", "close", "sync"}
+    assert found.slowest()["write"] == "rank 2 on node1, 8 of 10 times, 3.0 times the mean"
+    assert found.slowest()["close"].endswith(" 10 of 10 times, 1.0 times the mean")
+    assert set(found.slowest()) == {"open", "define", "write", "close", "sync"}
     assert (found.metrics["total_max"], found.metrics["stable_max"]) == (MIB, MIB / 1.25)
     assert found.conditions["hosts"] == "node1"
 
 
 def test_control_has_its_phases(spoil):
-    found = measured(spoil(slowdown={"hdf5": 2.0}), CASE)
+    found = CASE.check.measured(spoil(slowdown={"hdf5": 2.0}), CASE)
     seconds = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "sync": 0.25}
     assert dict(found.control) == pytest.approx(seconds)
-    assert measured(spoil(backends=["mpiio"]), MPIIO).control == {}, "it has none"
+    assert MPIIO.check.measured(spoil(backends=["mpiio"]), MPIIO).control == {}, "it has none"

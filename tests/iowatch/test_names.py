@@ -5,17 +5,17 @@ import random
 
 import pytest
 from attrs import evolve
-from cases import PLACE, case
+from cases import PLACE, case, metrics_of
 from nights import NIGHT, night_id, ran, tonight
 from result_file import make_result, turn_into_names
 
 from iowatch.bless import Blessed, samples_of
-from iowatch.checks import NAME_PHASES, NAME_RATES, rate_name, rate_unit
 from iowatch.detector.baseline import estimate
 from iowatch.export import prometheus
 from iowatch.judge import judge
+from iowatch.kinds import rate_name, rate_unit
+from iowatch.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.law import require
-from iowatch.metrics import measured, metrics_of
 from iowatch.report import html, markdown
 from iowatch.result import InvalidResult, conditions, read_result
 from iowatch.site import read_sweeps
@@ -63,8 +63,8 @@ def test_each_phase_has_its_best_rate_and_its_median_seconds(result):
     assert values["items_median"] == pytest.approx(each / 1.6)
     assert values["items_max"] == pytest.approx(each / (1.5 / 2 + 0.2))
     assert (rate_name(values), rate_unit(values)) == ("items_max", "items/s")
-    found = measured(result(), NAMES)
-    assert set(found.slowest) == {*NAME_PHASES, "sync"}
+    found = NAMES.check.measured(result(), NAMES)
+    assert set(found.slowest(NAMES.check.phases)) == {*NAME_PHASES, "sync"}
     assert "MDT" in conditions(result(mdt=1))
 
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 from cases import case
 
-from iowatch.checks import GENERAL_BOUNDS, parse_size
 from iowatch.detector.baseline import Sample
 from iowatch.detector.rules import Detector, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.judge import Past, judge
+from iowatch.kinds.array import GENERAL_BOUNDS
 from iowatch.paper.published import (
     COLUMNS,
     COMPARISON_TABLE,
@@ -22,6 +22,7 @@ from iowatch.paper.published import (
     read_prose,
     read_tables,
 )
+from iowatch.parameters import parse_size
 from iowatch.references import read_references
 from iowatch.verdict import OK
 

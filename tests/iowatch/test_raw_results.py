@@ -9,16 +9,15 @@ from cases import case, changed
 
 from iowatch.case import Case
 from iowatch.files import UserError
+from iowatch.job_folder import read_text, why_it_failed
 from iowatch.raw_results import (
     FOLDER,
     WAITS,
     count,
     keep,
     new_folder,
-    read_text,
     tidy,
     waits_for,
-    why_it_failed,
 )
 
 NIGHT = "2026-06-01T025836"

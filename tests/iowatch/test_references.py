@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import assert_refused, refusals
 
-from iowatch.checks import CHECKS, GENERAL_BOUNDS, METRICS, parse_size
 from iowatch.files import UserError
 from iowatch.judge import by_references
+from iowatch.kinds import CHECKS, METRICS
+from iowatch.kinds.array import GENERAL_BOUNDS
 from iowatch.paper import published
 from iowatch.paper.published import read_tables, references, write_references
+from iowatch.parameters import parse_size
 from iowatch.references import (
     Reference,
     ReferenceFile,

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 from attrs import evolve
-from cases import PLACE, case, changed
+from cases import PLACE, case, changed, metrics_of
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,11 +31,12 @@ from result_file import (
 )
 
 from iowatch.case import Case
-from iowatch.checks import is_of_ost
 from iowatch.judge import by_contract
+from iowatch.kinds import physical_rate
+from iowatch.kinds.each_ost import is_of_ost, ost_metrics
+from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.law import notes, require, require_built, require_hosts, require_of_job
-from iowatch.metrics import measured, metrics_of, ost_metrics, physical_rate
-from iowatch.result import InvalidResult, conditions, known_faults, read_result, read_versions
+from iowatch.result import InvalidResult, conditions, read_result
 from iowatch.site import Filesystem
 from iowatch.verdict import OK, TOO_FAST
 
@@ -232,7 +233,7 @@ def lawful(tmp_path):
             path.write_text(json.dumps(data))
             result = read_result(path)
             require(result, of, 1, place)
-            if of.check.needs_stripes:
+            if of.check.by_target:
                 return ost_metrics(result, place.targets)
             return metrics_of(result, of)
 
@@ -462,7 +463,7 @@ def test_all_osts_that_are_not_all_are_a_note(spoil):
     ]:  # fmt: skip
         result = spoil(lay_out(asked(), observed))
         assert notes(result, changed(CASE, **parameters), LUSTRE) == said
-        assert measured(result, CASE, said).notes == said
+        assert CASE.check.measured(result, CASE, said).notes == said
 
 
 def test_each_ost_is_one_stripe_where_it_was_asked_for(spoil):

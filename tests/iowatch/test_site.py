@@ -8,8 +8,8 @@ from reframe.core.exceptions import ReframeError
 from refusals import refusals
 
 from iowatch import site
-from iowatch.checks import CHECKS
 from iowatch.files import UserError
+from iowatch.kinds import CHECKS
 from iowatch.places import ROOT
 from iowatch.run import Promise
 from iowatch.site import (

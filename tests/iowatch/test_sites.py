@@ -17,17 +17,12 @@ import pytest
 from refusals import refusals
 
 from iowatch import site
-from iowatch.checks import (
-    APPLICATIONS,
-    CHECKS,
-    NODES,
-    STRIPING,
-    WRITERS_PER_NODE,
-    parse_layout,
-)
 from iowatch.files import UserError
+from iowatch.kinds import CHECKS
+from iowatch.kinds.application import APPLICATIONS
 from iowatch.paper import figures
 from iowatch.paper.published import read_tables
+from iowatch.parameters import NODES, STRIPING, WRITERS_PER_NODE, parse_layout
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
 from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
@@ -82,7 +77,7 @@ def values_of(check, words):
         if text != "None" and name in several:
             values |= several[name](text)
         elif text != "None" and name in known:
-            values[name] = known[name].read(known[name].parse(text))
+            values[name] = known[name].parse(text)
     return values
 
 
@@ -230,7 +225,7 @@ def test_every_site_has_second_opinions_and_applications():
         assert {case.backend for case in cases["IoProfile"]} == set(CHECKS["IoProfile"].backends)
         assert all(case.writers > 10 for case in cases["IoProfile"])
         layout = None if one.osts is None else "default"
-        assert {case.layout for name in APPLICATIONS for case in cases[name]} == {layout}
+        assert {case.layout for check in APPLICATIONS for case in cases[check.name]} == {layout}
 
 
 def test_the_readme_explains_every_key_check_and_parameter():

@@ -7,13 +7,12 @@ from operator import attrgetter
 
 import pytest
 from attrs import evolve
-from cases import case, changed, outcome_of
+from cases import case, changed, metrics_of, outcome_of
 
 from iowatch.bless import Blessed, sample_of
-from iowatch.checks import GENERAL_BOUNDS
 from iowatch.detector.baseline import baseline_of
 from iowatch.judge import Past, by_past, by_references, in_force, judge, medians
-from iowatch.metrics import metrics_of
+from iowatch.kinds.array import GENERAL_BOUNDS
 from iowatch.references import read_references
 from iowatch.verdict import NO_REFERENCE, Flag, Outcome, Reason, State, Verdict
 
@@ -372,7 +371,7 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
     blessed = Blessed.of(baseline_of([*first.values()]), first, NIGHT.date(), "ops", "quiet")
 
     def judged(number, metrics, blessed=None):
-        past = by_past([], [], blessed, times[number], metrics, {})
+        past = by_past(CASE.check, [], [], blessed, times[number], metrics, {})
         past = replace(past, usual=usual if blessed else {})
         return judge(one, metrics, general_bounds, FILE, CEILING, past, blessed, {})
 

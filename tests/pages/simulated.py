@@ -14,10 +14,10 @@ from reported import reported, session, store
 
 from iowatch.bless import Blessed, sample_of
 from iowatch.case import Case
-from iowatch.checks import metric
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, Memory
 from iowatch.explain import why_slow
+from iowatch.kinds import metric
 from iowatch.night.gate import on_record
 from iowatch.night.record import Known
 from iowatch.run import night_id
@@ -156,7 +156,7 @@ class Year:
             "finish_fraction": close,
             "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
         }
-        if of.check.needs_stripes:
+        if of.check.by_target:
             rates = {f"ost_{ost}": best * rng.uniform(0.9, 1) for ost in range(12)}
             rates["ost_5"] = best * 0.55
             values |= rates | {"ost_ratio": 0.58}

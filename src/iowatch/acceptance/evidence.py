@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__, application, ior, mdtest
+from iowatch import __version__
 from iowatch.acceptance.contract import Contract
 from iowatch.acceptance.exhibits import (
     Condition,
@@ -26,31 +26,19 @@ from iowatch.acceptance.exhibits import (
 )
 from iowatch.acceptance.terms import Exclusion, Rules
 from iowatch.case import Case, known_case
-from iowatch.checks import READ_EXISTING, WRITE_KEEP
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read_metrics, tests_of
-from iowatch.law import Job, osts_in_words, require_end, verified
-from iowatch.metrics import (
-    hung_osts,
-    ior_metrics,
-    mdtest_metrics,
-    metrics_of,
-    ost_metrics,
-    ost_rates,
-    osts_away,
-    physical_rate,
-    require_away,
-)
+from iowatch.kinds import physical_rate
+from iowatch.kinds.each_ost import osts_away
+from iowatch.kinds.readback import KeptFiles, look_back
+from iowatch.law import Job, osts_in_words, require_end
 from iowatch.night.gate import faults
 from iowatch.raw_results import (
     FOLDER,
     JOB_RECORD,
-    KEPT_RESULT,
-    LAST,
-    READ_CODE,
     names_before,
 )
-from iowatch.result import InvalidResult, Result, conditions, read_result
+from iowatch.result import InvalidResult
 from iowatch.run import NOTE
 from iowatch.site import ACCEPTANCE, Filesystem
 from iowatch.verdict import JOB_FAILED, Outcome
@@ -62,8 +50,6 @@ SKEW_S = 300.0  # between the clocks of login and compute nodes
 
 #: Of the conditions on record, those that no result file has.
 _RECORDED = ("modules", "spack", "program", NOTE)
-#: benchio's exit codes where files are gone or too short, or not what was written.
-_LOST = ("3", "4")
 #: A name that may stand in the evidence.
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 
@@ -360,34 +346,10 @@ def _exhibit(
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
     made = min([began, *(made for made, _ in _job_record(evidence, test))])
     spec = recorded.get("spack", "")
-    job = Job(folder, case, place, test["run_id"], made, test["nodes"], spec)
-    rates: list[float] = []  # of IOR
-    rounds: Sequence[application.Round] = ()
-    osts: Mapping[str, Mapping[int, Sequence[float]]] = {}
-    if case.check.has_mdtest:
-        results, of_mdtest = mdtest.of_rounds(job, test["repeats"])
-        metrics = mdtest_metrics(results, of_mdtest)
-    elif case.check.has_control or case.items:
-        each_ost = case.check.needs_stripes
-        paths = sorted(folder.glob("result*.json"))
-        if len(paths) != 1:
-            raise InvalidResult(f"{name}: {len(paths)} result files, where 1 was written")
-        hung = hung_osts(folder) if each_ost else {}
-        results = [verified(job, paths[0].name, test["repeats"], hung)]
-        if each_ost:
-            require_away(away, {**hung, **results[0].void}, place.targets)
-            metrics = ost_metrics(results[0], place.targets)
-            osts = ost_rates(results[0], place.targets)
-        else:
-            metrics = metrics_of(results[0], case)
-    elif case.check.application_mib:
-        results, rounds = application.of_rounds(job, test["repeats"])
-        metrics = application.metrics_of(results, rounds)
-    else:
-        results, rates = ior.of_rounds(job, test["repeats"])
-        metrics = ior_metrics(results, rates)
+    job = Job(folder, case, place, test["run_id"], made, test["nodes"], spec, away)
+    measured = case.check.read(job, test["repeats"])
     require_end(job)
-    for result in results:
+    for result in measured.results:
         there = str(Path(result.run["directory"]).parent)
         # Where everybody may write, each user has a place apart, with his number.
         if not re.fullmatch(rf"{re.escape(str(Path(place.path)))}(\.[0-9]+)?", there):
@@ -398,17 +360,18 @@ def _exhibit(
         skew = timedelta(seconds=SKEW_S)
         if not made - skew < result.started < ended + skew:
             raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
-    _compare(metrics, read_metrics(test.get("perfvalues") or {}), place, name)
+    _compare(measured.metrics, read_metrics(test.get("perfvalues") or {}), place, name)
     return Exhibit(
         case=case,
         nodes=test["nodes"],
         session=session["uuid"],
-        rates={} if osts else _rates(results) | _rates_of(case, rounds),
-        osts=osts,
-        ior=rates,
-        conditions=conditions(results[-1])
-        | (application.conditions_of(case, results, rounds) if rounds else {})
-        | {key: recorded[key] for key in _RECORDED if key in recorded},
+        rates=measured.rates,
+        osts=measured.osts,
+        ior=measured.ior,
+        conditions={
+            **measured.conditions,
+            **{key: recorded[key] for key in _RECORDED if key in recorded},
+        },
         folder=name,
     )
 
@@ -422,40 +385,19 @@ def _read_backs(
         case = known_case(test.get("case_id") or "")
         place = places.get((case.system, case.partition)) if case else None
         name = place_of(Path(test.get("kept") or ""))
-        if case is None or place is None or not name or not case.check.reads_existing:
+        if case is None or place is None or not name or not isinstance(case.check, KeptFiles):
             continue
         evidence.cases.setdefault(case, test["nodes"])
         spec = (test.get("conditions") or {}).get("spack", "")
         job = Job(folder / name, case, place, test["run_id"], session.began, test["nodes"], spec)
-        has_kept = not _broken(job, KEPT_RESULT, [WRITE_KEEP])
-        last = job.folder / LAST
-        read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
-        why = _broken(job, "result.json", [READ_EXISTING]) if read else ""
-        read_id = read_result(job.folder / "result.json").existing if read and not why else ""
-        code = job.folder / READ_CODE
-        is_lost = bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST
-        night = name.split("/")[1]
         yield ReadBack(
             case=case,
             session=session,
-            night=night,
-            has_kept=has_kept,
-            read=read,
-            why_not=why,
-            is_lost=is_lost,
+            night=name.split("/")[1],
             folder=name,
             id=job.run_id,
-            read_id=read_id,
+            **vars(look_back(job)),
         )
-
-
-def _broken(job: Job, name: str, operations: Sequence[str]) -> str:
-    """Why a result does not satisfy the law; empty if it does."""
-    try:
-        verified(job, name, job.case.check.repeats, operations=operations)
-    except InvalidResult as err:
-        return str(err)
-    return ""
 
 
 def _compare(
@@ -471,23 +413,6 @@ def _compare(
             )
     if (best := physical_rate(metrics)) > place.peak:
         raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
-
-
-def _rates_of(case: Case, rounds: Sequence[application.Round]) -> dict[str, list[float]]:
-    """Of an application; nothing if the case is of none."""
-    return {case.backend: [one.rates["stable"] for one in rounds]} if rounds else {}
-
-
-def _rates(results: Iterable[Result]) -> dict[str, list[float]]:
-    """Of each backend, in the order of its rounds; of names of each phase."""
-    rates: dict[str, list[float]] = {}
-    for result in results:
-        for m in result.measurements:
-            for rep in m.repetitions:
-                rated = rep.rates if rep.operations else {m.backend: rep.rate}
-                for name, rate in rated.items():
-                    rates.setdefault(name, []).append(rate)
-    return rates
 
 
 # What is on record

@@ -27,10 +27,11 @@ from iowatch.acceptance.evidence import (
 from iowatch.acceptance.exhibits import case_in
 from iowatch.acceptance.terms import Rules
 from iowatch.case import Case
-from iowatch.checks import CHECKS
 from iowatch.files import UserError
 from iowatch.history import sessions, tests_of
-from iowatch.raw_results import COMPRESSED, EXIT_CODE, FOLDER, JOB_RECORD, Moved
+from iowatch.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, read_text
+from iowatch.kinds import CHECKS
+from iowatch.raw_results import FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
 from iowatch.site import ACCEPTANCE, Filesystem, Site
 
@@ -164,7 +165,7 @@ def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], 
                 continue
             lost |= {f"{night.name}/{name}" for name in gone}
             if is_unclaimed:
-                has_ended = raw_results.find(run, EXIT_CODE)
+                has_ended = find(run, EXIT_CODE)
                 (lost if has_ended else cut).add(f"{night.name}/{run.name}")
     return sorted(cut), sorted(lost)
 
@@ -178,8 +179,8 @@ def _is_of_test(run: Path, system: str) -> bool:
 def _sweep_of(run: Path) -> str:
     """Of a run by what its job was given; what does not say so may be evidence."""
     try:
-        file = raw_results.find(run, JOB_RECORD)
-        return str(json.loads(raw_results.read_text(file))["sweep"]) if file else ACCEPTANCE
+        file = find(run, JOB_RECORD)
+        return str(json.loads(read_text(file))["sweep"]) if file else ACCEPTANCE
     except (OSError, ValueError, LookupError, TypeError):
         return ACCEPTANCE
 
@@ -188,7 +189,7 @@ def _copy(file: Path, target: Path) -> None:
     """As it was before it was compressed: evidence does not change with its age."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        target.write_bytes(raw_results.read_bytes(file))
+        target.write_bytes(read_bytes(file))
     except ValueError:  # cut off: as it is, and the law will say so
         shutil.copyfile(file, target)
 

@@ -9,14 +9,11 @@ from statistics import median
 from iowatch.acceptance.contract import Contract
 from iowatch.acceptance.criteria.base import Nights
 from iowatch.acceptance.gather import sweep
-from iowatch.application import control
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.law import bytes_of
+from iowatch.parameters import MIB
 from iowatch.run import Run, by_case
-from iowatch.site import MIB, Filesystem, Site
-
-_WARMUPS = 1  # each start of benchio and of IOR writes once more than it counts
+from iowatch.site import Filesystem, Site
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,8 @@ def _cost(
     size = hours = 0.0
     unknown = 0
     for case, nodes in cases.items():
-        if case.items:  # a minute at most, and next to no bytes
-            continue
         place = places[case.system, case.partition]
-        written = bytes_written(case, place)
+        written = case.check.bytes_written(case, place)
         rate = _usual_rate(nights.get(case, {}))
         unknown += rate is None and bool(written)
         size += written
@@ -83,19 +78,6 @@ def _cost(
     for condition in conditions:
         for name, away in condition:
             yield f"and as many sessions without {counted(away, 'OST')} of {name}"
-
-
-def bytes_written(case: Case, place: Filesystem) -> int:
-    """The bytes that a job of a case writes."""
-    check, repeats = case.check, case.check.repeats
-    if check.application_mib:
-        return repeats * ((1 + _WARMUPS) * bytes_of(control(case)) + check.application_mib * MIB)
-    rounds = (repeats + _WARMUPS) * len(case.backends)
-    if check.needs_stripes:  # each of them to every OST
-        rounds *= len(place.targets)
-    elif not check.has_control:  # benchio and IOR start in each round
-        rounds = repeats * 2 * (1 + _WARMUPS)
-    return rounds * bytes_of(case)
 
 
 def _usual_rate(nights: Mapping[str, Sequence[Run]]) -> float | None:

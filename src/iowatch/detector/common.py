@@ -18,6 +18,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from statistics import median
+from typing import TypeVar
 
 from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, estimate
 from iowatch.detector.rules import R1, R2, R3, R4, Detector, Memory
@@ -25,6 +26,7 @@ from iowatch.detector.settings import NORMAL, Settings
 from iowatch.verdict import NO_REFERENCE, SLOWER, Verdict
 
 Runs = Mapping[str, Sequence[Sample]]  # of one night: by case, each in the order of time
+Key = TypeVar("Key")
 
 
 class Common(Enum):
@@ -210,19 +212,21 @@ def _below(part: float, values: Sequence[float], weights: Sequence[float]) -> fl
 
 
 def each(
-    blessed: Sequence[Runs],
-    later: Sequence[Runs],
-    tonight: Runs,
+    blessed: Sequence[Mapping[Key, Sequence[Sample]]],
+    later: Sequence[Mapping[Key, Sequence[Sample]]],
+    tonight: Mapping[Key, Sequence[Sample]],
     settings: Settings = NORMAL,
     unit: str = "",
-) -> dict[str, tuple[Baseline, Verdict]]:
-    """The other way round, what one case measures of many: the baseline of each, and the verdict
-    on it tonight, by name. With a `unit`, that of all, sentences call each by its name.
+) -> dict[Key, tuple[Baseline, Verdict]]:
+    """Judge each part of one case against its own past: the baseline of each, and the verdict on it
+    tonight. With a `unit`, that of all, sentences call each by its name.
 
-    One that is not measured tonight, or was on too few of the blessed nights, has none.
+    A part that is not measured tonight, or was on too few of the blessed nights, has none.
     """
 
-    def nights_of(name: str, nights: Sequence[Runs]) -> list[Sequence[Sample]]:
+    def nights_of(
+        name: Key, nights: Sequence[Mapping[Key, Sequence[Sample]]]
+    ) -> list[Sequence[Sample]]:
         return [runs[name] for runs in nights if name in runs]
 
     past = {name: nights_of(name, blessed) for name in tonight}
@@ -232,7 +236,7 @@ def each(
         baseline, state = estimate(nights, settings), Memory()
         detector = Detector(baseline, settings)
         if unit:
-            detector = Detector(baseline, settings, name, unit)
+            detector = Detector(baseline, settings, str(name), unit)
         for night in nights_of(name, later):
             state, _ = detector.judge(state, night)
         judged[name] = baseline, detector.judge(state, tonight[name], final=False)[1]

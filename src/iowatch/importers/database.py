@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import metric
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
 from iowatch.importers import perflogs
 from iowatch.importers.perflogs import ImportedRun
+from iowatch.kinds import metric
 from iowatch.verdict import IMPORTED, JOB_FAILED, Flag
 
 _TIME = "%Y%m%dT%H%M%S%z"  # as ReFrame writes a session's times

@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from iowatch.case import Case, known_case
-from iowatch.checks import DRIFT, METRICS, is_of_ost
+from iowatch.check import DRIFT
 from iowatch.files import UserError
+from iowatch.kinds import METRICS
+from iowatch.kinds.each_ost import is_of_ost
 
 CASE = "case_id"  # the column that only logs of iowatch's checks have
 TIMES = ("job_completion_time", "asctime")
@@ -32,7 +34,7 @@ class ImportedRun:
 
     case: Case
     time: datetime  # of its end, with its time zone
-    metrics: Mapping[str, float]  # in the units of iowatch.checks; empty if the run failed
+    metrics: Mapping[str, float]  # in the units of iowatch.kinds; empty if the run failed
     file: Path
     line: int
     state: str  # as the log has it

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -12,15 +10,15 @@ from statistics import median
 
 from iowatch.bless import samples_of
 from iowatch.case import Case
-from iowatch.checks import OST_RATIO
 from iowatch.detector.baseline import Sample
-from iowatch.detector.common import Common, Group, Runs, each, have_alarms
+from iowatch.detector.common import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
-from iowatch.metrics import osts_below, osts_of, slow_osts
+from iowatch.judge import judge_parts
+from iowatch.kinds.each_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import Run, day_of
+from iowatch.run import day_of
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
@@ -240,7 +238,7 @@ def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
         filesystems.setdefault(row.last.filesystem, []).append(row)
     for name, own in sorted(filesystems.items()):
         together = _Together(Common.FILESYSTEM, own, now)
-        osts = [row for row in own if row.outcome.is_alarm and row.case.check.needs_stripes]
+        osts = [row for row in own if row.outcome.is_alarm and row.case.check.by_target]
         if together.is_alarm:
             alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
             found = [_with_osts(alarm, osts)]
@@ -248,7 +246,7 @@ def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
             found = [*_of_osts(name, own, osts)]
         yield from found
         told = {row.case for alarm in found for row in osts if row in alarm.rows}
-        yield from _osts(name, [row for row in own if row.case.check.needs_stripes], told)
+        yield from _osts(name, [row for row in own if row.case.check.by_target], told)
 
 
 def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
@@ -349,54 +347,13 @@ def _below(row: CaseNight, operation: str) -> list[str]:
 
 def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
     """Those of which there is something to say."""
-    entry = row.blessed
-    if entry is None:
+    if row.blessed is None:
         return
-    blessed = [runs for night, runs in row.earlier.items() if entry.covers(night)]
-    later = [runs for night, runs in row.earlier.items() if entry.is_before(night)]
-    # An OST that has come or gone changes its peers' median, and none of them: the peers are
-    # those that were blessed and are there tonight, in every night.
-    known = _measured_osts(blessed)
-    names = {
-        (operation, ost)
-        for operation, ost in _measured_osts([row.runs])
-        if known[operation, ost] >= NORMAL.min_nights
-    }
-
-    def parts(runs: Sequence[Run]) -> Runs:
-        found: dict[str, list[Sample]] = {}
-        for run in runs:
-            if not run.is_measured:
-                continue
-            for operation in OST_RATIO:
-                peers = [ost for of, ost in names if of == operation]
-                for ost in osts_of(run.metrics, operation, peers):
-                    sample = Sample(run.time, ost.to_peers)
-                    found.setdefault(f"{operation} {ost.name}", []).append(sample)
-        return found
-
-    tonight = parts(row.runs)
-    judged = each([parts(runs) for runs in blessed], [parts(runs) for runs in later], tonight)
-    for name, (baseline, verdict) in judged.items():
-        if _is_told(verdict.outcome):
-            operation, ost = name.split()
-            best = max(sample.best for sample in tonight[name])
-            yield _SlowOst(row, operation, ost, math.exp(baseline.m), best, verdict)
-
-
-def _measured_osts(nights: Iterable[Sequence[Run]]) -> Counter[tuple[str, str]]:
-    """On how many nights each OST was measured, by operation and number."""
-    return Counter(
-        found
-        for runs in nights
-        for found in {
-            (operation, ost.name)
-            for run in runs
-            if run.is_measured
-            for operation in OST_RATIO
-            for ost in osts_of(run.metrics, operation)
-        }
-    )
+    runs = [(run.time, run.metrics) for run in row.runs if run.is_measured]
+    judged = judge_parts(row.case.check, row.blessed, row.earlier.values(), runs)
+    for part, one in judged.items():
+        if _is_told(one.verdict.outcome):
+            yield _SlowOst(row, part.operation, part.name, one.usual, one.tonight, one.verdict)
 
 
 def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from iowatch import raw_results
 from iowatch.case import Case, known_case
-from iowatch.checks import rate_name
 from iowatch.files import UserError, brief, counted
 from iowatch.history import read, reason, tests_of
+from iowatch.job_folder import error_of, find, read_text
 from iowatch.judge import judge
+from iowatch.kinds import physical_rate, rate_name
 from iowatch.law import require, require_of_job
 from iowatch.locks import locked
-from iowatch.metrics import metrics_of, physical_rate
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
@@ -73,14 +73,14 @@ class KeptRun:
 def kept_of(run: Run) -> KeptRun:
     """What a run has left; UserError says what is missing."""
     folder = Path(run.folder or "-")
-    script = raw_results.find(folder, "rfm_job.sh")
-    result = raw_results.find(folder, "result.json")
-    loaded = raw_results.find(folder, raw_results.LOADED)
+    script = find(folder, "rfm_job.sh")
+    result = find(folder, "result.json")
+    loaded = find(folder, raw_results.LOADED)
     if not (run.folder and script and result):
         raise UserError(f"{folder}: the raw results of {run.night} are no longer there")
     try:
-        spack = raw_results.read_text(loaded) if loaded else ""
-        text = raw_results.read_text(script)
+        spack = read_text(loaded) if loaded else ""
+        text = read_text(script)
         known = read_script(text, spack, run.conditions.get("spack", ""))
         return KeptRun(run, known, read_result(result))
     except (OSError, ValueError, InvalidResult) as err:
@@ -130,10 +130,7 @@ def ask(text: str, rounds: int) -> Asked:
     if rounds < MIN_ROUNDS:
         raise UserError(f"--rounds {rounds}: an interval needs {MIN_ROUNDS} rounds or more")
     case = _find(text)
-    check = case.check
-    starts_often = check.needs_stripes or check.reads_existing
-    starts_often = starts_often or check.has_mdtest or not (check.has_control or case.items)
-    if starts_often or not check.metrics:
+    if not (case.check.starts_once and case.check.metrics):
         raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
     site, now = read_site(case.system), datetime.now(UTC)
     place = next((p for p in site.filesystems if p.partition == case.partition), None)
@@ -333,7 +330,7 @@ def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
             require(result, case, REPEATS, asked.place)
         except InvalidResult as err:
             return Tried(change, fault=str(err))
-        metrics.append(metrics_of(result, case))
+        metrics.append(case.check.metrics_of(result, case))
     rates = [each[rate_name(each)] for each in metrics]
     if (best := max(map(physical_rate, metrics))) > asked.place.peak:
         fault = f"{brief(best)} MiB/s are above the filesystem's peak: a cache was measured"
@@ -347,7 +344,7 @@ def _last_error(folder: Path, number: int) -> str:
         folder.glob(SAID.format("*", number)), key=lambda file: int(file.suffixes[-2][1:])
     )
     text = printed[-1].read_text("utf-8", "replace") if printed else ""
-    return raw_results.error_of(text) or "it failed, and said nothing"
+    return error_of(text) or "it failed, and said nothing"
 
 
 def _other_conditions(

@@ -17,7 +17,7 @@ from typing import Any
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
-from iowatch.checks import rate_name, rate_unit
+from iowatch.check import PHASES
 from iowatch.context import Compared, compare
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
@@ -25,7 +25,7 @@ from iowatch.explain import is_slow_to_finish
 from iowatch.files import brief_rate, counted
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
-from iowatch.metrics import PHASES, phases_among
+from iowatch.kinds import rate_name, rate_unit
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of, deciding, fastest
 from iowatch.verdict import OK, Outcome
@@ -189,7 +189,8 @@ class CaseNight:
             return None
         before = [other for other in self.runs if other is not run]
         nights = list(self.earlier.values())
-        return by_past(nights, before, self.blessed, run.time, run.metrics, run.control)
+        args = nights, before, self.blessed, run.time, run.metrics, run.control
+        return by_past(self.case.check, *args)
 
     @property
     def is_suspect(self) -> bool:
@@ -295,7 +296,7 @@ class CaseNight:
         """Each phase with its seconds tonight and usually, in the order of time."""
         return [
             (phase, self.metrics[f"{phase}_s"], self.usual.get(f"{phase}_s"))
-            for phase in phases_among({name.removesuffix("_s") for name in self.metrics})
+            for phase in self.case.check.phases
             if f"{phase}_s" in self.metrics
         ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median, median_low
 
 from iowatch.case import Case
-from iowatch.checks import METRICS
+from iowatch.kinds import METRICS
 from iowatch.night.case_night import Change
 from iowatch.night.job_script import in_words
 from iowatch.run import Run

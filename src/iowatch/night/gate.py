@@ -13,7 +13,7 @@ from typing import Any
 
 from iowatch.bless import settings_hash
 from iowatch.case import Case, short_names
-from iowatch.checks import DRIFT
+from iowatch.check import DRIFT
 from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError, counted
 from iowatch.history import reason, runs_of, tests_of

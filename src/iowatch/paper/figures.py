@@ -9,9 +9,9 @@ from statistics import median
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.checks import format_size
 from iowatch.files import UserError
 from iowatch.paper.published import Row, read_prose, read_tables, striping_of
+from iowatch.parameters import format_size
 from iowatch.run import Run
 from iowatch.verdict import Flag
 

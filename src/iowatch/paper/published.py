@@ -11,8 +11,10 @@ from typing import Any
 
 import yaml
 
-from iowatch.checks import CHECKS, COMPRESSED, COMPRESSED_BOUNDS, GENERAL_BOUNDS
 from iowatch.files import UserError, whole
+from iowatch.kinds import CHECKS
+from iowatch.kinds.array import COMPRESSED_BOUNDS, GENERAL_BOUNDS
+from iowatch.parameters import COMPRESSED
 from iowatch.places import PUBLISHED
 
 PROSE = "prose.csv"  # stated in the text; every other file has the tables' rows of one system

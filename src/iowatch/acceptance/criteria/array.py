@@ -13,8 +13,10 @@ from iowatch.acceptance.criteria.by_session import BySession
 from iowatch.acceptance.exhibits import Exhibit
 from iowatch.acceptance.terms import POSITIVE, Storage, Terms
 from iowatch.case import Case
-from iowatch.checks import BACKENDS, CONTROL, Check
+from iowatch.check import Check
 from iowatch.files import brief, counted
+from iowatch.kinds.array import Array
+from iowatch.parameters import BACKENDS, CONTROL
 from iowatch.records import COUNT, choice, key
 from iowatch.site import Filesystem
 
@@ -39,7 +41,7 @@ class OfArray(BySession):
 
     def suits(self, check: Check) -> bool:
         """Does a check measure what the criterion is about?"""
-        return check.has_control and not check.needs_stripes
+        return isinstance(check, Array)
 
     def concerns(self, case: Case) -> bool:
         return (

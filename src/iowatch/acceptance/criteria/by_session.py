@@ -32,11 +32,9 @@ from iowatch.acceptance.criteria.base import (
 from iowatch.acceptance.exhibits import Evidence, Exhibit, Key
 from iowatch.acceptance.terms import Rules, Storage, Terms
 from iowatch.case import Case
-from iowatch.checks import FILES
 from iowatch.files import counted
-from iowatch.law import bytes_of
+from iowatch.parameters import FILES, MIB
 from iowatch.records import Shape, key
-from iowatch.site import MIB
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
 WANTED_POWER = 0.9
@@ -120,9 +118,9 @@ class BySession(Criterion):
             least = rules.least_nodes
             return f"on {counted(nodes, 'node')}, and fewer than {least} count for nothing"
         memory = storage.servers_memory or 0
-        if self.outgrows_memory and bytes_of(case) < rules.times_memory * memory * 1024 * MIB:
+        if self.outgrows_memory and case.bytes < rules.times_memory * memory * 1024 * MIB:
             return (
-                f"of {bytes_of(case) / 2**30:.3g} GiB, and what is less than "
+                f"of {case.bytes / 2**30:.3g} GiB, and what is less than "
                 f"{rules.times_memory:g} times the servers' memory of {memory:g} GiB counts for "
                 "nothing"
             )

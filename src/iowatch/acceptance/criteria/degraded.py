@@ -71,4 +71,4 @@ class Degraded(OnNodes):
 
 def _witnesses(sweep: Sweep) -> list[Case]:
     """The cases that show which OSTs are away."""
-    return [case for case in sweep if case.check.needs_stripes]
+    return [case for case in sweep if case.check.by_target]

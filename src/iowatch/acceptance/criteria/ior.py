@@ -11,8 +11,10 @@ import attrs
 
 from iowatch.acceptance.criteria.array import OnNodes
 from iowatch.acceptance.exhibits import Exhibit
-from iowatch.checks import BACKENDS, CONTROL, EASY, HARD, IO500, Check
+from iowatch.check import Check
 from iowatch.files import brief
+from iowatch.kinds.ior import EASY, HARD, IO500, BesideIor
+from iowatch.parameters import BACKENDS, CONTROL
 from iowatch.records import choice, key
 
 #: How many files IO500's patterns have; the backend is posix.
@@ -48,7 +50,7 @@ class Ior(OnNodes):
         return [(IO500.name, self.io500)] if self.io500 else []
 
     def suits(self, check: Check) -> bool:
-        return "ior_median" in check.metrics
+        return isinstance(check, BesideIor)
 
     def rate(self, run: Exhibit) -> float:
         return median(run.ior)

@@ -11,8 +11,8 @@ import attrs
 from iowatch.acceptance.criteria.by_session import BySession
 from iowatch.acceptance.exhibits import Exhibit
 from iowatch.case import Case
-from iowatch.checks import METADATA, NAME_PHASES
 from iowatch.files import brief, counted
+from iowatch.kinds.metadata import NAME_PHASES, Names
 from iowatch.records import COUNT, choice, key
 
 
@@ -34,8 +34,7 @@ class Metadata(BySession):
         return (self.nodes,)
 
     def concerns(self, case: Case) -> bool:
-        check = case.check
-        is_ours = check.operation == METADATA and not check.has_mdtest  # mdtest verifies no name
+        is_ours = type(case.check) is Names  # beside mdtest, which verifies no name, is another
         return is_ours and case.files == self.files and not case.ways and bool(case.metrics)
 
     def rate(self, run: Exhibit) -> float:

@@ -13,9 +13,9 @@ from iowatch.acceptance.criteria.base import FAIL, PASS, Criterion, Finding, Nig
 from iowatch.acceptance.exhibits import Exhibit
 from iowatch.acceptance.terms import Rules, Storage, Terms
 from iowatch.case import Case
-from iowatch.checks import OST, Check
+from iowatch.check import Check
 from iowatch.files import counted
-from iowatch.metrics import Ost, osts_of
+from iowatch.kinds.each_ost import OST, Ost, osts_of
 
 
 @attrs.frozen(kw_only=True)
@@ -31,7 +31,7 @@ class SlowOst(OnNodes):
     has_interval: ClassVar[bool] = False
 
     def suits(self, check: Check) -> bool:
-        return check.has_control and check.needs_stripes
+        return check.by_target
 
     def conflict(self, rules: Rules, storage: Storage) -> str:
         return Criterion.conflict(self, rules, storage)

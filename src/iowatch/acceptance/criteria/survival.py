@@ -23,6 +23,7 @@ from iowatch.acceptance.exhibits import Evidence, ReadBack, Session
 from iowatch.acceptance.terms import Terms
 from iowatch.case import Case
 from iowatch.files import counted
+from iowatch.kinds.readback import KeptFiles
 from iowatch.law import others_in_place
 
 
@@ -41,7 +42,7 @@ class Survival(Criterion):
     has_interval: ClassVar[bool] = False
 
     def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
-        cases = sorted((case for case in sweep if case.check.reads_existing), key=str)
+        cases = sorted((case for case in sweep if isinstance(case.check, KeptFiles)), key=str)
         if not cases:
             return refused("the sweep has no ReadBack, which would read what was kept")
         if lost := evidence.lost_of(cases):

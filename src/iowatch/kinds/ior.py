@@ -9,20 +9,56 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from iowatch.case import Case
-from iowatch.checks import HARD, IO500
+from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
+from iowatch.kinds.array import Benchio
 from iowatch.law import Job, Law, enforce, require_layouts, verified
-from iowatch.result import InvalidResult, Result
-from iowatch.site import MIB
+from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
+from iowatch.parameters import (
+    MIB,
+    SHARED_FILE,
+    Choice,
+    OrNone,
+    Parameter,
+    Way,
+    format_size,
+)
+from iowatch.result import InvalidResult, Result, conditions
 from iowatch.verdict import Reason
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.site import Filesystem
+
+#: What IO500 calls ior-easy: large calls, a file of each process; and ior-hard: all processes in
+#: turn, each so many bytes, in one file.
+EASY, HARD = "easy", "hard"
+#: Bytes of a call of each, by IO500's rules.
+IO500_CALL: Mapping[str, int] = MappingProxyType({EASY: 2 * 2**20, HARD: 47008})
+#: The pattern of IOR, and of benchio beside it.
+IO500 = Way(
+    "io500",
+    OrNone(Choice(EASY, HARD, phrase=f"is neither None nor {EASY!r} nor {HARD!r}")),
+    None,
+    ("posix",),
+    lambda text: f"--transfer {IO500_CALL[text]}",
+    "IO500's ior-{}",
+)
+_FILES = Parameter(
+    "files",
+    Choice("shared", "process", phrase="is not shared or process, and IOR has no others"),
+)
+_IOR: Metrics = {"ior_max": RATE, "ior_median": RATE, "ior_ratio": RATIO}
 
 #: IOR's name of the library that a backend writes through.
 API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "posix": "POSIX"}
 
-_WARMUP = 1  # writes that do not count, as of benchio
 _LARGEST = 2**30  # bytes in a call: Open MPI 4.1's ROMIO crashes on more than 2 GiB
 _SIGNATURE = 1  # of the data, so that another process can verify them
 _COMPLAINT = re.compile(r"^(?:ior )?(?:WARNING|ERROR)\b.*$", re.MULTILINE)
@@ -31,6 +67,77 @@ _WRONG_DATA = "ncorrect data"  # in IOR's complaint
 _HALF_A_DIGIT = 0.5e-4  # IOR prints four decimals
 
 NAME = "ior"  # of the file that it writes, and of what it leaves
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BesideIor(Benchio):
+    """benchio and IOR, which start anew in each round."""
+
+    def impossible(self, values: Mapping[str, Any]) -> str:
+        """Why IOR cannot write or read what is asked for, or not as IO500 does."""
+        backend, files, io500 = (values[name] for name in ("backend", "files", IO500.name))
+        if (backend, files) == ("pnetcdf", "process"):
+            return "IOR has no pnetcdf with a file of each process"
+        if io500 is None:
+            return ""
+        call, size = IO500_CALL[io500], values["local_size"]
+        if io500 == EASY and files == "process" and 8 * math.prod(size) % call == 0:
+            return ""
+        if io500 == HARD and files == "shared" and 8 * size[0] == call:
+            return ""
+        return f"io500 {io500} with files {files} and local_size {format_size(size)}: " + (
+            "it has a file of each process, of a multiple of 2 MiB, such as 128"
+            if io500 == EASY
+            else f"it has one file, and rows of {call} bytes, such as {call // 8}x64x64"
+        )
+
+    def transfer(self, case: Case) -> int:
+        io500 = case.get(IO500.name)
+        return IO500_CALL[io500] if io500 else super().transfer(case)
+
+    def command_line(self, case: Case) -> list[str]:
+        """benchio's blocks lie in the file, and in memory, as IOR's do: one with a halo ROMIO
+        writes by half a MiB, and reads each from the file before."""
+        options = [*super().command_line(case), "--halo 0"]
+        if case.files != "shared":
+            return options
+        # Rows of all writers in turn, or a contiguous block of each.
+        grid = f"{case.writers}x1x1" if case.get(IO500.name) else f"1x1x{case.writers}"
+        return [*options, f"--grid {grid}"]
+
+    def bytes_written(self, case: Case, place: Filesystem) -> int:
+        return self.repeats * 2 * (1 + WARMUPS) * self.bytes_of(case)
+
+    def read(self, job: Job, repeats: int) -> Measured:
+        rounds, rates = of_rounds(job, repeats)
+        return Measured(
+            metrics=ior_metrics(rounds, rates),
+            results=rounds,
+            conditions=conditions(rounds[-1]),
+            rates=rates_of_rounds(rounds),
+            ior=rates,
+        )
+
+
+IOR_PEER = BesideIor(
+    name="IorPeer",
+    short="write {files}, IOR",
+    parameters=(*SHARED_FILE, _FILES),
+    defaults={"files": "shared"},
+    fixed={},
+    backends=tuple(API),
+    ways=(IO500,),
+    metrics={**TOTALS, **STABLE, **_IOR},
+    bounds={"ior_ratio": [1, -0.95, None, "1"]},
+    bounds_comment="A twentieth of IOR's rate: of 8 MiB on busy cores a tenth was seen in health.",
+)
+IOR_PEER_READ = replace(
+    IOR_PEER,
+    name="IorPeerRead",
+    short="read {files}, IOR",
+    operation="read",
+    metrics={**TOTALS, **_IOR},
+)
 
 
 def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
@@ -52,9 +159,24 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
     return rounds, rates
 
 
+def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
+    """The metrics of benchio beside IOR: one repetition of benchio in each round, and IOR's rates.
+
+    `ior_ratio` is benchio's best rate over IOR's. IOR syncs before it closes, and its rate has that
+    in it: so has benchio's here.
+    """
+    reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
+    return {
+        **rate_metrics([rep.rates for rep in reps]),
+        "ior_max": max(ior),
+        "ior_median": median(ior),
+        "ior_ratio": max(rep.rate for rep in reps) / max(ior),
+    }
+
+
 def write_options(case: Case, file: str, summary: str) -> list[str]:
     """The command line that writes what benchio does, synced and read back, and keeps it."""
-    return [f"-w -W -e -i {1 + _WARMUP}", *_options(case, file, summary)]
+    return [f"-w -W -e -i {1 + WARMUPS}", *_options(case, file, summary)]
 
 
 def read_options(case: Case, writers_per_node: int, file: str, summary: str) -> list[str]:
@@ -183,7 +305,7 @@ def _require(
     ]
     needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
     laws += [(name, asked[name], [1]) for name in needed]
-    accesses = ["write"] * (1 + _WARMUP) if access == "write" else ["read"]
+    accesses = ["write"] * (1 + WARMUPS) if access == "write" else ["read"]
     laws += [("accesses", [result["access"] for result in results], [accesses])]
     enforce(laws, "IOR")
 

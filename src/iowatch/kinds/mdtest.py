@@ -9,13 +9,24 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.case import Case
-from iowatch.checks import EASY, HARD, IO500
-from iowatch.ior import output_of
+from iowatch.check import METADATA, RATIO, Metric
+from iowatch.kinds.ior import EASY, HARD, IO500, output_of
+from iowatch.kinds.metadata import DIRECTORIES, METRICS, Names, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
-from iowatch.result import InvalidResult, Result
+from iowatch.metrics import Measured, rates_of_rounds
+from iowatch.parameters import ITEMS, WRITERS
+from iowatch.result import InvalidResult, Result, conditions
 from iowatch.verdict import Reason
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+
+IO500_NAMES = replace(IO500, words="IO500's mdtest-{}")  # of mdtest alone
 
 NAME = "mdtest"  # of its directory, and of what it leaves
 
@@ -29,6 +40,61 @@ _PHASES = {
     "unlink": "File removal",
 }
 
+#: The most operations a second of mdtest in those of benchio's phases that it has as well.
+MDTEST_RATES: Mapping[str, str] = MappingProxyType(
+    {name: f"mdtest_{name}_rate" for name in _PHASES}
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BesideMdtest(Names):
+    """benchio and mdtest, which start anew in each round."""
+
+    starts_once: ClassVar[bool] = False
+
+    def impossible(self, values: Mapping[str, Any]) -> str:
+        """Why mdtest cannot do as IO500 does."""
+        io500, files = values[IO500.name], values["files"]
+        wanted = {None: files, EASY: "process", HARD: "shared"}[io500]
+        if files == wanted:
+            return ""
+        return f"io500 {io500} with files {files}: it has files {wanted}"
+
+    def metrics_for(self, case: Case) -> list[str]:
+        absent = {MDTEST_RATES["read"]} if case.get(IO500.name) == EASY else set()
+        return [name for name in self.metrics if name not in absent]
+
+    def read(self, job: Job, repeats: int) -> Measured:
+        rounds, of_mdtest = of_rounds(job, repeats)
+        return Measured(
+            metrics=mdtest_metrics(rounds, of_mdtest),
+            results=rounds,
+            conditions=conditions(rounds[-1]),
+            rates=rates_of_rounds(rounds),
+        )
+
+
+MDTEST_PEER = BesideMdtest(
+    name="MdtestPeer",
+    short="names {files}, mdtest",
+    operation=METADATA,
+    parameters=(ITEMS, WRITERS, DIRECTORIES),
+    ways=(IO500_NAMES,),
+    fixed={"backend": "posix"},
+    repeats=5,
+    metrics={
+        **METRICS,
+        **dict.fromkeys(MDTEST_RATES.values(), Metric("1/s")),
+        "mdtest_ratio": RATIO,
+    },
+    bounds={
+        "items_max": [1, 0, None, "1/s"],
+        MDTEST_RATES["create"]: [1, 0, None, "1/s"],
+    },
+    bounds_comment="Only that both moved: they sync and verify at other times, so no ratio holds "
+    "on any machine.",
+)
+
 
 def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, float]]]:
     """Return the results of benchio, and mdtest's operations a second by phase, in each round of a
@@ -41,6 +107,27 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, floa
         output = output_of(job.folder, f"{NAME}.{number}", "mdtest")
         by_phase.append(rates(output, case, job.nodes, asked))
     return rounds, by_phase
+
+
+def mdtest_metrics(
+    rounds: Sequence[Result], mdtest: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """The metrics of benchio beside mdtest: one repetition of benchio in each round, and mdtest's
+    rates in operations a second by phase.
+
+    `mdtest_ratio` is the best rate at which benchio creates files over that of mdtest, whose clock
+    runs until they are synced: so does benchio's here, and its directories are synced with them.
+    """
+    reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
+    best = {phase: max(rates[phase] for rates in mdtest) for phase in mdtest[0]}
+    created = max(
+        rep.operations["create"] / (rep.seconds["create"] + rep.seconds["sync"]) for rep in reps
+    )
+    return {
+        **rates_of_names(reps),
+        **{MDTEST_RATES[phase]: rate for phase, rate in best.items()},
+        "mdtest_ratio": created / best["create"],
+    }
 
 
 def options(case: Case, writers_per_node: int, directory: str) -> list[str]:

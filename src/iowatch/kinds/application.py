@@ -13,18 +13,40 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from iowatch.case import Case
-from iowatch.checks import BESIDE_APPLICATION, CONTROL, Size
+from iowatch.check import (
+    KIB,
+    RATE_BOUND,
+    RATIO,
+    SECONDS,
+    STABLE,
+    TOTALS,
+    WARMUPS,
+    Check,
+)
 from iowatch.files import counted
+from iowatch.job_folder import read_text
+from iowatch.kinds.array import SHARED_FILE_WRITE
 from iowatch.law import Job, id_of_round, require_layouts, verified
-from iowatch.metrics import rate_metrics
-from iowatch.raw_results import read_text
+from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
+from iowatch.parameters import (
+    CONTROL,
+    LAYOUT,
+    MIB,
+    POOL,
+    STRIPE_COUNT,
+    STRIPE_SIZE,
+    WRITERS,
+    Size,
+)
 from iowatch.records import number
 from iowatch.result import InvalidResult, Result, conditions
-from iowatch.site import MIB
 from iowatch.verdict import Reason
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.site import Filesystem
 
 FORMAT = "iowatch.application/1"
 _SECONDS = number("seconds", 0)
@@ -66,10 +88,60 @@ class Round:
         return {"total": mib / self.output_s, "stable": mib / (self.output_s + self.sync_s)}
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Application(Check):
+    """What an application writes beside MPI-IO, in the same rounds; its name stands where others
+    have a backend."""
+
+    mib: int  # that it writes in a round at most
+
+    @classmethod
+    def of(cls, program: str, name: str, short: str, mib: int) -> Application:
+        """The check of a program."""
+        return cls(
+            name=name,
+            short=short,
+            mib=mib,
+            parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, WRITERS),
+            fixed={"backend": program},
+            backends=(program,),
+            repeats=3,
+            metrics={
+                **TOTALS, **STABLE, "output_s": SECONDS, "sync_s": SECONDS, "ratio": RATIO
+            },
+            bounds=RATE_BOUND,
+            bounds_comment="The floor of total_max only says that something moved.",
+        )  # fmt: skip
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        return super().room_kib(control(case), repeats) + self.mib * MIB // KIB
+
+    def bytes_written(self, case: Case, place: Filesystem) -> int:
+        return self.repeats * ((1 + WARMUPS) * control(case).bytes + self.mib * MIB)
+
+    def read(self, job: Job, repeats: int) -> Measured:
+        results, rounds = of_rounds(job, repeats)
+        stable = [one.rates["stable"] for one in rounds]
+        return Measured(
+            metrics=metrics_of(results, rounds),
+            results=results,
+            conditions=conditions_of(job.case, results, rounds),
+            rates=rates_of_rounds(results) | {job.case.backend: stable},
+        )
+
+
+#: The first is measured every night, where a site has not chosen others.
+APPLICATIONS = (
+    Application.of("GROMACS", "GromacsTrajectory", "trajectory", 64),
+    Application.of("CP2K", "Cp2kRestart", "restart and density", 64),
+    Application.of("Meep", "MeepState", "state of fields", 96),
+)
+
+
 def control(case: Case) -> Case:
     """MPI-IO's: as many writers and the same layout, in the same rounds."""
     values = {**dict(case.parameters), "backend": CONTROL, "local_size": CONTROL_SIZE}
-    check = BESIDE_APPLICATION
+    check = SHARED_FILE_WRITE
     kept = tuple((p.name, values[p.name]) for p in check.parameters if p.name in values)
     return replace(case, check=check, parameters=kept)
 

@@ -1,0 +1,245 @@
+"""A check: what every kind of measurement says of its cases, and is asked for nowhere else.
+
+A kind is a module of `kinds/`, whose checks override what is different for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from iowatch.parameters import (
+    BACKENDS,
+    LAYOUT,
+    MDT,
+    SHARED_FILE,
+    STRIPE_COUNT,
+    STRIPE_SIZE,
+    STRIPING,
+    TRANSFER,
+    Parameter,
+    Way,
+    format_size,
+)
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.law import Job, Law
+    from iowatch.metrics import Measured
+    from iowatch.result import Repetition, Result
+    from iowatch.site import Filesystem
+
+KIB = 2**10
+WARMUPS = 1  # each start of benchio, and of IOR, writes once more than it counts
+
+
+# Metrics
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that is recorded of a verified run; none is below 0."""
+
+    unit: str  # MiB/s, 1/s (operations), s, or 1: a part or a ratio
+    lower_is_better: bool = False
+    largest: float = math.inf
+    words: str = ""  # the unit behind a number, if that is another
+    title: str = ""  # on the page; empty: the page has the metric elsewhere, or not at all
+
+
+Metrics = Mapping[str, Metric]
+
+RATE, SECONDS, RATIO = Metric("MiB/s"), Metric("s", lower_is_better=True), Metric("1")
+PART = Metric("1", lower_is_better=True, largest=1)
+
+DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
+#: From opening to closing.
+TOTALS: Metrics = MappingProxyType(
+    {
+        "total_max": Metric("MiB/s", title="total, best"),
+        "total_median": Metric("MiB/s", title="total, median"),
+        "total_mean": Metric("MiB/s", title="total, mean"),
+        "total_min": Metric("MiB/s", title="total, slowest"),
+    }
+)
+#: From opening to having synced what was written.
+STABLE: Metrics = MappingProxyType(
+    {
+        "stable_max": Metric("MiB/s", title="stable, best"),
+        "stable_median": Metric("MiB/s", title="stable, median"),
+    }
+)
+#: What the time of a run goes into, one after the other; output is all that an application says.
+PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
+
+#: A bound of reference values on any machine: something moved.
+RATE_BOUND: Mapping[str, Any] = MappingProxyType({"total_max": [1, 0, None, "MiB/s"]})
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the many things that a case measures, each of which has a past: an OST, a phase."""
+
+    name: str
+    operation: str = ""  # empty: the case has one alone
+    metric: str = ""  # that has its rate
+    words: str = ""  # of what it is judged by; empty: its name
+
+    def __str__(self) -> str:
+        return self.words or self.name
+
+
+# Operations of benchio
+
+METADATA = "metadata"  # on names
+#: A write whose files are kept, and a read of what another run has kept.
+WRITE_KEEP, READ_EXISTING = "write-keep", "read-existing"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Check:
+    """One kind of measurement."""
+
+    name: str  # of its class in reframe_checks
+    short: str  # of its cases; a parameter in braces stands for its value
+    operation: str = "write"  # that its cases are judged by: write, read, metadata
+    reads_too: bool = False  # besides what it writes
+    parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
+    ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
+    #: Of parameters that a sweep may leave out.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    #: What other checks vary and this one does not.
+    fixed: Mapping[str, Any] = field(default_factory=lambda: {"files": "shared"})
+    backends: Sequence[str] = BACKENDS
+    repeats: int = 10  # timed rounds of a job, as in the white paper
+    metrics: Metrics = field(default_factory=dict)  # empty: nothing is judged by its past
+    #: That hold on any machine; None: those of the backend.
+    bounds: Mapping[str, Any] | None = None
+    bounds_comment: str = ""  # why
+    is_everywhere: bool = False  # no sweep names it: it runs wherever another check does
+
+    #: The metrics that a case is judged by: the first that a run has.
+    rates: ClassVar[Sequence[str]] = ("stable_max", "total_max")
+    #: The same in a sentence; empty: its bandwidth.
+    rate_in_words: ClassVar[str] = ""
+    #: The unit of its parts, if the case is judged by each of them as well; empty: parts are for
+    #: the alarms of a night.
+    unit_of_parts: ClassVar[str] = ""
+    #: The phases of a round, in the order of time.
+    phases: ClassVar[Sequence[str]] = PHASES
+    #: Its job starts benchio once: environments can take its turns.
+    starts_once: ClassVar[bool] = False
+    #: benchio goes through the targets of a filesystem that is striped, one by one.
+    by_target: ClassVar[bool] = False
+
+    # A case
+
+    @property
+    def operations(self) -> list[str]:
+        """What benchio is to time of what a case is judged by."""
+        return [self.operation, "read"] if self.reads_too else [self.operation]
+
+    def parameters_with(self, given: Collection[str]) -> list[Parameter]:
+        """All those of a case that has these among others: of its stripes there may be none, nor
+        of an MDT."""
+        striping = set(STRIPING) & set(given)
+        if LAYOUT.name in striping:
+            has = {LAYOUT.name}
+        elif striping:
+            has = {STRIPE_COUNT.name, STRIPE_SIZE.name} | striping
+        else:
+            has = set()
+        has |= {MDT.name} & set(given)
+        return [p for p in self.parameters if p.name not in (*STRIPING, MDT.name) or p.name in has]
+
+    def objection(self, values: Mapping[str, Any]) -> str:
+        """Why no case can have these values; empty if one can."""
+        values = {**self.fixed, **values}
+        for way in self.ways:
+            value, backend = values[way.name], values["backend"]
+            if value != way.default and backend not in way.backends:
+                return (
+                    f"{way.name} {way.format(value)} with {backend}: it has a meaning for "
+                    f"{' and '.join(way.backends)} alone"
+                )
+        return self.impossible(values)
+
+    def impossible(self, values: Mapping[str, Any]) -> str:
+        """Why nothing can write or read with these values; empty if something can."""
+        return ""
+
+    def format_ways(self, value: Callable[[str], Any]) -> str | None:
+        """All ways other than benchio's own in a word, as they end a case id, such as
+        `flush=yes/chunk=8x8x8`; None: there are none. `value` gives that of a parameter."""
+        values = ((way, value(way.name)) for way in self.ways)
+        words = [f"{way.name}={way.format(own)}" for way, own in values if own != way.default]
+        return "/".join(words) or None
+
+    def parse_ways(self, text: str) -> dict[str, Any]:
+        """The inverse, with benchio's own of the others; ValueError."""
+        known = {way.name: way for way in self.ways}
+        values = {name: way.default for name, way in known.items()}
+        for name, _, value in (word.partition("=") for word in text.split("/")):
+            if name not in known:
+                raise ValueError(f"{self.name} has no way {name!r}: it has {', '.join(known)}")
+            values[name] = known[name].parse(value)
+        return values
+
+    def backends_of(self, case: Case) -> list[str]:
+        """The backends that a job runs, the control first."""
+        return [case.backend]
+
+    def metrics_for(self, case: Case) -> list[str]:
+        """The metrics that a verified run of a case must have."""
+        return list(self.metrics)
+
+    def bytes_of(self, case: Case) -> int:
+        """The bytes that all writers of a case write, or read, in a round."""
+        return 8 * math.prod(case.local_size) * case.writers
+
+    def transfer(self, case: Case) -> int:
+        """The bytes that a process hands to the library in one call, at most."""
+        most: int = case.get(TRANSFER.name)
+        return most
+
+    def size_of(self, case: Case) -> str:
+        """`local 128x128x128`; empty if nothing is written."""
+        return f"local {format_size(case.local_size)}" if any(case.local_size) else ""
+
+    # Its job
+
+    def command_line(self, case: Case) -> list[str]:
+        """benchio's options for a case, but for its layout, which is the site's."""
+        return []
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        """What a job of so many rounds has on the filesystem at one time."""
+        return self.bytes_of(case) * len(case.backends) // KIB
+
+    def bytes_written(self, case: Case, place: Filesystem) -> int:
+        """The bytes that a job writes from its start to its end."""
+        return (self.repeats + WARMUPS) * len(case.backends) * self.bytes_of(case)
+
+    def read(self, job: Job, repeats: int) -> Measured:
+        """What a job has measured by what it has left; InvalidResult if that breaks the law."""
+        raise NotImplementedError(f"{self.name} measures nothing")
+
+    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
+        """The metrics of a case whose one result satisfies the law."""
+        raise NotImplementedError(f"{self.name} measures nothing")
+
+    def laws(self, case: Case, repetitions: Sequence[Repetition]) -> list[Law]:
+        """What must hold of repetitions besides what must hold of all."""
+        return []
+
+    # Its parts
+
+    def parts(
+        self, metrics: Mapping[str, float], among: Collection[Part] | None = None
+    ) -> dict[Part, float]:
+        """What each part is judged by, the higher the better; `among`: only these, where others
+        are no peers of theirs."""
+        return {}

@@ -1,0 +1,53 @@
+"""What a job has left in its folder: files that may be compressed, and what benchio said."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+COMPRESSED = ".gz"
+EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
+NODE_FAILURE = "error: Node failure on "  # as srun says it, before what it then does
+
+
+def read_bytes(file: Path) -> bytes:
+    """What is in a file, compressed or not; OSError, ValueError."""
+    if file.suffix == COMPRESSED:
+        try:
+            return gzip.decompress(file.read_bytes())
+        except (EOFError, zlib.error) as err:  # cut off, or garbled
+            raise ValueError(str(err)) from None
+    return file.read_bytes()
+
+
+def read_text(file: Path) -> str:
+    """What a file says, compressed or not; OSError, ValueError."""
+    return read_bytes(file).decode("utf-8")
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """A file of a run, compressed or not; None: it is not there."""
+    there = (folder / name, folder / f"{name}{COMPRESSED}")
+    return next((file for file in there if file.is_file()), None)
+
+
+def why_it_failed(folder: Path) -> str:
+    """Return what :func:`error_of` finds in a run's standard error; of a job that starts benchio
+    again after a hang, in that of the last start."""
+    starts = sorted(folder.glob("said.*"), key=lambda file: int(file.name.split(".")[1]))
+    file = starts[-1] if starts else folder / "rfm_job.err"
+    text = read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
+    return error_of(text) or "no result file and nothing in stderr"
+
+
+def error_of(text: str) -> str:
+    """Return benchio's own error in the standard error of a start, else the line that a node of it
+    has failed, else the last line; empty: there is no line.
+
+    Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
+    """
+    lines = [line for line in text.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
+    errors = [line for line in lines if line.startswith("benchio: error:")]
+    errors += [line for line in lines if NODE_FAILURE in line]
+    return errors[0] if errors else (lines or [""])[-1]

@@ -1,0 +1,79 @@
+"""What iowatch measures: a module for each kind of check, whole, and nothing else asks which it is.
+
+Whoever adds a check writes its class in reframe_checks, its object in a kind, and a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from iowatch.check import DRIFT, PART, RATE, Check, Metric
+from iowatch.kinds.application import APPLICATIONS
+from iowatch.kinds.array import (
+    FILE_PER_PROCESS,
+    FILE_PER_PROCESS_READ,
+    SHARED_FILE_READ,
+    SHARED_FILE_WRITE,
+    SYSTEM_LOAD,
+)
+from iowatch.kinds.each_ost import EACH_OST
+from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
+from iowatch.kinds.mdtest import MDTEST_PEER
+from iowatch.kinds.metadata import NAMES
+from iowatch.kinds.profile import PROFILE
+from iowatch.kinds.readback import READ_BACK
+from iowatch.kinds.versions import VERSIONS
+
+#: All checks, in the order in which tables list their cases.
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {
+        check.name: check
+        for check in (
+            FILE_PER_PROCESS,
+            SHARED_FILE_WRITE,
+            SYSTEM_LOAD,
+            EACH_OST,
+            IOR_PEER,
+            SHARED_FILE_READ,
+            FILE_PER_PROCESS_READ,
+            READ_BACK,
+            IOR_PEER_READ,
+            NAMES,
+            MDTEST_PEER,
+            PROFILE,
+            *APPLICATIONS,
+            VERSIONS,
+        )
+    }
+)
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {name: metric for check in CHECKS.values() for name, metric in check.metrics.items()}
+    | {DRIFT: PART}
+)
+_RATES = tuple(dict.fromkeys(name for check in CHECKS.values() for name in check.rates))
+
+
+def metric(name: str) -> Metric:
+    """The metric of this name, that of one OST among them."""
+    return METRICS.get(name, RATE)
+
+
+def rate_name(metrics: Mapping[str, float]) -> str:
+    """The metric of these that a case is judged by: `stable_max` (write and sync), `items_max` of
+    names, else `total_max`, which is all that is known of reads and of imported runs."""
+    return next((name for name in _RATES if name in metrics), "total_max")
+
+
+def rate_unit(metrics: Mapping[str, float]) -> str:
+    """The unit of that metric, as it stands behind a number."""
+    rate = metric(rate_name(metrics))
+    return rate.words or rate.unit
+
+
+def physical_rate(metrics: Mapping[str, float]) -> float:
+    """The rate in MiB/s that the filesystem has to stand: of what was compressed, less than that of
+    what was written; of names 0."""
+    if rate_unit(metrics) != RATE.unit:
+        return 0
+    return metrics[rate_name(metrics)] * metrics.get("stored_fraction", 1)

@@ -1,0 +1,150 @@
+"""Names: how fast directories and small files are made, found by others, renamed and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from iowatch.check import METADATA, SECONDS, Check, Metric, Metrics, Part
+from iowatch.law import Job, Law, require_one_result, verified
+from iowatch.metrics import Measured, rates_of_rounds
+from iowatch.parameters import ITEMS, MDT, WRITERS, Choice, Parameter
+from iowatch.result import Repetition, Result, conditions
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.site import Filesystem
+
+#: What is done to names, each as a phase of its own and in this order; after `create` they are
+#: synced.
+NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
+#: Whose directory the names are in.
+DIRECTORIES = Parameter(
+    "files",
+    Choice(
+        *("shared", "process"),
+        phrase="is not shared, one directory for all, or process, one for each",
+    ),
+)
+#: The most operations a second in each phase.
+NAME_RATES: Mapping[str, str] = MappingProxyType({name: f"{name}_rate" for name in NAME_PHASES})
+#: The phases of a round, in the order of time.
+_PHASES = (*NAME_PHASES[:2], "sync", *NAME_PHASES[2:])
+METRICS: Metrics = MappingProxyType(
+    {
+        # Names that go through all phases.
+        "items_max": Metric("1/s", words="items/s", title="through all phases, best"),
+        "items_median": Metric("1/s", words="items/s", title="through all phases, median"),
+        **{rate: Metric("1/s", title=f"{name}, best") for name, rate in NAME_RATES.items()},
+        **{f"{name}_s": SECONDS for name in ("sync", *NAME_PHASES)},
+    }
+)
+
+#: What a name takes on a filesystem, at least.
+BLOCK_KIB = 4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Names(Check):
+    """Operations of benchio on names, each as a phase of its own."""
+
+    rates: ClassVar[Sequence[str]] = ("items_max",)
+    rate_in_words: ClassVar[str] = "the rate of all phases together"
+    unit_of_parts: ClassVar[str] = "operations/s"
+    phases: ClassVar[Sequence[str]] = _PHASES
+    starts_once: ClassVar[bool] = True
+
+    def bytes_of(self, case: Case) -> int:
+        """The files hold 8 to 32 bytes each, in turns."""
+        return case.writers * sum(8 * (1 + item % 4) for item in range(case.items))
+
+    def size_of(self, case: Case) -> str:
+        mdt = case.get(MDT.name)
+        return f"{case.items} items" + ("" if mdt is None else f", MDT {mdt}")
+
+    def command_line(self, case: Case) -> list[str]:
+        mdt = case.get(MDT.name)
+        return [
+            f"--operation {METADATA}",
+            f"--files {case.files}",
+            f"--items {case.items}",
+            *([] if mdt is None else [f"--mdt-index {mdt}"]),
+        ]
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        """A file and a directory of each item."""
+        return 2 * BLOCK_KIB * case.items * case.writers
+
+    def bytes_written(self, case: Case, place: Filesystem) -> int:
+        return 0  # next to none
+
+    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
+        return rates_of_names(result.measurements[0].repetitions)
+
+    def read(self, job: Job, repeats: int) -> Measured:
+        require_one_result(job.folder)
+        return self.measured(verified(job, "result.json", repeats), job.case)
+
+    def measured(self, result: Result, case: Case) -> Measured:
+        """What one result that satisfies the law says of its case."""
+        return Measured(
+            metrics=self.metrics_of(result, case),
+            results=[result],
+            conditions=conditions(result),
+            repetitions=result.measurements[0].repetitions,
+            rates=rates_of_rounds([result]),
+        )
+
+    def laws(self, case: Case, repetitions: Sequence[Repetition]) -> list[Law]:
+        """Each name was there once and then gone, and every phase went through all of them."""
+        each = case.items * case.writers
+        counts = [rep.operations for rep in repetitions]
+        return [
+            ("repetitions in which more or fewer names were confirmed than there were",
+             sum(rep.witness.names != 2 * each for rep in repetitions), [0]),
+            ("repetitions of which a phase has more or fewer operations than there were names",
+             sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in counts),
+             [0]),
+            # One node lists all names, or each does; or each writer those of another.
+            ("repetitions in which not every name was listed",
+             sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in counts), [0]),
+        ]  # fmt: skip
+
+    def parts(
+        self, metrics: Mapping[str, float], among: Collection[Part] | None = None
+    ) -> dict[Part, float]:
+        """The rate of each phase: most of the time goes into one or two, and what another has lost
+        is not seen in the whole."""
+        return {
+            Part(phase, metric=rate, words=f"the rate of {phase}"): metrics[rate]
+            for phase, rate in NAME_RATES.items()
+            if rate in metrics
+        }
+
+
+def rates_of_names(reps: Sequence[Repetition]) -> dict[str, float]:
+    """The metrics of names: the fastest repetition of each phase is the one that others disturb
+    least."""
+    items = [rep.rates["items"] for rep in reps]
+    return {
+        "items_max": max(items),
+        "items_median": median(items),
+        **{rate: max(rep.rates[name] for rep in reps) for name, rate in NAME_RATES.items()},
+        **{f"{name}_s": median(rep.seconds[name] for rep in reps) for name in _PHASES},
+    }
+
+
+NAMES = Names(
+    name="Metadata",
+    short="names {files}",
+    operation=METADATA,
+    parameters=(ITEMS, WRITERS, DIRECTORIES, MDT),
+    fixed={"backend": "posix"},
+    repeats=5,  # ten times as many calls as items in each
+    metrics=METRICS,
+    bounds={"items_max": [1, 0, None, "1/s"]},
+    bounds_comment="Slower than this, it hangs; bless nights to have more found.",
+)

@@ -1,0 +1,87 @@
+"""How a library writes a file, as Darshan counted it: collectively, or each process for itself.
+
+The white paper counted 24 collective writes of 24 writers through each library, and 0, 6 and 10
+independent ones, of headers. Where collective writes have silently become independent, most of the
+bandwidth is lost, and no library says so. It happens above MPI-IO, where a library makes
+independent calls, and in MPI-IO, where a hint or a default keeps it from collecting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar
+
+from iowatch.darshan_log import ProfileError, Writes
+from iowatch.files import counted
+from iowatch.kinds.array import Array
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+
+#: Independent writes that each library may make in one file.
+BOUNDS = {"mpiio": 0, "hdf5": 6, "netcdf": 10}
+
+#: Bytes that the filesystem gets, to those that MPI-IO was given: with data sieving, each process
+#: writes back what lies between its own rows. Otherwise they are the same.
+MOST_BYTES = 1.5
+
+#: Bytes of a write that the filesystem gets. Collected ones are of a stripe, or of MPI-IO's buffer.
+LEAST_WRITE = 64 * 2**10
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Profile(Array):
+    """benchio's writes under Darshan, of which none warms up."""
+
+    starts_once: ClassVar[bool] = False
+
+    def command_line(self, case: Case) -> list[str]:
+        return [*super().command_line(case), "--warmup 0"]
+
+
+PROFILE = Profile(
+    name="IoProfile",
+    short="profile shared",
+    backends=tuple(BOUNDS),
+    repeats=1,  # of one, every independent write is seen
+    metrics={},  # Darshan takes time: there is no bandwidth in it
+)
+
+
+def writes_of(backend: str, files: Mapping[str, Writes]) -> Writes:
+    """The writes of a backend to its one file; ProfileError if there is none, or several."""
+    found = [
+        writes
+        for path, writes in files.items()
+        if PurePath(path).stem.rpartition(".")[2] == backend  # hdf5.h5; not what MPI-IO has beside
+    ]
+    if len(found) != 1:
+        raise ProfileError(f"Darshan saw {len(found)} files that {backend} wrote, and not 1")
+    return found[0]
+
+
+def judge(backend: str, writes: Writes, writers: int, repetitions: int) -> str:
+    """What is wrong with how a backend wrote its file, in one sentence; empty if nothing is.
+
+    HDF5 and NetCDF may make more collective writes than the data need: of metadata. As many
+    independent writes as there are writers may be the data, whatever the bound is.
+    """
+    needed = writers * repetitions
+    bound = min(BOUNDS[backend] * repetitions, writers - 1)
+    if writes.collective < needed or writes.independent > bound:
+        return (
+            f"{backend} does not write collectively: {writes}, where {writers} writers and "
+            f"{counted(repetitions, 'repetition')} make {needed} collective ones or more, and "
+            f"{bound} independent at most"
+        )
+    uncollected = f"MPI-IO does not collect the writes of {backend}: it "
+    times = writes.posix_bytes / max(writes.bytes, 1)
+    if times > MOST_BYTES:
+        return f"{uncollected}writes {times:.1f} times its bytes"
+    calls = writes.collective + writes.independent
+    size = writes.posix_bytes / max(writes.posix, 1)
+    if writes.posix > calls and size < LEAST_WRITE:
+        return f"{uncollected}makes {writes.posix} of them, of {size:.0f} bytes each, from {calls}"
+    return ""

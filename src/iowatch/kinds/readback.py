@@ -1,0 +1,90 @@
+"""Reads of what an earlier night has kept; the same job keeps files for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from iowatch.check import RATE_BOUND, READ_EXISTING, WRITE_KEEP
+from iowatch.kinds.array import READ, Array
+from iowatch.law import Job, verified
+from iowatch.parameters import SHARING
+from iowatch.result import InvalidResult, read_result
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+
+#: What a job leaves: the result of what it has read, and of what it keeps itself; the directory
+#: that it read (empty: nothing was there); and what the reader ended with.
+RESULT, KEPT, LAST, READ_CODE = "result.json", "kept.json", "last", "read_code"
+#: benchio's exit codes where files are gone or too short, or not what was written.
+_LOST = ("3", "4")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KeptFiles(Array):
+    """benchio reads what is there, and then writes what stays."""
+
+    starts_once: ClassVar[bool] = False
+
+    @property
+    def operations(self) -> list[str]:
+        return [READ_EXISTING]
+
+    def command_line(self, case: Case) -> list[str]:
+        """Of the start that keeps files."""
+        reading, keeping = (f"--operation {name}" for name in (READ_EXISTING, WRITE_KEEP))
+        return [keeping if option == reading else option for option in super().command_line(case)]
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        """The files of all rounds stay."""
+        return repeats * super().room_kib(case, repeats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedBack:
+    """What a job has read of an earlier night, and what it keeps."""
+
+    has_kept: bool  # all files were kept, and verified
+    read: str | None  # the night of what was read; empty: nothing was there; None: it did not look
+    why_not: str  # why what was read is not verified; empty: it is
+    is_lost: bool  # what was kept is gone, or differs
+    read_id: str  # the run that had kept what was read; empty: nothing was verified
+
+
+def look_back(job: Job) -> LookedBack:
+    """What the folder of a job says, whether its reads satisfy the law or not."""
+    last, code = job.folder / LAST, job.folder / READ_CODE
+    read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
+    why = _broken(job, RESULT, [READ_EXISTING]) if read else ""
+    return LookedBack(
+        has_kept=not _broken(job, KEPT, [WRITE_KEEP]),
+        read=read,
+        why_not=why,
+        is_lost=bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST,
+        read_id=read_result(job.folder / RESULT).existing if read and not why else "",
+    )
+
+
+def _broken(job: Job, name: str, operations: Sequence[str]) -> str:
+    """Why a result does not satisfy the law; empty if it does."""
+    try:
+        verified(job, name, job.case.check.repeats, operations=operations)
+    except InvalidResult as err:
+        return str(err)
+    return ""
+
+
+READ_BACK = KeptFiles(
+    name="ReadBack",
+    short="read back",
+    operation="read",
+    backends=SHARING,
+    repeats=3,  # as many files of each backend are kept, and each is read once
+    metrics=READ,
+    bounds=RATE_BOUND,
+    bounds_comment="Only that something moved: of few reads, each of another file, no ratio holds "
+    "on any machine.",
+)
