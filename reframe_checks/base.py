@@ -1,6 +1,5 @@
 """What all checks have in common: a case, the raw results that are kept, a verdict that ends it."""
 
-import os
 import secrets
 import shutil
 import warnings
@@ -11,7 +10,6 @@ from pathlib import Path
 import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
 import reframe.utility.typecheck as typ
-from reframe.core import fields, variables
 from reframe.core.builtins import (
     fixture,
     loggable,
@@ -22,8 +20,6 @@ from reframe.core.builtins import (
     variable,
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
-from reframe.core.schedulers.local import LocalJobScheduler
-from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
 from iowatch import __version__, build, context, raw_results
 from iowatch.check import DRIFT
@@ -37,7 +33,7 @@ from iowatch.metrics import slow_node, slow_rank
 from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.site import ACCEPTANCE, JOB_TMPDIR
+from iowatch.site import ACCEPTANCE
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import (
@@ -59,29 +55,7 @@ from .parameters import (
     promised,
     setting_of,
 )
-
-# By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
-# its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
-LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
-
-
-def warn_if_heard(*words):
-    """ReFrame's warning of a deprecated variable, unless it is suppressed."""
-    # ReFrame itself reads its whole call stack first, for every test that it makes and every line
-    # that it logs of one, which is half of a night's own time.
-    action, _, category, *_ = warnings.filters[0]
-    if (action, category) != ("ignore", ReframeDeprecationWarning):
-        user_deprecation_warning(*words)
-
-
-fields.user_deprecation_warning = variables.user_deprecation_warning = warn_if_heard
-
-# TMPDIR is ReFrame's own if iowatch started it, and on no other machine: jobs get the user's.
-if JOB_TMPDIR in os.environ:
-    os.environ.pop("TMPDIR", None)
-    if users := os.environ.pop(JOB_TMPDIR):
-        os.environ["TMPDIR"] = users
-
+from .reframe_4_10 import log_bounds
 
 #: The time limit of a script that only waits: what it waits for has its own.
 WAITS = "30d"
@@ -636,7 +610,9 @@ class BenchioCheck(BenchioJob):
             self.measured.control,
             node_busy(Path(self.kept)),
         )
-        self.log_bounds(verdict, in_force(self.references, blessed))
+        failed = verdict.failed if verdict.is_red else ()
+        result = "xfail" if self.excuse_of(verdict) else "fail"
+        log_bounds(self, in_force(self.references, blessed), failed, result)
         said = [verdict.sentence, *self.details(verdict), *self.measured.notes]
         said = "; ".join(filter(None, said))
         told = Verdict(verdict.outcome, said)
@@ -651,17 +627,3 @@ class BenchioCheck(BenchioJob):
             return []
         repetitions = self.measured.repetitions
         return [slow_rank(repetitions, self.case.check.phases), slow_node(repetitions)]
-
-    def log_bounds(self, verdict, references):
-        """Give report and database the bounds that iowatch judged by."""
-        excused = self.excuse_of(verdict)
-        for key, entry in self.perfvalues.items():
-            name = key.rsplit(":", 1)[-1]
-            if reference := references.get(name):
-                entry[1:4] = [
-                    reference.value,
-                    reference.lower_threshold,
-                    reference.upper_threshold,
-                ]
-            if verdict.is_red and name in verdict.failed:
-                entry[-1] = "xfail" if excused else "fail"

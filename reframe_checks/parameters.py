@@ -7,7 +7,6 @@ import reframe as rfm
 import reframe.core.runtime as rt
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
-from reframe.core.decorators import _register_test
 from reframe.core.meta import make_test
 
 from iowatch.files import UserError
@@ -29,6 +28,8 @@ from iowatch.site import (
     read_filesystem,
     require_no_misspelt,
 )
+
+from .reframe_4_10 import register
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -148,7 +149,7 @@ def swept(cls):
     # No fixture has variants, so those of a test are the combinations of its parameters.
     for number, combination in enumerate(test.param_space):
         if combination in named:
-            _register_test(test, variant_num=number)
+            register(test, variant_num=number)
     return test
 
 

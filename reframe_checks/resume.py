@@ -6,13 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 import reframe.core.runtime as rt
-from reframe.core.backends import getlauncher, getscheduler
-from reframe.core.schedulers import Job
 
 from iowatch import raw_results
 from iowatch.files import whole
 
 from . import site_record
+from .reframe_4_10 import wait_on_this_machine
 from .shell import shell
 from .why_not_measured import SLURM, ask, has_begun, no_nodes
 
@@ -74,14 +73,7 @@ def _is_slurm(test):
 
 def take_up(test):
     """Let a test whose job was left run on this machine, where it only waits."""
-    test.local = True
-    test._job = Job.create(
-        getscheduler("local")(),
-        getlauncher("local")(),
-        name=test.job.name,
-        script_filename=test.job.script_filename,
-        workdir=test.stagedir,
-    )
+    wait_on_this_machine(test)
 
 
 def wait(test, record):

@@ -27,14 +27,10 @@ os.environ.setdefault("RFM_SLURM_JOB_CANCEL_REASONS", "[]")
 
 # A centre's collector of logs, if it has one: docs/monitoring.md.
 if os.environ.get("RFM_HTTPJSON_URL"):
-    from functools import partial
-
-    from reframe.core import logging
-
     from iowatch.export import httpjson
+    from iowatch.reframe_inside import post_in_time
 
-    # ReFrame 4.10 waits without end, and the night with it, for one that does not answer.
-    logging.requests.post = partial(logging.requests.post, timeout=10)  # s
+    post_in_time(10)  # s
 
     COLLECTORS = [
         {

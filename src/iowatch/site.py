@@ -56,6 +56,7 @@ from iowatch.records import (
     optional,
     require_known,
 )
+from iowatch.reframe_inside import configuration_files, load_configuration, require_version
 from iowatch.run import Promise
 from iowatch.storage import LUSTRE, of_types
 from iowatch.storage.plain import Plain
@@ -455,15 +456,11 @@ def _database(config: Any) -> Path:
 
 def _configuration(system: str) -> Any:
     """ReFrame's configuration with this system chosen, as ReFrame itself would read it."""
-    # Not above: the commands that do not ask for it need not wait for these imports.
-    from reframe.core import config  # type: ignore[import-untyped]
-
-    folders, files = (os.environ.get(f"RFM_CONFIG_{what}", "") for what in ("PATH", "FILES"))
-    sources = config.find_config_files(
-        *(text.split(":") if text else [] for text in (folders, files))
-    )
+    require_version()
+    given = (os.environ.get(f"RFM_CONFIG_{what}", "") for what in ("PATH", "FILES"))
+    sources = configuration_files(*(text.split(":") if text else [] for text in given))
     try:
-        site = config.load_config(*sources)
+        site = load_configuration(sources)
         site.validate()
         if unknown := _unknown(system, site["systems"]):
             raise UnknownSystem(f"--system {system}: {unknown}")

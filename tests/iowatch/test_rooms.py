@@ -106,6 +106,30 @@ def test_iowatch_imports_no_check_and_the_detector_needs_nothing():
                 assert ours or top in sys.stdlib_module_names, f"{file}: {name}"
 
 
+#: What ReFrame documents for those who write checks.
+DOCUMENTED = {"reframe"} | {
+    f"reframe.{name}"
+    for name in (
+        *("core.backends", "core.builtins", "core.exceptions", "core.meta", "core.runtime"),
+        *("utility.sanity", "utility.typecheck"),
+    )
+}
+
+
+def test_reframes_insides_are_touched_in_two_modules():
+    """The next ReFrame is the work of these."""
+    files = [*SOURCES.rglob("*.py"), *CHECKS_FOLDER.glob("*.py"), ROOT / "site_configs/settings.py"]
+    inside = {
+        file.name
+        for file in files
+        for statement, modules in imports(file)
+        for name in modules
+        if name.partition(".")[0] == "reframe"
+        and (name not in DOCUMENTED or "_register_test" in ast.unparse(statement))
+    }
+    assert inside == {"reframe_4_10.py", "reframe_inside.py"}
+
+
 #: What the detector has of the rest: words, and how numbers are written.
 OF_THE_DETECTOR = ("iowatch.files", "iowatch.verdict")
 

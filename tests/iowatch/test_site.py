@@ -11,6 +11,7 @@ from iowatch import site
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.places import ROOT
+from iowatch.reframe_inside import require_version
 from iowatch.run import Promise
 from iowatch.site import (
     SWEEPS,
@@ -423,3 +424,15 @@ def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
     assert (partition["launcher"], partition["time_limit"]) == ("mpirun", "5m")
     assert not {"prepare_cmds", "modules", "env_vars"} & set(partition)
     assert bare["environments"] == [{"name": "gnu", "target_systems": ["local:disk"]}]
+
+
+@pytest.mark.parametrize(
+    ("found", "is_known"), [("4.10.0", True), ("4.11.0", False), ("5.10", False)]
+)
+def test_another_reframe_is_refused_in_one_line(found, is_known, monkeypatch):
+    monkeypatch.setattr("reframe.VERSION", found)
+    if is_known:
+        require_version()
+        return
+    with pytest.raises(UserError, match=rf"works with ReFrame 4\.10, and this is {found}: install"):
+        require_version()

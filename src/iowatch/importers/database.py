@@ -11,11 +11,12 @@ import sqlite3
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from iowatch import reframe_inside
 from iowatch.case import Case
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
@@ -57,28 +58,11 @@ def write(runs: Sequence[ImportedRun], to: Path) -> None:
         # ReFrame's lock is a file next to its database: here it is one that nobody else uses.
         with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
             new = Path(folder, "results.db")
-            _store(new, sessions(runs))
+            reframe_inside.store(new, sessions(runs))
             new.rename(to)
     except (OSError, sqlite3.Error) as err:
         reason = err.strerror if isinstance(err, OSError) else err
         raise UserError(f"{to}: cannot be written: {reason}") from None
-
-
-def _store(database: Path, reports: Iterable[Mapping[str, Any]]) -> None:
-    # Not above: no other command waits for these imports.
-    from reframe.core import config, runtime  # type: ignore[import-untyped]
-    from reframe.frontend.reporting.storage import (  # type: ignore[import-untyped]
-        StorageBackend,
-    )
-
-    site = config.load_config("<builtin>")
-    site.select_subconfig("generic")
-    runtime.init_runtime(site)  # if there is one already, it stays
-    option = "storage/sqlite_db_file"
-    runtime.runtime().site_config.add_sticky_option(option, str(database.absolute()))
-    storage = StorageBackend.create("sqlite")
-    for report in reports:
-        storage.store(report)
 
 
 def sessions(runs: Iterable[ImportedRun]) -> Iterator[dict[str, Any]]:
@@ -98,8 +82,6 @@ def sessions(runs: Iterable[ImportedRun]) -> Iterator[dict[str, Any]]:
 
 
 def _report(runs: Sequence[ImportedRun]) -> dict[str, Any]:
-    from reframe.frontend.reporting import DATA_VERSION  # type: ignore[import-untyped]
-
     # The same runs have the same session whenever they are imported: history counts them once.
     content = repr([(str(r.case), r.time.timestamp(), sorted(r.metrics.items())) for r in runs])
     session = str(uuid.uuid5(_UUIDS, content))
@@ -113,7 +95,7 @@ def _report(runs: Sequence[ImportedRun]) -> dict[str, Any]:
     tests = [_test(run, f"{session}:0:{index}") for index, run in enumerate(runs)]
     return {
         "session_info": {
-            "data_version": DATA_VERSION,
+            "data_version": reframe_inside.version_of_reports(),
             "hostname": socket.gethostname(),
             "uuid": session,
             NIGHT_KEY: f"{start.astimezone(UTC):%Y-%m-%d}",

@@ -1,0 +1,76 @@
+"""What the checks need of ReFrame's insides, and why: the next ReFrame is the work of this module.
+
+Everything else calls what ReFrame documents; `iowatch.reframe_inside` has what `src/iowatch` needs.
+"""
+
+import os
+import warnings
+
+from reframe.core import fields, variables
+from reframe.core.backends import getlauncher, getscheduler
+from reframe.core.decorators import _register_test
+from reframe.core.schedulers import Job
+from reframe.core.schedulers.local import LocalJobScheduler
+from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
+
+from iowatch.files import UserError
+from iowatch.reframe_inside import require_version
+from iowatch.site import JOB_TMPDIR
+
+try:
+    require_version()
+except UserError as err:  # with an error, ReFrame would skip the checks and end with 0
+    raise SystemExit(f"error: {err}") from None
+
+# By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
+# its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
+LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
+
+
+def warn_if_heard(*words):
+    """Warn of a deprecated variable as ReFrame does, unless such warnings are suppressed."""
+    # ReFrame itself reads its whole call stack first, for every test that it makes and every line
+    # that it logs of one, which is half of a night's own time.
+    action, category = next(((one[0], one[2]) for one in warnings.filters), ("", None))
+    if (action, category) != ("ignore", ReframeDeprecationWarning):
+        user_deprecation_warning(*words)
+
+
+fields.user_deprecation_warning = variables.user_deprecation_warning = warn_if_heard
+
+# ReFrame puts this process's TMPDIR into every job. It is ReFrame's own if iowatch started it, and
+# on no other machine: jobs get the user's.
+if JOB_TMPDIR in os.environ:
+    os.environ.pop("TMPDIR", None)
+    if users := os.environ.pop(JOB_TMPDIR):
+        os.environ["TMPDIR"] = users
+
+
+def register(test, variant_num):
+    """Register one variant of a test: what ReFrame documents registers all, most of them of
+    parameters that belong nowhere together."""
+    _register_test(test, variant_num=variant_num)
+
+
+def wait_on_this_machine(test):
+    """Give a test, after its setup, another job: one of this machine. ReFrame chooses the scheduler
+    of a job by the partition, before a test can say that its job is there already."""
+    test.local = True
+    test._job = Job.create(
+        getscheduler("local")(),
+        getlauncher("local")(),
+        name=test.job.name,
+        script_filename=test.job.script_filename,
+        workdir=test.stagedir,
+    )
+
+
+def log_bounds(test, references, failed, result):
+    """Give report and database the bounds that iowatch judged the metrics of a test by, and the
+    result `fail` or `xfail` of those that failed. ReFrame would have to judge them itself."""
+    for key, entry in test.perfvalues.items():
+        name = key.rsplit(":", 1)[-1]
+        if reference := references.get(name):
+            entry[1:4] = [reference.value, reference.lower_threshold, reference.upper_threshold]
+        if name in failed:
+            entry[-1] = result

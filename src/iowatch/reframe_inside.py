@@ -1,0 +1,73 @@
+"""What iowatch needs of ReFrame's insides outside of the checks, and why.
+
+The imports stand in the functions: most commands need not wait for ReFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from iowatch.files import UserError
+
+VERSION = "4.10"
+
+
+def require_version() -> None:
+    """UserError if this ReFrame is another than those whose insides are known."""
+    from reframe import VERSION as found  # type: ignore[import-untyped]
+
+    if found.split(".")[:2] != VERSION.split("."):
+        raise UserError(
+            f"iowatch works with ReFrame {VERSION}, and this is {found}: install it with "
+            f"`pip install 'reframe-hpc>={VERSION},<4.11'`"
+        )
+
+
+def configuration_files(folders: Sequence[str], files: Sequence[str]) -> list[str]:
+    """Find the files of a configuration as ReFrame does: only so they are read in process."""
+    from reframe.core import config  # type: ignore[import-untyped]
+
+    return list(config.find_config_files(folders, files))
+
+
+def load_configuration(files: Iterable[str]) -> Any:
+    """Load these files of a configuration; whatever is wrong in one is raised."""
+    from reframe.core import config
+
+    return config.load_config(*files)
+
+
+def post_in_time(seconds: float) -> None:
+    """Let ReFrame wait so long for a collector of logs: by itself it waits without end, and the
+    night with it, for one that does not answer."""
+    from reframe.core import logging
+
+    logging.requests.post = partial(logging.requests.post, timeout=seconds)
+
+
+def store(database: Path, reports: Iterable[Mapping[str, Any]]) -> None:
+    """Store reports as ReFrame stores its sessions, in a new database: no command of ReFrame's
+    takes a report."""
+    from reframe.core import config, runtime
+    from reframe.frontend.reporting.storage import (  # type: ignore[import-untyped]
+        StorageBackend,
+    )
+
+    site = config.load_config("<builtin>")
+    site.select_subconfig("generic")
+    runtime.init_runtime(site)  # if there is one already, it stays
+    option = "storage/sqlite_db_file"
+    runtime.runtime().site_config.add_sticky_option(option, str(database.absolute()))
+    storage = StorageBackend.create("sqlite")
+    for report in reports:
+        storage.store(report)
+
+
+def version_of_reports() -> str:
+    """The version of a report's form, which ReFrame looks at when it reads one."""
+    from reframe.frontend.reporting import DATA_VERSION  # type: ignore[import-untyped]
+
+    return str(DATA_VERSION)
