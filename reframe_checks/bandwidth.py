@@ -3,12 +3,12 @@ and how fast names are."""
 
 from pathlib import Path
 
-from reframe.core.builtins import parameter, run_before
+from reframe.core.builtins import run_before
 
 from iowatch.kinds.each_ost import OST_RATIO, hung_osts, slow_osts
 
 from .base import BenchioCheck
-from .parameters import int_or_none, swept
+from .parameters import swept
 
 
 @swept
@@ -31,18 +31,12 @@ class FilePerProcess(BenchioCheck):
 
     descr = "Parallel write of a file per process, per node, or of N files"
 
-    #: Who has a file: process, node, or a number of files.
-    files = parameter(type=str)
-
 
 @swept
 class FilePerProcessRead(BenchioCheck):
     """Each writer reads a file that another has written; or each node, or each of N groups."""
 
     descr = "Parallel read of a file per process, per node, or of N files"
-
-    #: Who has a file: process, node, or a number of files.
-    files = parameter(type=str)
 
 
 @swept
@@ -51,24 +45,12 @@ class SystemLoad(BenchioCheck):
 
     descr = "Parallel writes of several concurrent instances"
 
-    #: Number of concurrent instances, each with an equal part of the writers.
-    instances = parameter(type=int)
-
 
 @swept
 class Metadata(BenchioCheck):
     """Directories and small files are made, found by others, listed, renamed and removed."""
 
     descr = "Operations a second on names, in one directory or in one of each writer"
-
-    #: Small files, and as many directories, of each writer.
-    items = parameter(type=int)
-
-    #: Whose directory they are in: that of all (shared), or of each process.
-    files = parameter(type=str)
-
-    #: Lustre's metadata target; None: the one of the directory.
-    mdt = parameter(type=int_or_none)
 
 
 @swept

@@ -33,7 +33,7 @@ from iowatch.metrics import slow_node, slow_rank
 from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.site import ACCEPTANCE
+from iowatch.site import ACCEPTANCE, Setting
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import (
@@ -50,8 +50,6 @@ from .parameters import (
     SYSTEM,
     OfSession,
     asking,
-    full_size,
-    layout_or_none,
     promised,
     setting_of,
 )
@@ -195,10 +193,6 @@ class CaseCheck(OfSession):
             warnings.warn(f"cannot tell if a job was queued: {err!r}", RuntimeWarning, 1)
             return ""
 
-    @property
-    def setting(self):
-        return setting_of(self)
-
     @run_after("init")
     def set_promised(self):
         self.promised = promised(self.sweep)
@@ -210,9 +204,13 @@ class CaseCheck(OfSession):
     @run_after("setup")
     def set_case(self):
         self.filesystem = FILESYSTEMS[self.current_partition.name]
-        self.case = self.filesystem.case(self.current_environ.name, self.setting)
+        self.case = self.filesystem.case(self.current_environ.name, self.asked())
         self.case_id = str(self.case)
         self.filesystem_name = self.filesystem.name
+
+    def asked(self):
+        """What is asked for at the test's place, :class:`iowatch.site.Setting`."""
+        return Setting.of(CHECKS[type(self).__name__], {})
 
     @run_after("setup")
     def take_up_job(self):
@@ -398,22 +396,14 @@ class BenchioJob(CaseCheck):
         context_shell.FILES,
     )
 
-    #: How files are spread over OSTs: ``4x1`` is 4 stripes of 1 MiB, ``-1x1:flash`` one on each OST
-    #: of a pool, ``default`` what users get; or a layout of the site's; None: the filesystem is not
-    #: striped.
-    layout = parameter(type=layout_or_none)
-
-    #: I/O library: mpiio, hdf5, netcdf, pnetcdf or posix.
-    backend = parameter(type=str)
-
-    #: Array elements per writer in x, y, z.
-    local_size = parameter(type=full_size)
+    #: The tail of the id of a case, such as ``backend=hdf5/local_size=8x8x8/writers=4``.
+    setting = parameter(type=str)
 
     #: Number of nodes.
-    nodes = parameter(type=int)
+    nodes = variable(int, value=0, loggable=True)
 
     #: Number of writers on each node.
-    writers_per_node = parameter(type=int)
+    writers_per_node = variable(int, value=0, loggable=True)
 
     #: Timed repetitions of each backend, after one that warms up.
     #:
@@ -432,6 +422,9 @@ class BenchioJob(CaseCheck):
     #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
     measured = None
 
+    def asked(self):
+        return setting_of(self)
+
     @run_after("init")
     def set_repeats(self):
         if self.repeats is None:
@@ -443,6 +436,8 @@ class BenchioJob(CaseCheck):
 
     @run_after("setup")
     def set_tasks(self):
+        asked = self.asked()
+        self.nodes, self.writers_per_node = asked.nodes, asked.writers_per_node
         spread(self, self.case, self.writers_per_node)
 
     @run_after("setup")

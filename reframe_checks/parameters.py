@@ -2,6 +2,7 @@
 site's sweeps give."""
 
 from functools import cache, partial
+from math import ceil
 
 import reframe as rfm
 import reframe.core.runtime as rt
@@ -9,16 +10,10 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
 from reframe.core.meta import make_test
 
+from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
-from iowatch.parameters import (
-    LAYOUT,
-    LOCAL_SIZE,
-    format_layout,
-    format_size,
-    parse_layout,
-    parse_size,
-)
+from iowatch.parameters import LAYOUT
 from iowatch.site import (
     NIGHTLY,
     SWEEPS,
@@ -28,8 +23,6 @@ from iowatch.site import (
     read_filesystem,
     require_no_misspelt,
 )
-
-from .reframe_4_10 import register
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -99,119 +92,55 @@ class OfSession(rfm.RunOnlyRegressionTest):
     death = variable(str, value="", loggable=True)
 
 
-_WAYS = "ways"  # the parameter of a test that has all of its check's
-
-
 @cache
-def _settings(check):
-    """All that any sweep of this system asks of a check."""
-    return {
-        setting
-        for filesystem in FILESYSTEMS.values()
-        for sweep in filesystem.sweeps
-        for setting in filesystem.settings(sweep, CHECKS[check])
-    }
-
-
-@cache
-def offered(check, name):
-    """All values that they give to a parameter of a test."""
-    values = {_value(setting, name) for setting in _settings(check)}
-    return tuple(sorted(values, key=lambda value: (value is not None, value)))
-
-
-def _value(setting, name):
-    """Of a parameter of a test, which has one for all that a case says of its layout, and one for
-    all of its ways: as many, most of their combinations would be none."""
-    if name == LAYOUT.name:
-        return format_layout(setting.get)
-    if name == _WAYS:
-        return setting.check.format_ways(setting.get)
-    value = setting.get(name)
-    return format_size(value) if value and name == LOCAL_SIZE.name else value
-
-
-def swept(cls):
-    """Register a check with ReFrame: a test for each setting that a sweep of this system names.
-
-    ReFrame itself would register all combinations of their values, of which most belong nowhere.
-    """
-    check = CHECKS[cls.__name__]
-    types = {name: undefined.type for name, undefined in cls.raw_params.items()}
-    if check.ways:
-        types[_WAYS] = partial(ways_or_none, check)
-    values = {
-        name: parameter(offered(check.name, name) or [None], type=read)
-        for name, read in types.items()
-    }
-    test = make_test(cls.__name__, (cls,), values, module=cls.__module__)
-    named = {tuple(_value(one, name) for name in test.raw_params) for one in _settings(check.name)}
-    # No fixture has variants, so those of a test are the combinations of its parameters.
-    for number, combination in enumerate(test.param_space):
-        if combination in named:
-            register(test, variant_num=number)
-    return test
-
-
-def asking(test):
-    """The partitions where the sweep of a test asks for its setting.
-
-    Values from -P go wherever the other parameters do, a layout only to where there are any.
-    """
-    cls = type(test)
-    # ReFrame adds parameters of its own, such as for --repeat.
-    ours = frozenset(name for name in cls.raw_params if offered(cls.__name__, name))
-    given = frozenset(p for p in ours if cls.raw_params[p].values != offered(cls.__name__, p))
-    setting = _without(given, {name: getattr(test, name) for name in ours})
-    return [
-        partition
-        for partition in FILESYSTEMS
-        if setting in _asked(partition, test.sweep, cls.__name__, given, ours)
-    ]
-
-
-@cache
-def _asked(partition, sweep, check, given, ours):
+def _asked(partition, sweep, check):
+    """What a sweep asks of a check at a partition, by the tails of its cases."""
     settings = FILESYSTEMS[partition].settings(sweep, CHECKS[check])
-    return {_without(given, {name: _value(setting, name) for name in ours}) for setting in settings}
+    return {setting.text: setting for setting in settings}
 
 
-def _without(given, values):
-    """Values of parameters without those of `given`, but with whether there is a layout."""
+@cache
+def _everything_asked(check):
+    """The tails of all cases of a check that any sweep of this system has."""
     return frozenset(
-        (name, name == LAYOUT.name and value is None if name in given else value)
-        for name, value in values.items()
+        tail for place in FILESYSTEMS for sweep in SWEEPS for tail in _asked(place, sweep, check)
     )
 
 
+def swept(cls):
+    """Register a check with ReFrame: a test for each setting that a sweep of this system names."""
+    tails = sorted(_everything_asked(cls.__name__))
+    if not tails:
+        return cls
+    setting = parameter(tails, type=partial(in_one_form, cls.__name__))
+    test = make_test(cls.__name__, (cls,), {"setting": setting}, module=cls.__module__)
+    return rfm.simple_test(test)
+
+
+def in_one_form(check, text):
+    """For `-P`: the tail of a case of this check; ValueError if it is none."""
+    Case.parse(f"any:any/any/{check}/{text}")
+    return text
+
+
+def asking(test):
+    """The partitions where the sweep of a test asks for its setting. One from `-P` that no sweep
+    has goes wherever files can have the layout that it names, or its check names none."""
+    check = type(test).__name__
+    if test.setting in _everything_asked(check):
+        return [place for place in FILESYSTEMS if test.setting in _asked(place, test.sweep, check)]
+    if LAYOUT not in CHECKS[check].parameters:
+        return [*FILESYSTEMS]
+    has_layout = bool(Case.parse(f"any:any/any/{check}/{test.setting}").stripes)
+    return [name for name, place in FILESYSTEMS.items() if (place.osts is not None) == has_layout]
+
+
 def setting_of(test):
-    """The setting that the parameters of a test make."""
-    check = CHECKS[type(test).__name__]
-    values = {name: getattr(test, name) for name in type(test).raw_params}
-    if values.get(LOCAL_SIZE.name) is not None:
-        values[LOCAL_SIZE.name] = parse_size(values[LOCAL_SIZE.name])
-    if (layout := values.pop(LAYOUT.name, None)) is not None:
-        values |= parse_layout(layout)
-    if (ways := values.pop(_WAYS, None)) is not None:
-        values |= check.parse_ways(ways)
-    return Setting.of(check, values)
-
-
-def ways_or_none(check, text):
-    """For `-P`: ways in the one form that a case id has them in; `none` means benchio's own."""
-    return None if text == "none" else check.format_ways(check.parse_ways(text).get)
-
-
-def layout_or_none(text):
-    """A layout in a word; `none` means that the filesystem is not striped."""
-    return None if text == "none" else format_layout(parse_layout(text).get)
-
-
-def full_size(text):
-    """A size with its three edges written out, so that one size has one test name and hash."""
-    return format_size(parse_size(text))
-
-
-def int_or_none(text):
-    """A number; `none` means that there is none."""
-    return None if text == "none" else int(text)
+    """What the sweep asks for by the setting of a test, at its partition; of one from `-P` all
+    writers of a node are those of the site's file."""
+    check, place = type(test).__name__, FILESYSTEMS[test.current_partition.name]
+    if asked := _asked(place.partition, test.sweep, check).get(test.setting):
+        return asked
+    case = Case.parse(f"any:any/any/{check}/{test.setting}")
+    per_node = min(case.writers, place.writers_per_node)
+    return Setting(CHECKS[check], ceil(case.writers / per_node), per_node, case.parameters)

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 from reframe.core.builtins import (
     fixture,
-    parameter,
     run_before,
     sanity_function,
 )
@@ -66,9 +65,6 @@ class IorCheck(InRounds):
 
     outputs = (*InRounds.outputs, "ior.*", "read.*")
 
-    #: Who has a file: all of them (shared), or each process.
-    files = parameter(type=str)
-
     ior = fixture(FoundIor, scope="environment")
 
     def missing(self):
@@ -111,12 +107,6 @@ class MdtestPeer(InRounds):
     descr = "Operations on names of benchio and of mdtest"
 
     outputs = (*InRounds.outputs, f"{mdtest.NAME}.*")
-
-    #: Small files of each writer; of benchio's as many directories besides.
-    items = parameter(type=int)
-
-    #: Whose directory they are in: that of all (shared), or of each process.
-    files = parameter(type=str)
 
     mdtest = fixture(FoundMdtest, scope="environment")
 

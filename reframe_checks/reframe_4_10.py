@@ -8,7 +8,6 @@ import warnings
 
 from reframe.core import fields, variables
 from reframe.core.backends import getlauncher, getscheduler
-from reframe.core.decorators import _register_test
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
@@ -44,12 +43,6 @@ if JOB_TMPDIR in os.environ:
     os.environ.pop("TMPDIR", None)
     if users := os.environ.pop(JOB_TMPDIR):
         os.environ["TMPDIR"] = users
-
-
-def register(test, variant_num):
-    """Register one variant of a test: what ReFrame documents registers all, most of them of
-    parameters that belong nowhere together."""
-    _register_test(test, variant_num=variant_num)
 
 
 def wait_on_this_machine(test):

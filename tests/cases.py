@@ -46,6 +46,11 @@ def verdict_of(test: Mapping[str, Any]) -> str:
     return str(Outcome.read(test) or "")
 
 
+def backend_of(test: Mapping[str, Any]) -> str:
+    """The backend of a test that ReFrame has on record."""
+    return Case.parse(test["case_id"]).backend
+
+
 def metrics_of(result: Result, of: Case) -> dict[str, float]:
     """The metrics of a case whose one result satisfies the law."""
     return of.check.metrics_of(result, of)

@@ -50,10 +50,8 @@ class Case:
 
     @cached_property
     def _text(self) -> str:
-        declared = (*self.check.parameters, *self.check.ways)
-        formats = {parameter.name: parameter.format for parameter in declared}
-        values = (f"/{name}={formats[name](value)}" for name, value in self.parameters)
-        return f"{self.place}/{self.check.name}{''.join(values)}"
+        words = (self.place, self.check.name, self.check.text_of(self.parameters))
+        return "/".join(filter(None, words))
 
     @cached_property
     def _values(self) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ A kind is a module of `kinds/`, whose checks override what is different for them
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -171,22 +171,10 @@ class Check:
         """Why nothing can write or read with these values; empty if something can."""
         return ""
 
-    def format_ways(self, value: Callable[[str], Any]) -> str | None:
-        """All ways other than benchio's own in a word, as they end a case id, such as
-        `flush=yes/chunk=8x8x8`; None: there are none. `value` gives that of a parameter."""
-        values = ((way, value(way.name)) for way in self.ways)
-        words = [f"{way.name}={way.format(own)}" for way, own in values if own != way.default]
-        return "/".join(words) or None
-
-    def parse_ways(self, text: str) -> dict[str, Any]:
-        """The inverse, with benchio's own of the others; ValueError."""
-        known = {way.name: way for way in self.ways}
-        values = {name: way.default for name, way in known.items()}
-        for name, _, value in (word.partition("=") for word in text.split("/")):
-            if name not in known:
-                raise ValueError(f"{self.name} has no way {name!r}: it has {', '.join(known)}")
-            values[name] = known[name].parse(value)
-        return values
+    def text_of(self, parameters: Iterable[tuple[str, Any]]) -> str:
+        """The tail of a case id, such as `backend=hdf5/local_size=8x8x8/writers=4`."""
+        formats = {p.name: p.format for p in (*self.parameters, *self.ways)}
+        return "/".join(f"{name}={formats[name](value)}" for name, value in parameters)
 
     def backends_of(self, case: Case) -> list[str]:
         """The backends that a job runs, the control first."""

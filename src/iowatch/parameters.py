@@ -382,26 +382,3 @@ DEFAULT = "default"
 #: Those that a case has only where its filesystem is striped: a layout by its name, or a count and
 #: a size, and a pool if it is to be of one.
 STRIPING = (LAYOUT.name, STRIPE_COUNT.name, STRIPE_SIZE.name, POOL.name)
-_STRIPES = re.compile(
-    r"(?P<count>-1|[1-9]\d*)x(?P<size>[1-9]\d*)(:(?P<pool>[A-Za-z0-9_.-]+))?", re.ASCII
-)
-
-
-def format_layout(value: Callable[[str], Any]) -> str | None:
-    """All of STRIPING in a word: a layout's name, or stripes such as `-1x4` (count, MiB), and of a
-    pool `-1x4:flash`. `value` gives that of a parameter; None: there is none."""
-    layout, count, size, pool = map(value, STRIPING)
-    if layout is not None or size is None:
-        return layout  # type: ignore[no-any-return]
-    return f"{count}x{size}:{pool}" if pool else f"{count}x{size}"
-
-
-def parse_layout(text: str) -> dict[str, Any]:
-    """The inverse; ValueError."""
-    if stripes := _STRIPES.fullmatch(text):
-        return {
-            STRIPE_COUNT.name: int(stripes["count"]),
-            STRIPE_SIZE.name: int(stripes["size"]),
-            POOL.name: stripes["pool"],
-        }
-    return {LAYOUT.name: LAYOUT.read(text)}

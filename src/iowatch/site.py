@@ -118,6 +118,11 @@ class Setting:
         given += [(name, value) for name, value, default in ways if value != default]
         return cls(check, nodes, writers_per_node, tuple(given))
 
+    @property
+    def text(self) -> str:
+        """The tail of a case id."""
+        return self.check.text_of(self.parameters)
+
     def get(self, name: str) -> Any:
         """The value of a sweep's parameter, or what the check fixes it to; None: there is none."""
         if name in (NODES.name, WRITERS_PER_NODE.name):

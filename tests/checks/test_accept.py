@@ -50,7 +50,7 @@ def site_of_sessions(module_site):
     site = module_site
     site.write["backend"] = ["mpiio", "hdf5"]
     site.references = None
-    tried = ("-P", "local_size=16", "-n", "backend=mpiio")
+    tried = ("-P", "setting=backend=mpiio/local_size=16x16x16/writers=2", "-n", "backend=mpiio")
     for more in ((), (), (), tried):
         done = site.reframe(*ACCEPTANCE, *more)
         assert done.returncode == 0, done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchio.traces import calls_on, watched
-from cases import verdict_of
+from cases import backend_of, verdict_of
 from conftest import ROOT, compiled
 
 from iowatch import history
@@ -206,7 +206,7 @@ def test_every_fault_below_benchio_fails_the_check_and_leaves_no_file(
         says["scattered"] = "collective transfer of hdf5: independent, independent requested"
     done = site.reframe("-r", "-n", "SharedFileWrite", "-S", "repeats=1")
     assert done.returncode == 1, done.stdout
-    tests = {(test["environ"], test["backend"]): test for test in site.report()}
+    tests = {(test["environ"], backend_of(test)): test for test in site.report()}
     assert set(tests) == {(name, backend) for name in says for backend in backends}
     for (name, backend), test in tests.items():
         sentence = test["sentence"].removeprefix(f"{test['case_id']}: ")

@@ -39,28 +39,21 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     assert site.reframe("-l").stdout == f"{sentence}\n"
 
 
-def test_parameters_can_be_set_on_the_command_line(site):
+def test_a_case_that_no_sweep_has_can_be_asked_for_on_the_command_line(site):
     site.write.update(backend=["mpiio", "hdf5"], local_size=[8, 16])
-    options = ["-P", "backend=hdf5", "-P", "local_size=32", "-P", "layout=none"]
-    done = site.reframe("-l", "-n", "SharedFileWrite", *options)
-    assert "Found 1 check(s)" in done.stdout, done.stdout
-    (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
-    assert "backend=hdf5" in test
-    assert "local_size=32x32x32" in test, "a value that no sweep has"
-    striped = site.reframe("-l", "-n", "SharedFileWrite", "-P", "layout=4x1")
-    assert "Found 0 check(s)" in striped.stdout, "where nothing is striped"
-    assert "%ways=None" in test, "benchio's own"
+    tail = "local_size=32x32x32/writers=2"
 
-    site.write.update(collective=[True, False], hints=[None, {"a": 1}], backend=["hdf5"])
-    options = ["-P", "ways=hints=b=2:a=1/collective=no", "-P", "local_size=8"]
-    done = site.reframe("-l", "-n", "SharedFileWrite", *options)
-    assert "Found 1 check(s)" in done.stdout, done.stdout
-    (test,) = re.findall(r"^- SharedFileWrite (.*)", done.stdout, re.MULTILINE)
-    assert "%ways=collective=no/hints=a=1:b=2" in test, "in their one form"
-    done = site.reframe("-l", "-P", "ways=colective=no")
+    def listed(setting):
+        done = site.reframe("-l", "-n", "SharedFileWrite", "-P", f"setting={setting}")
+        return done, re.findall(r"^- SharedFileWrite %setting=(\S+)", done.stdout, re.MULTILINE)
+
+    done, tests = listed(f"backend=hdf5/{tail}/collective=no")
+    assert {*tests} == {f"backend=hdf5/{tail}/collective=no"}, done.stdout
+    done, tests = listed(f"backend=hdf5/stripe_count=4/stripe_size=1/{tail}")
+    assert tests == [], "where nothing is striped"
+    done, _ = listed(f"backend=hdf5/{tail}/colective=no")
     assert done.returncode == 1
-    said = "SharedFileWrite has no way 'colective': it has collective, "
-    assert said in done.stdout
+    assert "not a case: 'any:any/any/SharedFileWrite/backend=hdf5/" in done.stdout
 
 
 def test_reframe_makes_no_test_that_no_sweep_names(site):
@@ -71,14 +64,12 @@ def test_reframe_makes_no_test_that_no_sweep_names(site):
         {**of, "backend": ["hdf5"], "local_size": [16], "chunk": [8], "flush": [True, False]},
     ]
     done = site.reframe("-l", "-n", "SharedFileWrite", "--skip-system-check")
-    tests = re.findall(
-        r"backend=(\S+) local_size=(\d+)x.* ways=(\S+)", done.stdout.replace("%", "")
-    )
+    tests = re.findall(r"%setting=backend=(\S+)", done.stdout)
     assert sorted(tests) == [
-        ("hdf5", "16", "chunk=8x8x8"),
-        ("hdf5", "16", "flush=yes/chunk=8x8x8"),
-        ("hdf5", "8", "None"),
-        ("mpiio", "8", "None"),
+        "hdf5/local_size=16x16x16/writers=2/chunk=8x8x8",
+        "hdf5/local_size=16x16x16/writers=2/flush=yes/chunk=8x8x8",
+        "hdf5/local_size=8x8x8/writers=2",
+        "mpiio/local_size=8x8x8/writers=2",
     ], done.stdout
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cases import verdict_of
+from cases import backend_of, verdict_of
 from checks.conftest import STAND_IN, STAND_IN_PROGRAM
 from conftest import OPEN_MPI, run
 
@@ -107,7 +107,7 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
     assert "or name libdarshan.so, or its module, as 'darshan' in the extras of" in done.stdout
     tests = site.report()
     assert not list(site.scratch.iterdir())
-    collective = {test["backend"]: test for test in tests if test["partition"] == "memory"}
+    collective = {backend_of(test): test for test in tests if test["partition"] == "memory"}
     assert set(collective) == set(PROFILE["backend"])
     for backend, test in collective.items():
         assert_collective(test, backend)
@@ -176,7 +176,7 @@ def test_live_collective_writes_pass(profiled):
     done = profiled.reframe("-r")
     assert done.returncode == 0, done.stdout
     for test in profiled.report():
-        assert_collective(test, test["backend"])
+        assert_collective(test, backend_of(test))
 
 
 @live
@@ -187,7 +187,7 @@ def test_live_independent_writes_fail(profiled, tmp_path):
     profiled.environment["ROMIO_HINTS"] = str(hints)
     done = profiled.reframe("-r")
     assert done.returncode == 1, done.stdout
-    found = {test["backend"]: test for test in profiled.report()}
+    found = {backend_of(test): test for test in profiled.report()}
     assert {verdict_of(test) for test in found.values()} == {"regression (not_collective)"}
     for backend, test in found.items():
         assert f"MPI-IO does not collect the writes of {backend}: it " in test["sentence"]

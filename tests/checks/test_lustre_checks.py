@@ -255,10 +255,8 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     contract_judges = "it is verified, and the contract of the acceptance test judges it"
     assert f": {contract_judges}; {missing}" in verified["sentence"]
 
-    other = site.reframe("-l", "-n", "SharedFileWrite", "-P", "layout=2x1", "-P", "backend=mpiio")
-    (test,) = set(re.findall(r"^- SharedFileWrite (.*) /", other.stdout, re.MULTILINE))
-    assert "%layout=2x1" in test, "a value that no sweep has"
-    wrong = site.reframe("-r", "-n", "SharedFileWrite", "-P", "layout=progressive")
+    wanted = "setting=backend=mpiio/layout=progressive/local_size=16x16x16/writers=2"
+    wrong = site.reframe("-r", "-n", "SharedFileWrite", "-P", wanted)
     assert wrong.returncode == 1
     assert "'layouts' in the partition's extras have no 'progressive': add it" in wrong.stdout
 

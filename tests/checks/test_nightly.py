@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from cases import verdict_of
+from cases import backend_of, verdict_of
 from checks.conftest import new_site
 
 from iowatch import __version__, build, history
@@ -73,7 +73,7 @@ def test_night_leaves_no_temporary_files(green):
 
 def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green):
     site, _ = green
-    (test,) = [test for test in site.report() if test["backend"] == "hdf5"]
+    (test,) = [test for test in site.report() if backend_of(test) == "hdf5"]
     assert (test["case_id"], verdict_of(test)) == (HDF5, "ok")
     assert test["sentence"] == f"{HDF5}: 2 metrics are within {site.folder.name}/small.yaml"
     metrics = test["metrics"]

@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from cases import verdict_of
+from cases import backend_of, verdict_of
 from checks import replay
 
 CASE = "small:memory/real/ReadBack/backend={}/local_size=16x16x16/writers=2"
@@ -37,7 +37,7 @@ def nights(site):
         done = site.reframe("-r", "-n", "ReadBack", "-S", "repeats=1")
         tests = site.report()
         assert len(tests) == len(backends), done.stdout
-        return {test["backend"]: test for test in tests}
+        return {backend_of(test): test for test in tests}
 
     return night
 

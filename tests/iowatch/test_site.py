@@ -325,23 +325,6 @@ def test_setting_of_a_case_and_back():
     assert setting.get("files") == "shared"
 
 
-def test_ways_in_a_word_and_back():
-    check = CHECKS["SharedFileWrite"]
-    values = {"hints": {"b": "2", "a": 1}, "collective": False, "pattern": "steps=2:variables=4"}
-    known = {way.name: way for way in check.ways}
-    values = {name: known[name].read(value) for name, value in values.items()}
-    usual = {way.name: way.default for way in check.ways}
-    text = "collective=no/hints=a=1:b=2/pattern=steps=2:variables=4"
-    assert check.format_ways((usual | values).get) == text
-    assert check.parse_ways(text) == usual | values
-    assert check.format_ways(usual.get) is None
-    assert check.format_ways(check.parse_ways("transfer=1GiB").get) is None, "benchio's own"
-    with pytest.raises(ValueError, match="SharedFileRead has no way 'flush': it has collective"):
-        CHECKS["SharedFileRead"].parse_ways("flush=yes")
-    with pytest.raises(ValueError, match="is neither yes nor no: ''"):
-        check.parse_ways("flush")
-
-
 #: What a sweep may not ask for: values of one parameter of SharedFileWrite, and others, by check.
 BAD_VALUES = {
     "stripe_count": [[0], [None]],

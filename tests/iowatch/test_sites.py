@@ -17,15 +17,16 @@ import pytest
 from refusals import refusals
 
 from iowatch import site
+from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.paper import figures
 from iowatch.paper.published import read_tables
-from iowatch.parameters import NODES, STRIPING, WRITERS_PER_NODE, parse_layout
+from iowatch.parameters import STRIPING
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
-from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Setting, read_site
+from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, read_site
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
@@ -35,8 +36,6 @@ SYSTEMS = sorted({file.stem for file in CONFIGS.glob("*.py")} - {"settings"})
 
 #: Those of which ReFrame lists the larger sweep in a few seconds.
 SMALL = ("rdf-dac", "jasmin", "slurm", "cephfs", "local")
-
-COUNTS = (NODES, WRITERS_PER_NODE)
 
 #: Host names of login nodes.
 LOGIN_NODES = {
@@ -65,20 +64,6 @@ def configuration(system):
 @cache
 def known(system):
     return read_site(system)
-
-
-def values_of(check, words):
-    """The values of a check's parameters, from ReFrame's name of a test."""
-    given = dict(word.split("=", 1) for word in re.findall(r"%(\S+)", words))
-    known = {parameter.name: parameter for parameter in (*check.parameters, *COUNTS)}
-    several = {"layout": parse_layout, "ways": check.parse_ways}
-    values = {}
-    for name, text in given.items():
-        if text != "None" and name in several:
-            values |= several[name](text)
-        elif text != "None" and name in known:
-            values[name] = known[name].parse(text)
-    return values
 
 
 def filesystems(system):
@@ -261,11 +246,11 @@ def test_reframe_offers_the_cases_of_a_sweep(system):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert "WARNING" not in done.stdout, done.stdout
-    listed = re.findall(r"^- (\w+)((?: %\S+)*) /\w+ @\S+:(\S+)\+(\S+)$", done.stdout, re.MULTILINE)
-    offered = []
-    for check, words, partition, environ in listed:
-        setting = Setting.of(CHECKS[check], values_of(CHECKS[check], words))
-        offered.append(filesystems(system)[partition].case(environ, setting))
+    test = r"^- (\w+)(?: %setting=(\S+))? /\w+ @(\S+)\+(\S+)$"
+    offered = [
+        Case.parse("/".join(filter(None, [place, environ, check, tail])))
+        for check, tail, place, environ in re.findall(test, done.stdout, re.MULTILINE)
+    ]
     assert len(offered) == len(set(offered)) > 10
     assert set(offered) == known(system).cases(sweep)
 
