@@ -221,6 +221,8 @@ def read_result(path: Path, types: Collection[str] = ()) -> Result:
         reason, there = FAILURES[data["status"]], data["run"]["filesystem"]["type"]
         if types and there and there not in types:
             reason = Reason.WRONG_FILESYSTEM
+        elif error["call"] == "layout":  # benchio looks at it before it measures
+            reason = Reason.WRONG_LAYOUT
         raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}", reason)
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
     measurements = [_measurement(case) for case in data["cases"]]

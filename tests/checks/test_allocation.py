@@ -74,7 +74,7 @@ def test_allocation_that_has_no_time_left_or_has_ended(cluster):
     cluster.environment |= {"LEFT": "1:00", "STEADY": "yes"}
     done = cluster.reframe("-r", "-n", "SharedFileWrite")
     first, second = cluster.report()
-    assert (verdict_of(first), verdict_of(second)) == ("ok", "unjudged (queued)"), done.stdout
+    assert (verdict_of(first), verdict_of(second)) == ("ok", "unjudged (no_time_left)"), done.stdout
     assert "job 77, had 1:00 left at its turn, and it may take 2 minutes" in second["sentence"]
 
     (cluster.folder / "slurm/ended").touch()
@@ -82,7 +82,8 @@ def test_allocation_that_has_no_time_left_or_has_ended(cluster):
     assert done.returncode == 1, done.stdout
     assert "the allocation, job 77, has ended" in done.stdout, done.stdout
     first, second = cluster.report()
-    assert (verdict_of(first), verdict_of(second)) == ("failed (no_output)", "unjudged (queued)"), (
-        done.stdout
-    )
+    assert (verdict_of(first), verdict_of(second)) == (
+        "failed (no_output)",
+        "unjudged (no_time_left)",
+    ), done.stdout
     assert "job 77, had ended before its turn" in second["sentence"]

@@ -127,10 +127,13 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "unmounted": {"extras": {"path": f"{site.scratch}/not/there"}},
     }
     says = {
-        "cached": ["may have come from a cache, which 'cached_reads' of small:cached"],
-        "full": [f"{site.scratch}: 549755813888 KiB will be written, but only"],
-        "other": ["io_error", "rank 0", "tmpfs", str(site.scratch)],
-        "unmounted": ["mktemp: failed to create directory", "not/there"],
+        "cached": [
+            "cached_read",
+            "may have come from a cache, which 'cached_reads' of small:cached",
+        ],
+        "full": ["no_output", f"{site.scratch}: 549755813888 KiB will be written, but only"],
+        "other": ["wrong_filesystem", "io_error", "rank 0", "tmpfs", str(site.scratch)],
+        "unmounted": ["no_output", "mktemp: failed to create directory", "not/there"],
     }
     kept = {
         leave(swept, "iowatch.young1", ".iowatch", 1.9),
@@ -157,9 +160,10 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     by_place = {test["partition"]: test for test in tests if test["partition"] != "memory"}
     assert set(by_place) == set(site.partitions) - {"memory"}
     for place, test in by_place.items():
-        verdict = ("fail", "failed (no_output)") if place in says else ("pass", "ok")
+        reason, *said = says.get(place, ("",))
+        verdict = ("fail", f"failed ({reason})") if reason else ("pass", "ok")
         assert (test["result"], verdict_of(test)) == verdict, (place, test["sentence"])
-        for sentence in says.get(place, ()):
+        for sentence in said:
             assert sentence in test["sentence"], place
         if place in says:
             assert f"Reason: sanity error: {test['sentence']}" in done.stdout, place

@@ -121,7 +121,7 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
                  "there is no Darshan library /not/there/libdarshan.so"),
         "module": ("mpiio", "failed (no_output)",
                    "the module no-such-module brings no darshan-config"),
-        "other": ("mpiio", "failed (no_output)", "benchio.darshan"),
+        "other": ("mpiio", "failed (program_failed)", "benchio.darshan"),
     }  # fmt: skip
     for environ, (backend, verdict, sentence) in says.items():
         test = found[environ]

@@ -31,7 +31,7 @@ def peer(site):
 
 # Environment -> its IOR, how the test ends, its verdict, what its sentence says.
 IORS = {
-    "fast": ("1e-6", "fail", "regression (own_past)", "below its bound of 0.5 in "),
+    "fast": ("1e-6", "fail", "regression (reference)", "below its bound of 0.5 in "),
     "wrong": (
         "wrong data",
         "fail",
@@ -174,7 +174,7 @@ def test_layout_of_the_files_of_ior_and_of_an_application(peer, lustre_shim):
         (test["name"].split()[0], test["environ"], "default" in test["case_id"]): test
         for test in peer.report()
     }
-    invalid = {of for of, test in tests.items() if verdict_of(test) == "failed (no_output)"}
+    invalid = {of for of, test in tests.items() if verdict_of(test) == "failed (wrong_layout)"}
     assert invalid == {(name, "four", False) for name in peer.sweep}, done.stdout
     assert (
         len(

@@ -105,7 +105,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
     assert all(path.startswith(f"{lustre.scratch}/iowatch.") for path in directories)
 
     # Other stripes than those asked for are no measurement.
-    assert [verdict_of(test) for test in tests["other"]] == ["failed (no_output)"]
+    assert [verdict_of(test) for test in tests["other"]] == ["failed (wrong_layout)"]
     assert "the file has stripe count 2, asked for: stripe count 4, " in sentence("other")
 
     # A slow OST is named, and one that another took the place of.
@@ -164,8 +164,8 @@ def test_each_ost_by_itself(site):
     assert done.returncode == 1, done.stdout
     tests = {test["environ"]: test for test in site.report()}
     assert {name: verdict_of(test) for name, test in tests.items()} == {
-        "well": "ok", "slow": "regression (own_past)", "full": "ok", "hangs": "ok",
-        "alone": "failed (no_output)", "wrong": "failed (no_output)", "late": "unjudged (launcher)",
+        "well": "ok", "slow": "regression (reference)", "full": "ok", "hangs": "ok",
+        "alone": "failed (io_error)", "wrong": "failed (no_output)", "late": "unjudged (launcher)",
     }, done.stdout  # fmt: skip
     (case,) = {test["case_id"].partition("/SlowOst/")[2] for test in tests.values()}
     assert case == "stripe_size=1/local_size=8x8x8/writers=4"
@@ -219,7 +219,7 @@ def test_each_ost_by_itself(site):
     site.reframe("-r", "-n", "SlowOst", "-p", "^(well|full)$", "-S", "away=memory:7")
     tests = {test["environ"]: test for test in site.report()}
     assert {name: verdict_of(test) for name, test in tests.items()} == {
-        "well": "failed (no_output)", "full": "ok",
+        "well": "failed (not_as_asked)", "full": "ok",
     }  # fmt: skip
     declared = "the session was declared to be without OST 7, which it could measure"
     assert sentence("well").endswith(declared)

@@ -78,7 +78,7 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
     for _ in range(2):  # and again in the same night: by then there are newer files
         third = nights(3, "mpiio", "hdf5")
         sentence(third["mpiio"], "ok")
-        said = sentence(third["hdf5"], "failed (no_output)")
+        said = sentence(third["hdf5"], "failed (corrupt)")
         assert f"{file}: 1 of " in said
         assert "elements differ from what was written" in said
         assert "/2026-11-02T010000/" in said
@@ -90,7 +90,7 @@ def test_nights_read_what_the_last_one_has_kept(nights, site):
     shutil.rmtree(last)
     shutil.copytree(older, last.parent / older.name)
     fourth = nights(4, "mpiio", "hdf5")
-    said = sentence(fourth["mpiio"], "failed (no_output)")
+    said = sentence(fourth["mpiio"], "failed (corrupt)")
     assert said.endswith(
         "in the place of what 2026-11-03T010000 kept are the files of another run, "
         f"{older.name.removeprefix('benchio.')}"
@@ -103,21 +103,23 @@ def test_what_is_gone(nights, site):
     """All of it once is not known to be a fault, and twice is; one file is at once."""
     sentence(nights(1, "mpiio")["mpiio"], "skipped (nothing_kept)")
     shutil.rmtree(kept(site)["01"].parent)
-    said = sentence(nights(2, "mpiio")["mpiio"], "failed (no_output)")
+    said = sentence(nights(2, "mpiio")["mpiio"], "failed (files_gone)")
     assert "what 2026-11-01T010000 kept below" in said
     assert "the night before there was nothing either: exempt kept.*" in said
     sentence(nights(3, "mpiio")["mpiio"], "ok")
     shutil.rmtree(site.scratch / f"kept.{os.getuid()}")
-    said = sentence(nights(4, "mpiio")["mpiio"], "unjudged (queued)")
+    said = sentence(nights(4, "mpiio")["mpiio"], "unjudged (files_gone)")
     assert "has somebody cleaned the filesystem?" in said
     sentence(nights(5, "mpiio")["mpiio"], "ok")
     shutil.rmtree(kept(site)["05"].parent)
-    said = sentence(nights(6, "mpiio")["mpiio"], "unjudged (queued)")  # though the fourth is there
-    assert "what 2026-11-05T010000 kept below" in said
+    said = sentence(
+        nights(6, "mpiio")["mpiio"], "unjudged (files_gone)"
+    )  # though the fourth is there
+    assert "what 2026-11-05T010000 kept below" in said, "though the fourth is there"
     assert "has somebody cleaned the filesystem?" in said
     file = kept(site)["06"] / "mpiio.round2.dat"
     file.unlink()
-    said = sentence(nights(7, "mpiio")["mpiio"], "failed (no_output)")
+    said = sentence(nights(7, "mpiio")["mpiio"], "failed (files_gone)")
     assert str(file) in said
     assert "No such file" in said
 
@@ -134,7 +136,7 @@ def test_two_sites_on_one_filesystem_and_a_clock_that_was_set_back(nights, site)
     sentence(nights(5, "mpiio")["mpiio"], "ok")
     assert list(kept(site)) == ["02", "04", "05"]
 
-    said = sentence(nights(3, "mpiio")["mpiio"], "unjudged (queued)")
+    said = sentence(nights(3, "mpiio")["mpiio"], "unjudged (wrong_clock)")
     assert "2026-11-05T010000 has kept files and is later than this night, 2026-11-03T0" in said
     assert list(kept(site)) == ["02", "04", "05"]
 
@@ -155,7 +157,7 @@ def test_only_the_first_night_of_all_is_left_out(nights, site):
     replay.move(site.database, only, 9999 * replay.DAY)
     sentence(nights(2, "mpiio")["mpiio"], "skipped (nothing_kept)")
     lose_all()
-    sentence(nights(3, "mpiio")["mpiio"], "unjudged (queued)")
+    sentence(nights(3, "mpiio")["mpiio"], "unjudged (nothing_kept)")
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ def test_slow_osd(site: Suite, ceph: Ceph) -> None:
             done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=2"))
         (case,) = site.cases()
         assert done.code == (1 if osd else 0), done.out + done.err
-        assert verdict_of(case) == ("regression (own_past)" if osd else "ok"), case["sentence"]
+        assert case["state"] == ("regression" if osd else "ok"), case["sentence"]
         slow = {
             operation: re.findall(r"OST (\d)", names)
             for operation, names in re.findall(
@@ -213,7 +213,7 @@ def test_no_room(site: Suite, ceph: Ceph) -> None:
     directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
     seen = site.slurm.machine.seen(directory)
     with site.in_mid_run(directory, *ENDLESS) as session, ceph.full(2):
-        said = site.invalid(session)["sentence"]
+        said = site.failed(session)["sentence"]
         assert re.search(r"MPI_ERR_IO.*; a small write .* fails.*: No space left on device$", said)
         assert left(site, directory) == []
         done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=2"))
@@ -229,7 +229,7 @@ def test_no_room(site: Suite, ceph: Ceph) -> None:
 
     with site.in_mid_run(directory, *ENDLESS) as session:
         os.setxattr(seen, "ceph.quota.max_bytes", b"1000000")
-        assert site.invalid(session)["sentence"].endswith("fails: Disk quota exceeded")
+        assert site.failed(session)["sentence"].endswith("fails: Disk quota exceeded")
     os.setxattr(seen, "ceph.quota.max_bytes", b"0")
     check_next_night(site, directory)
 
@@ -239,7 +239,7 @@ def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
     OSTs the one is named, and the others' rates are kept."""
     directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
     with site.in_mid_run(directory, *ENDLESS) as session, ceph.stopped("osd.2"):
-        assert BESIDE in site.invalid(session, 240)["sentence"]
+        assert BESIDE in site.failed(session, 240)["sentence"]
         done = site.run(site.reframe("-n", "SlowOst", "-S", "repeats=1"), timeout=240)
     assert done.code == 0, done.out + done.err
     (case,) = site.cases()
@@ -255,7 +255,7 @@ def test_osd_that_is_killed(site: Suite, ceph: Ceph) -> None:
         ceph.kill("osd.2")
         wait_until_said(site, BESIDE)
         ceph.replace(2)
-        assert BESIDE in site.invalid(session)["sentence"]
+        assert BESIDE in site.failed(session)["sentence"]
     check_next_night(site, directory)
 
 
@@ -265,7 +265,7 @@ def test_metadata_server(site: Suite, ceph: Ceph) -> None:
     with site.in_mid_run(directory, *ENDLESS) as session:
         with ceph.stopped("mds.iowatch"):
             wait_until_said(site, "no end after 6 s")
-        assert "no end after 6 s (--phase-limit)" in site.invalid(session)["sentence"]
+        assert "no end after 6 s (--phase-limit)" in site.failed(session)["sentence"]
     check_next_night(site, directory)
     with site.in_mid_run(directory, "-S", "repeats=20", "-S", "time_limit=5m") as session:
         ceph.kill("mds.iowatch")

@@ -139,7 +139,7 @@ def test_time_limit(suite: Suite) -> None:
     directory = suite.add("fs2", ONE)
     with suite.in_mid_run(directory, *ENDLESS) as session:
         job = suite.slurm.sh("squeue", "-h", "-o", "%i", "--name=iowatch_fs2").strip()
-        suite.invalid(session, timeout=150)
+        suite.failed(session, timeout=150)
     assert "TIMEOUT" in suite.slurm.sh("sacct", "-nXP", "-j", job, "--format=state")
     assert left(suite, directory) == []
 
@@ -152,7 +152,7 @@ def test_killed_job(suite: Suite) -> None:
             pid for pid, words in suite.slurm.machine.processes().items() if "slurm_script" in words
         ]
         os.kill(script, signal.SIGKILL)
-        suite.invalid(session)
+        suite.failed(session)
     (dead,) = left(suite, directory)
 
     seen = suite.slurm.machine.seen(directory)
@@ -208,7 +208,7 @@ def test_distributed_filesystem(suite: Suite, gluster: Gluster) -> None:
     cases = {case["partition"]: case for case in suite.cases()}
     assert {name: verdict_of(case) for name, case in cases.items()} == {
         "pfs": "ok",
-        "wrong": "failed (no_output)",
+        "wrong": "failed (wrong_filesystem)",
     }
     assert "filesystem is fuse (0x65735546), not lustre" in cases["wrong"]["sentence"]
     assert left(suite, directory) == []

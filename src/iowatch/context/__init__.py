@@ -13,7 +13,7 @@ from pathlib import Path
 
 from iowatch.context import ceph, lustre, nodes, slurm
 from iowatch.context.nodes import MALFORMED
-from iowatch.context.source import AFTER, BEFORE, FILES, UNFINISHED, Answer, Quantity, Source
+from iowatch.context.source import AFTER, BEFORE, FILES, UNFINISHED, Quantity, Reading, Source
 from iowatch.files import one_line
 
 #: What a run is on record with: numbers by the names of QUANTITIES, `NAME_of` with where a number
@@ -49,14 +49,14 @@ def read(folder: Path) -> dict[str, float | str]:
     return known | ({UNKNOWN: "; ".join(silent)} if silent else {})
 
 
-def _read(source: Source, folder: Path) -> Answer:
+def _read(source: Source, folder: Path) -> Reading:
     texts = [_text(folder / f"{FILES}.{when}.{source.name}") for when in (BEFORE, AFTER)]
-    answer = Answer()
+    answer = Reading()
     try:
         if any(texts):
             source.parse(answer, *texts)
     except MALFORMED:
-        answer = Answer(silent=[f"{source.words} gave no answer that can be read"])
+        answer = Reading(silent=[f"{source.words} gave no answer that can be read"])
     if [*folder.glob(f"{FILES}.*.{source.name}{UNFINISHED}")]:
         answer.silent.append(f"{source.words} failed, or gave no answer in time")
     return answer

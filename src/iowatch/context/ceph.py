@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from iowatch.context.source import Answer, Quantity, Source
+from iowatch.context.source import Quantity, Reading, Source
 from iowatch.storage import CEPH
 
 if TYPE_CHECKING:
     from iowatch.site import Filesystem
 
 
-def _parse_status(answer: Answer, *texts: str) -> None:
+def _parse_status(answer: Reading, *texts: str) -> None:
     """Read `ceph status`; the traffic afterwards has the run's own in it, and does not count."""
     for text, is_before in zip(texts, (True, False), strict=True):
         if not text:
@@ -28,7 +28,7 @@ def _parse_status(answer: Answer, *texts: str) -> None:
             answer.add("ceph_traffic", traffic / 2**20)
 
 
-def _parse_perf(answer: Answer, *texts: str) -> None:
+def _parse_perf(answer: Reading, *texts: str) -> None:
     """Read `ceph osd perf`."""
     for text in filter(None, texts):
         every = json.loads(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from iowatch.context.source import Answer, Quantity, Source
+from iowatch.context.source import Quantity, Reading, Source
 from iowatch.storage import LUSTRE
 
 #: What ends the name of a target that this client cannot reach, by why.
@@ -15,7 +15,7 @@ _AWAY = {"away": "", "deactivated": " (deactivated)"}
 _CONNECTED = {"FULL", "IDLE", "active"}
 
 
-def _parse(answer: Answer, before: str, after: str) -> None:
+def _parse(answer: Reading, before: str, after: str) -> None:
     """Read what `lctl get_param` and `lfs check` say of each target."""
     first, last = _targets(before), _targets(after)
     connections = [

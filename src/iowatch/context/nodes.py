@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from iowatch.context.source import Answer, Quantity
+from iowatch.context.source import Quantity, Reading
 
 #: Each node has its own value: the highest counts.
 QUANTITIES = {
@@ -32,9 +32,9 @@ TAKEN, WAITING = 0.3, 0.5
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
-def read(folder: Path) -> Answer:
+def read(folder: Path) -> Reading:
     """Read what benchio saw on each node, in any of its runs that left results in `folder`."""
-    answer = Answer()
+    answer = Reading()
     for node in _nodes(folder):
         with suppress(*MALFORMED):  # no result says so elsewhere
             for name in QUANTITIES:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from iowatch.context.source import Answer, Quantity, Source
+from iowatch.context.source import Quantity, Reading, Source
 
 
-def _parse(answer: Answer, *texts: str) -> None:
+def _parse(answer: Reading, *texts: str) -> None:
     """Count the jobs that ran, without the run's own, and the nodes that were in use."""
     for text in texts:
         lines = [line.split() for line in text.splitlines()]

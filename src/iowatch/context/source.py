@@ -27,7 +27,7 @@ class Quantity:
 
 
 @dataclass
-class Answer:
+class Reading:
     """What a source says of a run."""
 
     numbers: dict[str, float] = field(default_factory=dict)  # by the names of quantities
@@ -54,4 +54,4 @@ class Source:
     #: Is it asked of this filesystem; does the job run under Slurm?
     is_asked: Callable[[Filesystem, bool], bool]
     #: Adds to an answer what the texts before and after say; an empty text was not given.
-    parse: Callable[[Answer, str, str], None]
+    parse: Callable[[Reading, str, str], None]
