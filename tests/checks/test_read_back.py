@@ -112,14 +112,12 @@ def test_what_is_gone(nights, site):
     assert "has somebody cleaned the filesystem?" in said
     sentence(nights(5, "mpiio")["mpiio"], "ok")
     shutil.rmtree(kept(site)["05"].parent)
-    said = sentence(
-        nights(6, "mpiio")["mpiio"], "unjudged (files_gone)"
-    )  # though the fourth is there
+    said = sentence(nights(6, "mpiio")["mpiio"], "unjudged (files_gone)")
     assert "what 2026-11-05T010000 kept below" in said, "though the fourth is there"
     assert "has somebody cleaned the filesystem?" in said
     file = kept(site)["06"] / "mpiio.round2.dat"
     file.unlink()
-    said = sentence(nights(7, "mpiio")["mpiio"], "failed (files_gone)")
+    said = sentence(nights(7, "mpiio")["mpiio"], "failed (io_error)")
     assert str(file) in said
     assert "No such file" in said
 

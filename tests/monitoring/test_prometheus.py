@@ -76,7 +76,7 @@ def test_promtool_has_nothing_to_complain_of(text, need, tmp_path):
     subprocess.run([promtool, "check", "rules", tmp_path / "rules.yml"], check=True)
 
 
-LEFT_OUT = {
+SKIPPED = {
     "verdict": "skipped (not_installed)",
     "metrics": {},
     "sentence": f"{MPIIO}: there is no ior",
@@ -87,12 +87,12 @@ LEFT_OUT = {
     ("runs", "alerts"),
     [
         ((ran(), ran(MPIIO)), set()),
-        ((ran(), unmeasured(MPIIO, **LEFT_OUT)), set()),
+        ((ran(), unmeasured(MPIIO, **SKIPPED)), set()),
         ((ran(), unmeasured(MPIIO)), set()),  # amber
         ((ran(), red(MPIIO)), {"IoNightRed"}),
         ((ran(),), {"IoNightIncomplete"}),
     ],
-    ids=["green", "left out", "amber", "red", "incomplete"],
+    ids=["green", "skipped", "amber", "red", "incomplete"],
 )
 def test_documented_alerts_speak_of_what_is_wrong_alone(runs, alerts, need, tmp_path):
     promised = [replace(run, promise=Promise(2, "aa")) for run in runs]
@@ -157,7 +157,7 @@ def test_prometheus_has_every_number_through_the_textfile_collector(text, need, 
         }
         scrape = {"job": "node", "instance": of_exporter}
         sent = [sample for family in openmetrics(text) for sample in family.samples]
-        assert len(found) == len(sent) > 100
+        assert len(found) == len(sent) > 80
         for sample in sent:
             key = frozenset({"__name__": sample.name, **sample.labels, **scrape}.items())
             assert math.isclose(found[key], sample.value), sample

@@ -42,7 +42,7 @@ def path(tmp_path_factory):
             session(command=f"reframe {SCRIPT}"), session("2", f"excluded by centre: {SCRIPT}"),
         ],
         exhibits=[exhibit],
-        invalid={("1", CASE): SCRIPT},
+        failed={("1", CASE): SCRIPT},
         faults=[f"BuiltBenchio: {SCRIPT}"],
     )  # fmt: skip
     exclusion = Exclusion(session="2", by=("centre",), why=SCRIPT)
