@@ -1,4 +1,4 @@
-"""What ReFrame's results databases hold: every run of every case, and the night it belongs to.
+"""ReFrame's results databases: every run of every case, and the night it belongs to.
 
 ReFrame's database is the only store, and this module only reads it. A reader that kept it locked
 would make ReFrame lose its night, so each session is fetched with a statement of its own, which
@@ -89,7 +89,7 @@ def _runs_in(
     spans: Sequence[tuple[datetime, datetime]],
     notes: list[str],
 ) -> Iterator[Run]:
-    """Of sessions that have been read before, in brief."""
+    """Yield the runs of one database; of sessions that were read before, from the cache."""
     began = {
         uuid: start
         for uuid, start in starts(file).items()
@@ -204,7 +204,7 @@ def _run(
 
 
 def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Outcome, str]:
-    """What the check said of its run, if ReFrame agrees with it; else the run has failed."""
+    """Return what the check said of the run, if ReFrame agrees; else the run has failed."""
     result, sentence = test["result"], test.get("sentence") or ""
     outcome = Outcome.read(test)
     if result == "skip" and outcome and outcome.is_untried:
@@ -270,7 +270,7 @@ def _name(key: str) -> str:
 
 
 def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
-    """What ReFrame has stored of each session, or of these, as in its reports; UserError."""
+    """Yield what ReFrame has stored of each session, or of these, as in its reports. UserError."""
     with _database(file) as connection:
         if connection is None:
             return
@@ -390,7 +390,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _aside(file: Path) -> str:
-    """What begins history anew, and keeps what there is."""
+    """Return the command that begins history anew, and keeps what there is."""
     return f"begin anew with `mv {shlex.quote(str(file))} {shlex.quote(f'{file}.damaged')}`"
 
 

@@ -70,7 +70,7 @@ CLOCKS_APART_S = 300
 
 
 def id_of_round(run_id: str, file: str) -> str:
-    """The id that a run gives to the benchio that writes this file of its job.
+    """Return the id that a run gives to the benchio that writes this file of the run's job.
 
     A job may start it many times: `result.2.7.json` is of `ID-2-7`.
     """
@@ -79,7 +79,7 @@ def id_of_round(run_id: str, file: str) -> str:
 
 
 def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> None:
-    """InvalidResult if the job of the run with this id, made at that time, did not write this file.
+    """Raise InvalidResult unless the job of the run with this id, made then, wrote this file.
 
     A stage that ReFrame keeps may hold what an earlier job has left there.
     """
@@ -119,7 +119,7 @@ def verified(
     hung: Collection[str] = (),
     operations: Sequence[str] = (),
 ) -> Result:
-    """What a job wrote to the file of this name, if it satisfies the law; else InvalidResult.
+    """Read what a job wrote to the file of this name. InvalidResult: it breaks the law.
 
     `hung` are the targets that it was not to try again; `operations` as of :func:`require`.
     """
@@ -142,13 +142,13 @@ def require_one_result(folder: Path) -> None:
 
 
 def exit_code(folder: Path) -> str:
-    """What the last launcher of a job ended with; empty: the job did not come to write it."""
+    """Read what the last launcher of a job ended with; empty: the job did not come to write it."""
     file = folder / EXIT_CODE
     return file.read_text("utf-8", "replace").strip() if file.exists() else ""
 
 
 def require_end(job: Job) -> None:
-    """InvalidResult unless the launcher, too, says that benchio ended well."""
+    """Raise InvalidResult unless the launcher, too, says that benchio ended well."""
     if exit_code(job.folder) != "0":
         why = f"benchio reported success but failed: {why_it_failed(job.folder)}"
         raise InvalidResult(why, Reason.PROGRAM_FAILED)
@@ -158,7 +158,7 @@ _HOSTS_NAMED = 4
 
 
 def require_hosts(hosts: Sequence[str], nodes: int) -> None:
-    """InvalidResult unless a run had a host for each node that it was to have.
+    """Raise InvalidResult unless a run had a host for each node that it was to have.
 
     A scheduler that is not told how many writers a node takes packs them: every result then looks
     well, and is one of fewer nodes.
@@ -186,7 +186,7 @@ _PACKAGE = re.compile(r"\^([\w-]+)@(\S+)")
 
 
 def require_built(versions: Mapping[str, str | None], spec: str) -> None:
-    """InvalidResult if what ran is not linked to what Spack's concrete spec of benchio names.
+    """Raise InvalidResult unless what ran is linked to what Spack's concrete spec of benchio names.
 
     An external may be another version than it says, and a module may put another in its place.
     """
@@ -298,23 +298,23 @@ def require(
 
 
 def others_in_place(night: str, run_id: str) -> str:
-    """That what was read is not what a night had kept, whatever its bytes say of themselves."""
+    """Say that what was read is not what a night had kept, whatever the bytes say of themselves."""
     return f"in the place of what {night} kept are the files of another run, {run_id}"
 
 
 def _timed(operation: str) -> str:
-    """What a case of the result file calls it."""
+    """Return the name of an operation in the cases of the result file."""
     return {WRITE_KEEP: "write", READ_EXISTING: "read"}.get(operation, operation)
 
 
 def _way(way: Way, value: Any, case: Case, backend: str = "") -> Law:
-    """That a run, or one backend of it, was told to write or read in the way of the case."""
+    """State that a run, or one backend of it, was told to write or read in the way of the case."""
     name = f"{way.name} of {backend}" if backend else way.name
     return name, way.format(value), [way.format(case.get(way.name))]
 
 
 def _ways(measurement: Measurement, case: Case) -> list[Law]:
-    """That a backend was told the way of the case, and took it where that can be seen.
+    """State that a backend was told the way of the case, and took it where that can be seen.
 
     Of hints it cannot be: what a file repeats of them is no evidence.
     """
@@ -345,8 +345,8 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
 def _layout(
     measurement: Measurement, case: Case, filesystem: Filesystem, was_there: bool
 ) -> list[Law]:
-    """That a backend was told the layout of the case, and that its files have it; files that were
-    there already have had it told by who wrote them."""
+    """State that a backend was told the layout of the case, and that the files have that layout.
+    For files that were there already, whoever wrote them was told."""
     backend, target = measurement.backend, measurement.target
     setstripe = filesystem.layouts.get(case.layout or "")
     wanted = _wanted_layout(case, filesystem)
@@ -367,8 +367,11 @@ def layout_laws(
     filesystem: Filesystem,
     target: str = "",
 ) -> list[Law]:
-    """That files have the layout of the case, as far as it is one in numbers, and else that theirs
-    is known. `observed` has stripe_count, stripe_size in bytes, and pool; None: nobody knows it."""
+    """State that files have the layout of the case, as far as that is one in numbers, and else that
+    their layout is known.
+
+    `observed` has stripe_count, stripe_size in bytes, and pool; None: nobody knows them.
+    """
     if filesystem.osts is None:
         return []
     if observed is None or observed["stripe_count"] is None:
@@ -409,7 +412,7 @@ def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> Non
 
 
 def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict[str, Any]:
-    """What a case asks for in numbers; None: it does not say."""
+    """Return the layout that a case asks for in numbers; None: the case does not say."""
     if filesystem.osts is None or case.stripe_size is None:
         return {"stripe_count": None, "stripe_size": None, "pool": None}
     return {
@@ -420,7 +423,7 @@ def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict
 
 
 def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
-    """What is to be known of a run that satisfies the law: that all OSTs were not all of them."""
+    """Say of a run that satisfies the law that all OSTs were not all of them; empty: they were."""
     observed = result.sound[-1].layout["observed"]
     if case.stripe_count != -1 or observed is None:
         return []
@@ -435,7 +438,7 @@ def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
 
 
 def osts_in_words(osts: Sequence[int]) -> str:
-    """`OST 2`, or `OSTs 2 and 3`; there is one at least."""
+    """Say which OSTs, such as `OSTs 2 and 3`; there is one at least."""
     *others, last = map(str, osts)
     return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
 
@@ -450,7 +453,7 @@ _ROUNDING = 1e-3
 
 
 def _adds_up(rep: Repetition, size: int) -> bool:
-    """Of what is timed. The time of the rate `data` is not kept here: it must be a part of all."""
+    """Do rates and times come to the bytes, or the operations? The rate `data` has no time here."""
     if rep.operations:
         return all(
             math.isclose(rep.rates[name] * rep.seconds[name], count, rel_tol=_ROUNDING)
@@ -463,13 +466,13 @@ def _adds_up(rep: Repetition, size: int) -> bool:
 
 
 def _is_moved_by_nodes(rep: Repetition, size: int) -> bool:
-    """Do the parts of nodes that are listed come to all bytes? Of names no node has a part."""
+    """Do the parts of the nodes come to all bytes? No node has a part of names."""
     moved = rep.nodes["mib"].whole if rep.nodes else None
     return moved is None or math.isclose(moved, size / MIB, rel_tol=DIGITS)
 
 
 def _spans(backend: str, reps: Sequence[Repetition], nodes: int) -> list[Law]:
-    """That phases, and what lies between them, are the whole; and that no clock has it longer."""
+    """State that phases and gaps come to the whole, and that no clock has the whole longer."""
     gaps = sum(not all(span.adds_up() for span in rep.spans.values()) for rep in reps)
     short = sum(not all(span.is_longest(nodes) for span in rep.spans.values()) for rep in reps)
     return [
@@ -480,6 +483,6 @@ def _spans(backend: str, reps: Sequence[Repetition], nodes: int) -> list[Law]:
 
 
 def _has_too_long_a_phase(rep: Repetition) -> bool:
-    """Of those between opening a file and closing it."""
+    """Is a phase between opening a file and closing it longer than the whole?"""
     most = rep.seconds["total"] * (1 + _ROUNDING)
     return any(time > most for phase, time in rep.seconds.items() if phase not in TOGETHER)

@@ -65,7 +65,7 @@ def keep(folder: Path) -> None:
 
 
 def folders(prefix: Path, night: str, case: Case) -> list[Path]:
-    """Those of the runs of a case in one night, the last first."""
+    """Return the folders of the runs of a case in one night, the last first."""
     parent, name = prefix / FOLDER / night, str(case).replace("/", ",")
     every = [parent / name, *(parent / f"{name}+{n}" for n in range(2, count(prefix, night) + 2))]
     return [folder for folder in reversed(every) if folder.is_dir()]
@@ -80,7 +80,7 @@ class Moved:
         self._now: dict[str, str] = {}
 
     def folder(self, kept: str) -> str:
-        """Of the folder of a run, as its session has it."""
+        """Return where the folder of a run is now; `kept` is as the session has it."""
         prefix, is_kept, rest = kept.rpartition(f"/{FOLDER}/")
         if not is_kept:
             return kept
@@ -111,7 +111,7 @@ def nights(prefix: Path, system: str, since: date) -> list[str]:
 
 
 def _night_of(job: Path) -> str:
-    """That a job was told; empty: none, or nobody knows."""
+    """Return the night that a job was told; empty: none, or nobody knows."""
     try:
         return str(json.loads(job.read_text("utf-8"))["night"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -128,7 +128,7 @@ def count(prefix: Path, night: str) -> int:
 
 
 def waits_for(prefix: Path, night: str) -> str:
-    """What the resumed jobs of a night wait for, besides their own end; empty: nothing."""
+    """Read what the resumed jobs of a night wait for, besides their own end; empty: nothing."""
     try:
         return (prefix / FOLDER / night / WAITS).read_text("utf-8").strip()
     except OSError:

@@ -76,7 +76,7 @@ class Witness:
 
     @property
     def detours(self) -> list[str]:
-        """What stood between the witness and the disk, in words."""
+        """Say what stood between the witness and the disk."""
         detours = [] if self.is_raw else ["through the library"]
         if self.page_cache_fraction != 0 and not self.is_direct:
             is_known = self.page_cache_fraction is not None
@@ -146,7 +146,7 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one backend did, without its warm-up."""
+    """The repetitions of one backend, without the warm-up."""
 
     operation: str
     backend: str
@@ -184,7 +184,7 @@ class Result:
 
     @property
     def sound(self) -> list[Measurement]:
-        """What counts: what was written and read of a target that failed does not."""
+        """The measurements that count: those of a target that failed do not."""
         return [m for m in self.measurements if m.target not in self.void]
 
 
@@ -360,7 +360,7 @@ _OPTIONS = (
 
 
 def conditions(result: Result) -> dict[str, str]:
-    """What a run met with, in words: when a metric changes, so may one of these have."""
+    """Say what a run met with: when a metric changes, so may one of these have."""
     measured = result.sound[-1]
     run = result.run
     conditions = {name: version for name, version in result.versions.items() if version}

@@ -99,7 +99,7 @@ LONGEST_CASE = 240
 
 @dataclass(frozen=True)
 class Setting:
-    """What a sweep asks of a check: the parameters of a case, and how its writers are spread."""
+    """A setting of a check in a sweep: the parameters of a case, and how its writers are spread."""
 
     check: Check
     nodes: int
@@ -233,7 +233,7 @@ class Filesystem(Record):
         return ""
 
     def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
-        """What a check is to measure here; nothing if the sweep does not name it."""
+        """Return what a check is to measure here; empty: the sweep does not name it."""
         return self.sweeps[sweep].get(check.name, ())
 
     @property
@@ -247,7 +247,7 @@ class Filesystem(Record):
         return self.storage.targets(self.osts or (), self.pools)
 
     def osts_of(self, case: Case) -> tuple[int, ...]:
-        """Those that a file of this case may be on."""
+        """Return the OSTs that a file of this case may be on."""
         return self.pools.get(case.pool or "", self.osts or ())
 
     def stripe_count(self, case: Case) -> int | None:
@@ -309,7 +309,7 @@ class UnknownSystem(UserError):
 
 @dataclass(frozen=True)
 class Site:
-    """What ReFrame's configuration says of a system, or of one of its partitions."""
+    """A system, or one of its partitions, as ReFrame's configuration has it."""
 
     system: str
     filesystems: tuple[Filesystem, ...]
@@ -326,7 +326,7 @@ class Site:
 
     @property
     def own_folders(self) -> tuple[Path, ...]:
-        """Those of which a night must have each for itself."""
+        """The folders of which a night must have each for itself."""
         return self.database.parent, self.prefix, self.stage
 
     @property
@@ -399,7 +399,7 @@ _MAKES_ENVIRONMENT = ("prepare_cmds", "modules", "env_vars", "variables")
 
 
 def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
-    """What ReFrame's configuration of these partitions, which is valid, promises of a sweep.
+    """Count what ReFrame's configuration of these partitions, which is valid, promises of a sweep.
 
     For the gate: it shares nothing with what makes the cases, so that none is lost there unseen.
     """
@@ -481,7 +481,7 @@ def _configuration(system: str) -> Any:
 
 
 def _unknown(system: str, systems: Iterable[Mapping[str, Any]]) -> str:
-    """What there is instead, if none of these systems, or of its partitions, has this name."""
+    """Say what there is instead, if no system, or no partition of it, has this name."""
     name, colon, partition = system.partition(":")
     # As ReFrame does: of several with one name, the first.
     every = {entry["name"]: entry["partitions"] for entry in reversed([*systems])}

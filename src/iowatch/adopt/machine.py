@@ -1,4 +1,4 @@
-"""What a login node says of the nodes, their links and the software of its centre.
+"""The nodes, links and software of a centre, as its login node says.
 
 What commands say is read by functions of that text alone, so that they can be tested with what
 other machines have said.
@@ -18,7 +18,7 @@ from iowatch.files import UserError
 
 
 def question(*words: str) -> Answer:
-    """What a command answers.
+    """Return what a command answers.
 
     benchio is run without mpirun: Open MPI would start a daemon, which needs a network.
     """
@@ -154,7 +154,7 @@ class Benchio:
 
 
 def find_benchio(built: Path) -> Benchio:
-    """What the one built here, else the one on PATH, says of itself."""
+    """Ask the benchio that is built here, else the one on PATH."""
     program = "" if built.exists() else shutil.which("benchio") or ""
     return parse_benchio_version(ask(program or str(built), "--version"), program)
 
@@ -184,7 +184,7 @@ def modules_system(env: Mapping[str, str]) -> str:
 
 
 def init_modules(env: Mapping[str, str]) -> str:
-    """What a job sources for modules that ReFrame can't load itself; empty if there are none."""
+    """Return what a job sources for modules that ReFrame can't load; empty: there are none."""
     home = env.get("MODULESHOME", "")
     return f"{home}/init/bash" if home and modules_system(env) == "nomod" else ""
 

@@ -90,7 +90,7 @@ class Candidate:
 
     @property
     def bound(self) -> str:
-        """What its bandwidth cannot exceed: that of a disk, of memory, or of the nodes' links."""
+        """The limit of the bandwidth: that of a disk, of memory, or of the nodes' links."""
         if self.mount.type in DISKS:
             return "disk"
         return "memory" if self.mount.type == "tmpfs" else "link"
@@ -100,7 +100,7 @@ LeftOut = tuple[Mount, str]  # and why
 
 
 def read_mounts() -> list[Mount]:
-    """What findmnt says is mounted; of the mounts at one path the last, which hides the rest.
+    """Ask findmnt what is mounted; of the mounts at one path the last, which hides the rest.
 
     UserError if there is no findmnt, or if it fails.
     """
@@ -132,7 +132,7 @@ def _not_listed(why: str) -> UserError:
 def find_filesystems(
     mounts: Collection[Mount], paths: Collection[Path], users_folder: Path, is_local: bool
 ) -> tuple[list[Candidate], list[LeftOut]]:
-    """What to measure, by default all that is parallel, and what is left out and why.
+    """Choose what to measure, by default all that is parallel; and what is left out and why.
 
     `users_folder` is the user's. `is_local`: no other node need see the filesystem.
     """

@@ -87,7 +87,7 @@ def own_sites() -> Path:
 
 
 def show(site: NewSite, console: Console) -> None:
-    """What was found and written, and how to go on."""
+    """Print what was found and written, and how to go on."""
     console.print(table(site.facts))
     no_peak = [] if site.facts["link_bytes"] else without_peak(site.facts["filesystems"])
     steps = next_steps(site.name, site.file, site.references, no_peak)
@@ -117,7 +117,7 @@ def check_name(name: str) -> None:
 
 
 def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, Any]:
-    """What the template asks for."""
+    """Look around, and return what the template asks for."""
     benchio = machine.find_benchio(BUILT_BENCHIO)
     jobs = machine.find_jobs(benchio.is_open_mpi_4)
     filesystems, left_out = find_filesystems(
@@ -287,7 +287,7 @@ def write(file: Path, text: str) -> None:
 
 
 def table(facts: dict[str, Any]) -> Table:
-    """What was found."""
+    """Return a table of what was found."""
     jobs, benchio = facts["jobs"], facts["benchio"]
     told = facts["link_bytes"] and f"{facts['link_bytes']} bytes/s, as you said"
     rows = [

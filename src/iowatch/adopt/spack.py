@@ -1,4 +1,4 @@
-"""What Spack has built, and the environments of ReFrame's configuration that run it."""
+"""The environments of ReFrame's configuration that run what Spack has built."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def environs(environment: str, system: str) -> str:
 
 
 def _ask(environment: str, *words: str) -> str:
-    """What Spack prints of an environment; UserError with its own error."""
+    """Return what Spack prints of an environment. UserError, with Spack's own error."""
     spack = shutil.which("spack")
     if spack is None:
         raise UserError("no spack on PATH: source its setup-env.sh")

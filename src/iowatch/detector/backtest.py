@@ -151,7 +151,7 @@ class PastNight(Generic[R]):
 
 
 class Judge(Protocol[R_contra]):
-    """What judges a case, or cases that share something, after it was blessed."""
+    """A judge of a case, or of cases that share something, after the bless."""
 
     baseline: Baseline | None
 
@@ -360,7 +360,7 @@ def _from_runs(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]
 def _typed(
     path: Path, header: Sequence[str], lines: Lines, columns: Mapping[str, Column]
 ) -> Iterator[dict[str, Any]]:
-    """What these columns say in each line. Only measured values may be empty: None. UserError."""
+    """Yield the cells of each line. Only measured values may be empty: None. UserError."""
     for name in columns:
         if name not in header and name not in OPTIONAL:
             forms = " or ".join(", ".join(form) for form in (NIGHTS, RUNS))
@@ -379,7 +379,7 @@ def _typed(
 
 
 def _cell(path: Path, line: int, name: str, column: Column, text: str) -> Any:
-    """What a cell says, within its bounds; UserError."""
+    """Read a cell, within its bounds. UserError."""
     try:
         value = column(text)
         low, high = BOUNDS.get(name, (value, value))

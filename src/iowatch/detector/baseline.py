@@ -1,4 +1,4 @@
-"""What a case's nights were like while all was well: the baseline that a site blesses."""
+"""The baseline that a site blesses: a case's nights while all was well."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BaselineRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run says of a case."""
+    """The figures of one run of a case."""
 
     time: datetime
     best: float  # MiB/s, the fastest repetition
@@ -129,7 +129,7 @@ def _winsorised(
 def _autocorrelation(
     values: Sequence[float], centre: float, spread: float, settings: Settings
 ) -> float:
-    """Of one night with the next."""
+    """Correlate each night with the next."""
     scores = _winsorised(values, centre, spread, settings)
     mean = sum(scores) / len(scores)
     scores = [score - mean for score in scores]

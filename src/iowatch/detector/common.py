@@ -1,4 +1,4 @@
-"""What cases have in common, a filesystem or a library, judged like one case.
+"""Cases that share a filesystem or a library, judged together like one case.
 
     group, state = Group(Common.FILESYSTEM, baselines, blessed), Memory()
     for runs in nights:
@@ -30,7 +30,7 @@ Key = TypeVar("Key")
 
 
 class Common(Enum):
-    """What cases may share, and so which of their figures tell of it."""
+    """A thing that cases may share, and so which of their figures tell of it."""
 
     FILESYSTEM = auto()  # the bandwidth, but not what a library alone has lost
     LIBRARY = auto()  # the ratio to MPI-IO in the same job

@@ -147,7 +147,7 @@ def control(case: Case) -> Case:
 
 
 def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
-    """What benchio and the application came to in each round of a job in which they took turns.
+    """Read the rounds of a job in which benchio and the application took turns.
 
     InvalidResult says which of them breaks the law.
     """
@@ -176,7 +176,7 @@ def metrics_of(results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, 
 
 
 def conditions_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, str]:
-    """What a run met with, in words: what changes the control changes the application, too."""
+    """Say what a run met with: what changes the control changes the application, too."""
     files = rounds[-1].files
     mib = sum(file.bytes for file in files) / MIB
     return conditions(results[-1]) | {
@@ -187,7 +187,7 @@ def conditions_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]
 
 
 def confirmed(rounds: Sequence[Round]) -> str:
-    """What is known of what the application has written, and how."""
+    """Say what is known of the files of the application, and how."""
     last = rounds[-1]
     alike = "the same bytes in all rounds" if last.repeats_itself and len(rounds) > 1 else "in part"
     hows = dict.fromkeys(_DETOURS[file.how] for one in rounds for file in one.files)

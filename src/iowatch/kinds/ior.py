@@ -268,7 +268,7 @@ def output_of(folder: Path, name: str, program: str) -> str:
 
 
 def _flat(results: list[Any]) -> list[dict[str, Any]]:
-    """What all iterations moved; until version 3.3 those of each are in a list of their own."""
+    """Return what all iterations moved; until version 3.3 each iteration has a list."""
     entries = [e for item in results for e in (item if isinstance(item, list) else [item])]
     return [entry for entry in entries if entry["access"] != "remove"]
 

@@ -1,4 +1,4 @@
-"""What is on record of a system: its runs, what a site knows besides, and what the gate has said.
+"""The record of a system: its runs, what a site knows besides, and what the gate has said.
 
 What the gate has said of a night is kept beside the results database: nights/SYSTEM-NIGHT.json.
 The database has the runs and their verdicts. What never ran is in no database, and files of the
@@ -29,7 +29,7 @@ COLOURS = ("green", "amber", "red")  # of a night, the worst last
 
 @dataclass(frozen=True)
 class GateRecord:
-    """What the gate has said of a night."""
+    """The word of the gate on a night."""
 
     time: str  # when, UTC
     colour: str
@@ -58,7 +58,7 @@ def keep_judged(database: Path, system: str, night: str, judged: GateRecord) -> 
 
 @dataclass(frozen=True)
 class Records:
-    """What the gate has said of the nights of a system, beside any of these databases."""
+    """The words of the gate on the nights of a system, beside any of these databases."""
 
     system: str = ""
     databases: Sequence[Path] = ()
@@ -82,8 +82,10 @@ class Records:
 
 
 def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
-    """What the gate has said of a night; None: nothing is on record. A record that cannot be read
-    makes the night red."""
+    """Read what the gate has said of a night; None: nothing is on record.
+
+    A record that cannot be read makes the night red.
+    """
     path = path_of(database, system, night)
     try:
         kept = json.loads(path.read_text("utf-8"))
@@ -107,7 +109,7 @@ def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a system besides its runs."""
+    """Facts that are known of a system besides its runs."""
 
     blessed: Mapping[Case, Blessed] = field(default_factory=dict)
     expected: Sequence[ExpectedFailure] = ()

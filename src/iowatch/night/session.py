@@ -41,7 +41,7 @@ class Interrupted(BaseException):
 
 @dataclass(frozen=True)
 class EndedSession:
-    """What is left of a session of ReFrame."""
+    """A session of ReFrame that has ended: its report, and why it ended."""
 
     report: dict[str, Any] | None = None  # None: it wrote none
     status: int = 0  # exit code

@@ -19,7 +19,7 @@ _SHAPES = {"shared": "N to 1", "process": "N to N"}
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """What IOR, and benchio beside it, reached in one way on one filesystem."""
+    """A row: the rates of IOR, and of benchio beside it, in one way on one filesystem."""
 
     place: str
     files: str  # N to 1, N to N

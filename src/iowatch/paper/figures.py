@@ -155,7 +155,7 @@ def of_table(number: str) -> Figure:
 
 
 def notes(figure: Figure) -> list[str]:
-    """What is odd about the published values, and for which numbers of writers."""
+    """Say what is odd about the published values, and for which numbers of writers."""
     writers_by_note: dict[str, set[int]] = {}
     for row in read_tables():
         if row["table"] in figure.tables and row["note"]:
@@ -191,7 +191,7 @@ def _is_alike(case: Case, row: Row) -> bool:
 
 
 def _parts(case: Case) -> tuple[str, ...]:
-    """What may tell the series of a system apart."""
+    """Return what may tell the series of a system apart."""
     is_striped = case.stripe_count is not None
     unstriped = case.stripes or "not striped"
     return (

@@ -204,7 +204,7 @@ def _striping(row: Row, prose: Sequence[Row]) -> str:
 
 
 def striping_of(row: Row, prose: Sequence[Row]) -> dict[str, int]:
-    """What the papers state of a row's filesystem: its OSTs, and the stripes that users get."""
+    """Read what the papers state of a row's filesystem: OSTs, and the stripes that users get."""
     return {
         fact["quantity"]: int(fact["value"])
         for fact in prose
@@ -223,7 +223,7 @@ def read_tables() -> list[Row]:
 
 @dataclass(frozen=True)
 class SlowClose:
-    """What H5Fclose cost on Lustre in the white paper, by its Table 14: Cirrus, all OSTs."""
+    """Read what H5Fclose cost on Lustre in the white paper, by Table 14: Cirrus, all OSTs."""
 
     writers: int  # the most in that table
     rates: Mapping[str, float]  # MiB/s of each library
@@ -237,12 +237,12 @@ def slow_close() -> SlowClose:
 
 
 def read_prose() -> list[Row]:
-    """What the papers state in their text."""
+    """Read what the papers state in their text."""
     return list(_rows(PUBLISHED / PROSE, PROSE_COLUMNS))
 
 
 def _rows(file: Path, columns: Mapping[str, Any]) -> Iterator[Row]:
-    """What a table says; an empty cell says nothing: None."""
+    """Read a cell of a table; None: it is empty."""
     with file.open(newline="", encoding="utf-8") as stream:
         for cells in csv.DictReader(stream, strict=True):
             yield {

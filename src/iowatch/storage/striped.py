@@ -1,4 +1,4 @@
-"""What is known of a striped filesystem: targets, pools, the layout that users get."""
+"""A striped filesystem as it can be seen: targets, pools, the layout that users get."""
 
 from __future__ import annotations
 
