@@ -108,7 +108,7 @@ module benchio_backend
             class(open_file), allocatable, intent(out) :: file
         end subroutine make_file
 
-        !> Collective: opens self%path, a new file if this writes, else an existing one.
+        !> Opens self%path, a new file if this writes, else an existing one. Collective.
         subroutine open_in_library(self, writes, error)
             import :: failure, open_file
             class(open_file), intent(inout) :: self
@@ -122,8 +122,8 @@ module benchio_backend
             type(failure), intent(inout) :: error
         end subroutine step
 
-        !> Collective: writes or reads one piece of the block; an empty one on a rank that has no
-        !> more while others do.
+        !> Writes or reads one piece of the block; an empty one on a rank that has no more while
+        !> others do. Collective.
         subroutine move_piece(self, writes, part, memory, room, error)
             import :: failure, int64, open_file, piece, real64
             class(open_file), intent(inout) :: self
@@ -214,7 +214,7 @@ contains
         collective_metadata = ''
     end subroutine echo
 
-    !> Collective: opens the file for a part of the array.
+    !> Opens the file for a part of the array. Collective.
     subroutine open(self, path, block, comm, settings, writes, error)
         class(open_file), intent(inout) :: self
         character(*), intent(in) :: path
@@ -231,7 +231,7 @@ contains
         call self%open_in_library(writes, error)
     end subroutine open
 
-    !> Collective: plans the pieces of a part of the array, and selects it.
+    !> Plans the pieces of a part of the array, and selects it. Collective.
     subroutine select(self, block, error)
         class(open_file), intent(inout) :: self
         type(decomposition), intent(in) :: block
@@ -261,7 +261,7 @@ contains
             //' bytes; --transfer makes it smaller')
     end subroutine select
 
-    !> Collective: writes or reads the selected part, piece by piece.
+    !> Writes or reads the selected part, piece by piece. Collective.
     subroutine move(self, writes, field, error)
         class(open_file), intent(inout) :: self
         logical, intent(in) :: writes
@@ -327,16 +327,16 @@ contains
         end associate
     end function chunk
 
-    !> Collective: finds the files that the library has made of this one, once it is closed. In most
-    !> libraries it is one file, as the parts say already.
+    !> Finds the files that the library has made of this one, once it is closed. In most libraries
+    !> it is one file, as the parts say already. Collective.
     subroutine find_parts(self, parts, error)
         class(open_file), intent(in) :: self
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
     end subroutine find_parts
 
-    !> Not collective: collects what the library has said of a file, outside every clock; once, and
-    !> nothing of a file that was never opened.
+    !> Collects what the library has said of a file, outside every clock; once, and nothing of a
+    !> file that was never opened. Not collective.
     subroutine collect_remarks(self, from_library)
         class(open_file), intent(inout) :: self
         type(remarks), intent(out) :: from_library

@@ -54,7 +54,7 @@ module benchio_evidence
 
 contains
 
-    !> Collective: brings the first extents of all ranks to rank 0.
+    !> Brings the first extents of all ranks to rank 0. Collective.
     subroutine gather_evidence(wrong, offsets, share, plan, found)
         type(differences), intent(in) :: wrong          !! that this rank has found
         integer(int64), intent(in) :: offsets(:)        !! of its extents in the file, bytes, or -1

@@ -83,7 +83,7 @@ contains
         call error%set(exit_io, call, path, text(:length))
     end subroutine check_mpi
 
-    !> Collective: afterwards every rank holds the same failure, or none does.
+    !> Makes every rank hold the same failure, or none. Collective.
     !>
     !> Of several, the lowest exit code counts (an I/O error explains a failed verification), and
     !> of equal ones the lowest rank.

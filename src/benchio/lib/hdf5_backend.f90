@@ -6,14 +6,13 @@
 module benchio_hdf5_backend
     use, intrinsic :: iso_c_binding, only: c_int64_t, c_loc, c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use hdf5, only: h5d_fill_time_never_f, h5dclose_f, h5dcreate_f, h5dopen_f, &
-        h5dread_f, h5dset_extent_f, h5dwrite_f, h5eset_auto_f, h5f_acc_excl_f, h5f_acc_rdonly_f, &
-        h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fflush_f, &
-        h5fget_access_plist_f, h5fopen_f, &
-        h5open_f, h5p_dataset_create_f, h5pclose_f, h5pcreate_f, h5pset_chunk_f, &
-        h5pset_deflate_f, h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, &
-        h5sclose_f, h5screate_simple_f, &
-        h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, hsize_t
+    use hdf5, only: h5d_fill_time_never_f, h5dclose_f, h5dcreate_f, h5dopen_f, h5dread_f, &
+        h5dset_extent_f, h5dwrite_f, h5eset_auto_f, h5f_acc_excl_f, h5f_acc_rdonly_f, &
+        h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fflush_f, h5fget_access_plist_f, h5fopen_f, &
+        h5open_f, h5p_dataset_create_f, h5pclose_f, h5pcreate_f, h5pset_chunk_f, h5pset_deflate_f, &
+        h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, h5sclose_f, &
+        h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, &
+        hsize_t
     use mpi_f08, only: MPI_COMM_SELF
     use benchio_backend, only: backend, cannot, lacks, open_file, placement
     use benchio_failure, only: failure

@@ -15,8 +15,7 @@ module benchio_kept_files
     use benchio_failure, only: agree, exit_io, exit_usage, failure
     use benchio_file_layout, only: name_length
     use benchio_layout, only: bytes_here, layout, plan_block, read_turned
-    use benchio_nodes, only: host_length, node_list, node_view, numbers_of, rank_run, &
-        runs_of
+    use benchio_nodes, only: host_length, node_list, node_view, numbers_of, rank_run, runs_of
     use benchio_options, only: options
     use benchio_pattern, only: key_of_text
     use benchio_posix, only: sync_directories, write_file
@@ -67,8 +66,8 @@ module benchio_kept_files
 
 contains
 
-    !> Collective: leaves the record beside the files of a run that has confirmed them, once their
-    !> names are as safe as they are.
+    !> Leaves the record beside the files of a run that has confirmed them, once their names are as
+    !> safe as they are. Collective.
     subroutine write_record(directory, directories, choice, plan, started, completed, nodes, error)
         character(*), intent(in) :: directory
         character(*), intent(in) :: directories         !! with the files' names, each ended by NUL
@@ -95,7 +94,7 @@ contains
         call agree(error, plan%comm)
     end subroutine write_record
 
-    !> Collective: on rank 0 the record of a run that has kept its files.
+    !> Makes on rank 0 the record of a run that has kept its files. Collective.
     function new_record(choice, plan, started, completed, nodes) result(kept)
         type(options), intent(in) :: choice
         type(layout), intent(in) :: plan
@@ -227,9 +226,9 @@ contains
         line = '! checksum '//decimal(key_of_text(text))
     end function checksum_line
 
-    !> Collective: the record in a directory that a run has kept, and what follows from it for the
-    !> reading run. A failure says what is wrong with it, with exit status 2 if it is the command
-    !> line.
+    !> Reads the record in a directory that a run has kept, and what follows from it for the reading
+    !> run. A failure says what is wrong with it, with exit status 2 if it is the command line.
+    !> Collective.
     subroutine find_kept_files(directory, comm, nodes, choice, kept, error)
         character(*), intent(in) :: directory
         type(MPI_Comm), intent(in) :: comm
@@ -289,7 +288,8 @@ contains
         call agree(error, comm)
     end subroutine find_kept_files
 
-    !> Collective: what the record says of the file that this rank reads: neighbours share one.
+    !> Finds what the record says of the file that this rank reads. Neighbours share one.
+    !> Collective.
     subroutine find_file(comm, nodes, choice, kept, message)
         type(MPI_Comm), intent(in) :: comm
         type(node_view), intent(in) :: nodes            !! of this run
@@ -514,8 +514,8 @@ contains
         end do
     end function longest_line
 
-    !> Collective: each rank is to read what another host has written, if that can be: of all turns
-    !> of the nodes the first with the fewest bytes that the reader's host has written.
+    !> Has each rank read what another host has written, if that can be: of all turns of the nodes
+    !> the first with the fewest bytes that the reader's host has written. Collective.
     subroutine choose_readers(choice, kept, plan)
         type(options), intent(in) :: choice
         type(kept_files), intent(in) :: kept
@@ -548,7 +548,7 @@ contains
         call read_turned(choice, plan%nodes%in_order, best*plan%nodes%largest, plan)
     end subroutine choose_readers
 
-    !> Collective: the ranks of the run that has written which ran on this node's host.
+    !> Finds the ranks of the run that has written which ran on this node's host. Collective.
     subroutine find_own_ranks(kept, nodes, ranks)
         type(kept_files), intent(in) :: kept
         type(node_view), intent(in) :: nodes

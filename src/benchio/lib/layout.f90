@@ -68,7 +68,7 @@ module benchio_layout
 
 contains
 
-    !> Collective: who writes what. Usage errors come as a failure with exit status 2.
+    !> Finds out who writes what. Usage errors come as a failure with exit status 2. Collective.
     subroutine new_layout(choice, comm, plan, error)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm
@@ -197,7 +197,7 @@ contains
             choice%settings%access%layers())
     end subroutine plan_block
 
-    !> Collective: the ranks of each file meet, in the order of their places.
+    !> Has the ranks of each file meet, in the order of their places. Collective.
     subroutine join(choice, comm, file, place, share)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm              !! all ranks
@@ -211,7 +211,7 @@ contains
         end if
     end subroutine join
 
-    !> Collective over the ranks of a file: who they are, and which of them open it.
+    !> Says who shares a file, and which of the ranks open it. Collective over the ranks of a file.
     subroutine know_sharers(choice, share)
         type(options), intent(in) :: choice
         type(file_share), intent(inout) :: share
@@ -228,7 +228,7 @@ contains
         allocate (share%left(0))
     end subroutine know_sharers
 
-    !> Collective: the ranks of a node that share a file meet, in the order of nodes.
+    !> Has the ranks of a node meet that share a file, in the order of nodes. Collective.
     subroutine find_node_leaders(nodes, share)
         type(node_view), intent(in) :: nodes
         type(file_share), intent(inout) :: share
@@ -240,7 +240,8 @@ contains
         share%is_node_leader = number == 0
     end subroutine find_node_leaders
 
-    !> Collective: who reads what. A file on storage of a node's own can only be read there.
+    !> Finds out who reads what. A file on storage of a node's own can only be read there.
+    !> Collective.
     subroutine choose_partners(choice, is_node_local, plan)
         type(options), intent(in) :: choice
         logical, intent(in) :: is_node_local
@@ -262,7 +263,7 @@ contains
         half_turn = ranks/2
     end function half_turn
 
-    !> Collective over all ranks: each reads the share of the rank so many places further.
+    !> Has each rank read the share of the rank so many places further. Collective over all ranks.
     subroutine read_turned(choice, comm, shift, plan)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm              !! all ranks of nodes, or of this node
@@ -283,8 +284,8 @@ contains
         plan%other_node_byte_fraction = real(bytes(2) - bytes(1), real64)/real(bytes(2), real64)
     end subroutine read_turned
 
-    !> Collective over comm: bytes that a rank would read, and its node has written, if it took the
-    !> share of the rank so many places further.
+    !> Counts the bytes that a rank would read, and its node has written, if it took the share of
+    !> the rank so many places further. Collective over comm.
     integer(int64) function bytes_here(choice, comm, shift, plan) result(bytes)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm
@@ -297,7 +298,8 @@ contains
         bytes = share%here%bytes_in_block(share%block)
     end function bytes_here
 
-    !> Collective over comm: the share of the rank so many places further, without communicators.
+    !> Asks for the share of the rank so many places further, without communicators. Collective over
+    !> comm.
     type(file_share) function turned_share(choice, comm, shift, mine) result(share)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm
@@ -326,8 +328,8 @@ contains
         share%here%array%grid = theirs(12:14)
     end function turned_share
 
-    !> Collective over the ranks of a file: where the node of a slice's reader has written some of
-    !> the slice, a rank on another node is told to confirm that, if the file has a reader there.
+    !> Where the node of a slice's reader has written some of the slice, a rank on another node is
+    !> told to confirm that, if the file has a reader there. Collective over the ranks of a file.
     subroutine hand_over(nodes, share)
         type(node_view), intent(in) :: nodes
         type(file_share), intent(inout) :: share

@@ -3,14 +3,13 @@
 !> A halo costs no copy of ours: a second subarray type selects the piece in memory.
 module benchio_mpiio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_COUNT_KIND, MPI_Get_library_version, &
-        MPI_MAX_LIBRARY_VERSION_STRING, MPI_Datatype, MPI_DATATYPE_NULL, MPI_DOUBLE_PRECISION, &
-        MPI_File, MPI_File_close, MPI_File_get_info, MPI_File_open, MPI_File_read_at, &
-        MPI_File_read_at_all, MPI_File_set_view, MPI_File_sync, MPI_File_write_at, &
-        MPI_File_write_at_all, MPI_Get_elements_x, MPI_Info, MPI_Info_free, MPI_INFO_NULL, &
-        MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, &
-        MPI_ORDER_FORTRAN, MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, &
-        operator(/=)
+    use mpi_f08, only: MPI_COUNT_KIND, MPI_Get_library_version, MPI_MAX_LIBRARY_VERSION_STRING, &
+        MPI_Datatype, MPI_DATATYPE_NULL, MPI_DOUBLE_PRECISION, MPI_File, MPI_File_close, &
+        MPI_File_get_info, MPI_File_open, MPI_File_read_at, MPI_File_read_at_all, &
+        MPI_File_set_view, MPI_File_sync, MPI_File_write_at, MPI_File_write_at_all, &
+        MPI_Get_elements_x, MPI_Info, MPI_Info_free, MPI_INFO_NULL, MPI_MODE_CREATE, &
+        MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, MPI_ORDER_FORTRAN, &
+        MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, operator(/=)
     use benchio_backend, only: backend, cannot, open_file
     use benchio_failure, only: check_mpi, exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints

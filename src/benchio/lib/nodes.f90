@@ -46,7 +46,7 @@ module benchio_nodes
 
 contains
 
-    !> Collective: looks at the nodes of all ranks. Every rank sends a few numbers.
+    !> Looks at the nodes of all ranks. Every rank sends a few numbers. Collective.
     subroutine find_nodes(comm, view)
         type(MPI_Comm), intent(in) :: comm              !! all ranks
         type(node_view), intent(out) :: view
@@ -78,7 +78,7 @@ contains
         view%ranks = new_runs(ranks)
     end subroutine find_nodes
 
-    !> Collective: lists the nodes and their hosts on rank 0, as the first ranks of nodes tell them.
+    !> Lists the nodes and their hosts on rank 0, as the first ranks of nodes tell them. Collective.
     subroutine list_nodes(view, list)
         type(node_view), intent(in) :: view
         type(node_list), intent(out) :: list

@@ -102,8 +102,8 @@ contains
             source=not_known)
     end subroutine begin_nodes
 
-    !> Collective: what the nodes did besides since they were looked at. The first rank on each says
-    !> so.
+    !> Gathers what the nodes did besides since they were looked at. The first rank on each says so.
+    !> Collective.
     subroutine gather_nodes(run, before)
         type(run_result), intent(inout) :: run
         type(node_state), intent(in) :: before      !! of this rank's node

@@ -256,7 +256,7 @@ contains
         call move_alloc(more, run%records)
     end subroutine make_room
 
-    !> Collective: room for the larger of this rank's two blocks, with halo.
+    !> Makes room for the larger of this rank's two blocks, with halo. Collective.
     subroutine allocate_storage(run, storage)
         type(run_result), intent(inout) :: run
         real(real64), allocatable, intent(out) :: storage(:)

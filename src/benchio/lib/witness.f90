@@ -43,7 +43,7 @@ module benchio_witness
 
 contains
 
-    !> Collective: reads all files and compares every bit with the pattern.
+    !> Reads all files and compares every bit with the pattern. Collective.
     subroutine confirm_bytes(method, plan, written, task, key, said, wrong, error)
         class(backend), intent(in) :: method        !! its file is closed
         type(layout), intent(in) :: plan
@@ -88,8 +88,8 @@ contains
         said%page_cache_fraction = fraction_in_memory(in_memory, said%bytes, plan%comm)
     end subroutine confirm_bytes
 
-    !> Collective: the first rank of each file looks at its size. A library's read past the end of a
-    !> short file reports success.
+    !> Has the first rank of each file look at its size. A library's read past the end of a short
+    !> file reports success. Collective.
     subroutine check_size(plan, task, file_bytes, error)
         type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
@@ -167,7 +167,7 @@ contains
 
     end subroutine drop_pages
 
-    !> Collective: where the data are, as the first rank of each file finds it alone.
+    !> Tells all ranks where the data are, as the first rank of each file finds it. Collective.
     subroutine find_place(method, plan, task, place, error)
         class(backend), intent(in) :: method
         type(layout), intent(in) :: plan
@@ -192,8 +192,8 @@ contains
         call MPI_Bcast(place%is_big_endian, 1, MPI_LOGICAL, 0, task%share%ranks)
     end subroutine find_place
 
-    !> Collective: reads this rank's contiguous slice of the array, as raw bytes, and those of other
-    !> nodes' slices that were handed over to this rank.
+    !> Reads this rank's contiguous slice of the array, as raw bytes, and those of other nodes'
+    !> slices that were handed over to this rank. Collective.
     subroutine read_slice(plan, task, place, key, is_direct, in_memory, bytes, wrong, error)
         type(layout), intent(in) :: plan
         type(file_task), intent(in) :: task
@@ -309,8 +309,8 @@ contains
 
     end subroutine read_slice
 
-    !> Collective: finds where in its file each listed extent begins (bytes); -1 where only the
-    !> library knows.
+    !> Finds where in its file each listed extent begins (bytes); -1 where only the library knows.
+    !> Collective.
     function offsets_of(wrong, method, plan, task) result(offsets)
         type(differences), intent(in) :: wrong
         class(backend), intent(in) :: method
@@ -354,7 +354,7 @@ contains
         difference_of%tolerance = task%settings%access%tolerance()
     end function difference_of
 
-    !> Collective: every rank reads a block of another decomposition than the writer's.
+    !> Has every rank read a block of another decomposition than the writer's. Collective.
     subroutine read_through_library(method, plan, task, key, in_memory, bytes, wrong, error)
         class(backend), intent(in) :: method
         type(layout), intent(in) :: plan
@@ -481,7 +481,8 @@ contains
         end if
     end function pages_in_memory
 
-    !> Collective: which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.
+    !> Returns which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.
+    !> Collective.
     real(real64) function fraction_in_memory(in_memory, bytes, comm) result(fraction)
         integer(int64), intent(in) :: in_memory     !! of this rank's; -1: not known
         integer(int64), intent(in) :: bytes         !! of all ranks

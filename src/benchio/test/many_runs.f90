@@ -88,7 +88,7 @@ contains
         flush (output_unit)
     end subroutine tell
 
-    !> Collective: one line of the list, in an environment of its own.
+    !> Does one line of the list, in an environment of its own. Collective.
     subroutine run_line(words, status)
         character(*), intent(in) :: words
         integer, intent(out) :: status
@@ -145,7 +145,7 @@ contains
         call expect(code == 0, 'the environment takes '//word)
     end subroutine exchange
 
-    !> Collective: as the program benchio runs.
+    !> Does a run as the program benchio does. Collective.
     subroutine run_benchio(arguments, status)
         type(argument), intent(in) :: arguments(:)
         integer, intent(out) :: status
