@@ -76,11 +76,12 @@ contains
         end do
     end subroutine put_texts
 
-    !> Puts an array on one line.
-    subroutine put_longs(self, path, values)
+    !> Puts an array on one line; null if it is not known.
+    subroutine put_longs(self, path, values, is_known)
         class(json_writer), intent(inout) :: self
         character(*), intent(in) :: path
         integer(int64), intent(in) :: values(:)
+        logical, intent(in), optional :: is_known
 
         character(:), allocatable :: list
         integer :: i
@@ -89,7 +90,11 @@ contains
         do i = 1, size(values)
             list = list//', '//decimal(values(i))
         end do
-        call put_raw(self, path, '['//list(3:)//']')
+        list = '['//list(3:)//']'
+        if (present(is_known)) then
+            if (.not. is_known) list = 'null'
+        end if
+        call put_raw(self, path, list)
     end subroutine put_longs
 
     !> Puts an array on one line, null for each number that is not known.

@@ -14,7 +14,7 @@ module benchio_result
     use benchio_kept_files, only: kept_files
     use benchio_layout, only: layout
     use benchio_nodes, only: node_list
-    use benchio_node_state, only: facts, look_at_node, node_facts, node_state, not_known, own_ticks
+    use benchio_node_state, only: facts, look_at_node, node_facts, node_state, own_ticks
     use benchio_options, only: options
     use benchio_phases, only: timing
     use benchio_posix, only: peak_rss
@@ -24,7 +24,7 @@ module benchio_result
     implicit none (type, external)
     private
 
-    public :: begin_nodes, case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
+    public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
     public :: is_cache_suspect, measured_rates, measured_rounds
 
     !> Of the bytes: so few may be in a page cache for any reason.
@@ -93,15 +93,6 @@ contains
         run%peak_rank = nint(highest(2, 2))
     end subroutine gather_memory
 
-    !> Notes that nothing is known yet of what nodes do besides.
-    subroutine begin_nodes(run)
-        type(run_result), intent(inout) :: run
-
-        if (allocated(run%facts_of_node)) return
-        allocate (run%facts_of_node(facts, merge(run%plan%nodes%nodes, 0, run%plan%rank == 0)), &
-            source=not_known)
-    end subroutine begin_nodes
-
     !> Gathers what the nodes did besides since they were looked at. The first rank on each says so.
     !> Collective.
     subroutine gather_nodes(run, before)
@@ -114,7 +105,6 @@ contains
         after = look_at_node(run%plan%nodes%is_leader)
         call MPI_Reduce(own_ticks(before, after), ranks, 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, &
             run%plan%nodes%on_node)
-        call begin_nodes(run)
         if (.not. run%plan%nodes%is_leader) return
         mine = node_facts(before, after, ranks)
         call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%facts_of_node, facts, &

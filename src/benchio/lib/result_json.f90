@@ -114,13 +114,9 @@ contains
                 call json%put_verbatim(here, 'path', place%path)
                 call json%put(here//'.first_element', place%first)
                 call json%put(here//'.bytes', place%bytes())
-                if (place%offset < 0) then
-                    call json%put_null(here//'.offset')
-                    call json%put_null(here//'.pages')
-                else
-                    call json%put(here//'.offset', place%offset)
-                    call json%put(here//'.pages', [place%offset, place%last_byte()]/page_bytes)
-                end if
+                call json%put(here//'.offset', merge(place%offset, unset, place%offset >= 0))
+                call json%put(here//'.pages', [place%offset, place%last_byte()]/page_bytes, &
+                    is_known=place%offset >= 0)
                 call json%put(here//'.stripe', known(place%stripe))
                 call json%put(here//'.ost', known(place%ost))
                 call json%put(here//'.writer', known(place%writer))
@@ -169,6 +165,7 @@ contains
         type(run_result), intent(in) :: run
 
         character(13) :: operations(size(run%choice%operations))
+        logical :: is_weak
 
         associate (choice => run%choice, place => run%place, block => run%plan%write_share%block, &
             settings => run%choice%settings)
@@ -200,13 +197,9 @@ contains
             call json%put('run.file_count', run%plan%files)
             call json%put('run.instances', choice%instances)
             call json%put('run.file_size', block%global)
-            if (all(choice%local_size > 0)) then
-                call json%put_null('run.global_size')
-                call json%put('run.local_size', choice%local_size)
-            else
-                call json%put('run.global_size', choice%global_size)
-                call json%put_null('run.local_size')
-            end if
+            is_weak = all(choice%local_size > 0)
+            call json%put('run.global_size', choice%global_size, is_known=.not. is_weak)
+            call json%put('run.local_size', choice%local_size, is_known=is_weak)
             call json%put('run.grid', block%grid)
             call json%put('run.contiguous_bytes', contiguous_bytes(block))
             call json%put('run.halo', choice%halo)
@@ -303,20 +296,14 @@ contains
             call json%put_null(at//'.hints.observed')
             call json%put(at//'.collective.requested', settings%collective)
             call json%put_null(at//'.collective.echoed')
-            if (operation == 'read') then
-                call json%put(at//'.collective.observed', seen%collective_read)
-            else
-                call json%put(at//'.collective.observed', seen%collective)
-            end if
+            if (operation == 'read') call json%put(at//'.collective.observed', seen%collective_read)
+            if (operation /= 'read') call json%put(at//'.collective.observed', seen%collective)
             call json%put(at//'.collective_metadata.requested', settings%collective_metadata)
             call json%put(at//'.collective_metadata.echoed', seen%collective_metadata)
             call json%put_null(at//'.collective_metadata.observed')
             call put_request(json, at//'.layout.requested', place%request)
-            if (place%is_echoed) then
-                call put_stripes(json, at//'.layout.echoed', place%echoed)
-            else
-                call json%put_null(at//'.layout.echoed')
-            end if
+            if (place%is_echoed) call put_stripes(json, at//'.layout.echoed', place%echoed)
+            if (.not. place%is_echoed) call json%put_null(at//'.layout.echoed')
             call put_layout(json, at//'.layout.observed', seen%layout)
             call put_subfiles(json, at//'.subfiles', settings%access%subfiles, seen)
             if (operation == 'read') then
@@ -497,11 +484,8 @@ contains
                 if (spread%nodes == 0) cycle
                 name = at//'.'//trim(node_figure_names(i))
                 call json%put(name//'.nodes', spread%nodes)
-                if (allocated(spread%each)) then
-                    call json%put(name//'.each', spread%each)
-                else
-                    call json%put_null(name//'.each')
-                end if
+                if (.not. allocated(spread%each)) call json%put_null(name//'.each')
+                if (allocated(spread%each)) call json%put(name//'.each', spread%each)
                 call json%put(name//'.quantiles', spread%quantiles)
                 call json%put(name//'.least', nodes%hosts(spread%least))
                 call json%put(name//'.most', nodes%hosts(spread%most))

@@ -2,7 +2,7 @@
 !>
 !> Contention then meets all backends alike, so the ratio of two in one round means something.
 module benchio_rounds
-    use, intrinsic :: iso_c_binding, only: c_int32_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_funloc, c_int32_t, c_null_char, c_null_funptr
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
     use benchio_backend, only: backend, open_file, remarks
@@ -22,11 +22,11 @@ module benchio_rounds
     use benchio_posix, only: file_size, remove_file, sleep_seconds, utc_now, write_file
     use benchio_registry, only: backend_item, learn_versions
     use benchio_report, only: table_text
-    use benchio_result, only: begin_nodes, case_index, gather_memory, has_cases, &
+    use benchio_result, only: case_index, gather_memory, has_cases, &
         observation, repetition, run_result
     use benchio_result_json, only: result_json
     use benchio_text, only: decimal
-    use benchio_watchdog, only: bound_run, end_name, know_layouts, new_watchdog, unbound_run, &
+    use benchio_watchdog, only: bound_run, end_names, know_layouts, new_watchdog, unbound_run, &
         watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
         fraction_in_memory, offsets_of
@@ -65,13 +65,12 @@ contains
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
         call allocate_storage(run, storage)
         if (run%error%failed()) return
-        call prepare_report(run)
+        ! What the report of a run needs that is cut off:
+        call gather_memory(run)
+        if (run%plan%rank == 0) call learn_versions()
         bounded => run
-        if (run%plan%rank == 0) then
-            call bound_run(run%choice%time_limit, report_what_is_complete)
-        else
-            call bound_run(run%choice%time_limit)
-        end if
+        call bound_run(int(run%choice%time_limit, c_int32_t), &
+            merge(c_funloc(report_what_is_complete), c_null_funptr, run%plan%rank == 0))
         call end_without_target(run)
         call go_through_rounds(run, methods, storage)
         call unbound_run()
@@ -143,15 +142,6 @@ contains
         if (phase /= '') text = text//', the next was left in '//phase
     end function rounds_done
 
-    !> Prepares what the report of a run needs, for one that is cut off. Collective.
-    subroutine prepare_report(run)
-        type(run_result), intent(inout) :: run
-
-        call gather_memory(run)
-        call begin_nodes(run)
-        if (run%plan%rank == 0) call learn_versions()
-    end subroutine prepare_report
-
     !> Reports the rounds that are complete, on rank 0, in a thread of its own: a phase has outlived
     !> the time of the run. The process sits in a call and ends next, so nothing else uses the run.
     subroutine report_what_is_complete(why) bind(C, name='benchio_report_what_is_complete')
@@ -163,7 +153,7 @@ contains
             run%error%status = exit_time_limit
             run%error%rank = 0
             run%error%host = run%nodes%host_of(0)
-            run%error%call = end_name(why)
+            run%error%call = trim(end_names(why))
             run%error%path = run%place%run_path
             run%error%message = rounds_done(run, 'a phase that did not end')
             message = ''

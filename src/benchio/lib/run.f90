@@ -7,7 +7,7 @@ module benchio_run
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
     use benchio_metadata, only: metadata_bytes, metadata_room
-    use benchio_node_state, only: look_at_node, node_state
+    use benchio_node_state, only: facts, look_at_node, node_state, not_known
     use benchio_nodes, only: find_nodes, list_nodes
     use benchio_options, only: is_metadata, layout_requests
     use benchio_posix, only: path_exists, probe_file, remove_file, utc_now, write_file
@@ -95,6 +95,8 @@ contains
                 MPI_SUM, comm)
             if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
             call list_nodes(run%plan%nodes, run%nodes)
+            allocate (run%facts_of_node(facts, merge(run%plan%nodes%nodes, 0, &
+                run%plan%rank == 0)), source=not_known)
             if (choice%dry_run) choice%json = ''
             if (choice%json /= '') call prepare_result_file(run)
         end associate

@@ -12,8 +12,7 @@
 !> end of a phase, and leave the round. A phase that does not end within a grace period is cut off
 !> as a hang is; then rank 0 reports the rounds that are complete.
 module benchio_watchdog
-    use, intrinsic :: iso_c_binding, only: c_char, c_funloc, c_funptr, c_int32_t, c_int64_t, &
-        c_null_char, c_null_funptr
+    use, intrinsic :: iso_c_binding, only: c_char, c_funptr, c_int32_t, c_int64_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_clock, only: now
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, failure
@@ -23,8 +22,7 @@ module benchio_watchdog
     implicit none (type, external)
     private
 
-    public :: bound_run, catch_interrupts, end_name, know_layouts, new_watchdog
-    public :: start_watchdog, unbound_run
+    public :: bound_run, catch_interrupts, know_layouts, new_watchdog, start_watchdog, unbound_run
 
     !> A process has one alarm, so only one watchdog may watch at a time.
     type, public :: watchdog
@@ -49,7 +47,8 @@ module benchio_watchdog
     class(layout_keeper), allocatable :: known
 
     !> Names of what ends a run, as the clock's thread numbers them.
-    character(*), parameter :: end_names(3) = [character(10) :: 'time limit', 'SIGUSR1', 'SIGTERM']
+    character(*), parameter, public :: end_names(3) = [character(10) :: 'time limit', 'SIGUSR1', &
+        'SIGTERM']
 
     !> Seconds from the limit to the end: of a rank that knows why, of rank 0, and of the others.
     !> One line is enough, so the first has ended all before the next is due.
@@ -64,11 +63,14 @@ module benchio_watchdog
             import :: c_int32_t
         end function c_start
 
-        subroutine c_bound(seconds, report) bind(C, name='benchio_bound')
+        !> Bounds the run that begins now; 0 s: only SIGTERM ends it. Where there is a report, it is
+        !> called in a thread of its own when a phase is cut off, with the number of what ends the
+        !> run. This process then sits in a call, and ends after it.
+        subroutine bound_run(seconds, report) bind(C, name='benchio_bound')
             import :: c_funptr, c_int32_t
             integer(c_int32_t), value :: seconds
             type(c_funptr), value :: report
-        end subroutine c_bound
+        end subroutine bound_run
 
         !> The end of the last round is the end of the bound.
         subroutine unbound_run() bind(C, name='benchio_unbound')
@@ -114,33 +116,6 @@ contains
         if (code /= 0) call error%set(exit_internal, 'pthread_create', '', text_of(int(code)) &
             //': no thread could end a hang of this run')
     end subroutine start_watchdog
-
-    !> Bounds the run that begins now. On the rank that has one, `report` is called in a thread of
-    !> its own when a phase is cut off: this process then sits in a call, and ends after it.
-    subroutine bound_run(seconds, report)
-        integer, intent(in) :: seconds          !! 0: only SIGTERM ends it
-        interface
-            subroutine report(why) bind(C)
-                import :: c_int32_t
-                integer(c_int32_t), value :: why    !! for end_name
-            end subroutine report
-        end interface
-        optional :: report
-
-        type(c_funptr) :: address
-
-        address = c_null_funptr
-        if (present(report)) address = c_funloc(report)
-        call c_bound(int(seconds, c_int32_t), address)
-    end subroutine bound_run
-
-    !> Names what ends a run.
-    pure function end_name(why) result(name)
-        integer(c_int32_t), intent(in) :: why
-        character(:), allocatable :: name
-
-        name = trim(end_names(why))
-    end function end_name
 
     !> A watchdog that has no file yet.
     function new_watchdog(limit, rank) result(new)
@@ -258,19 +233,13 @@ contains
         type(failure), intent(inout) :: error
         logical, intent(in), optional :: is_between_rounds
 
-        character(:), allocatable :: phase
         integer(c_int32_t) :: between, why
 
         between = 0
-        phase = self%phase
-        if (present(is_between_rounds)) then
-            if (is_between_rounds) then
-                between = 1
-                phase = ''
-            end if
-        end if
+        if (present(is_between_rounds)) between = merge(1, 0, is_between_rounds)
         why = c_end_due(between)
-        if (why > 0) call error%set(exit_time_limit, end_name(why), self%place, phase)
+        if (why > 0) call error%set(exit_time_limit, trim(end_names(why)), self%place, &
+            self%phase(:merge(0, len(self%phase), between == 1)))
     end subroutine note_end
 
     !> Adds to the error of a write what small writes meet: MPI-IO, and the libraries above it, know
