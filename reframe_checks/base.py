@@ -123,7 +123,15 @@ def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
 
 
 class CaseCheck(OfSession):
-    """A check of one case: its job leaves raw results, and its verdict ends the test."""
+    """A check of one case: its job leaves raw results, and its verdict ends the test.
+
+    What exists from which phase of ReFrame's on: from `init` what the session sets (`sweep`,
+    `record`, `away`) and `repeats`; from `setup` `filesystem`, `case`, `case_id`, `left`, `nodes`,
+    `writers_per_node` and `references`; from `run` `made`, `kept`, `run_id` and the commands; from
+    `sanity` what the job has left: `measured`, `conditions`, `slowest`, `control` and
+    `system_context`; from `performance` `case_past`. `state`, `reason` and `sentence` are there as
+    soon as the test ends.
+    """
 
     valid_prog_environs = ["*"]
     env_vars = {"DARSHAN_DISABLE": "1"}  # some sites have it in every job, and it takes time
@@ -166,11 +174,11 @@ class CaseCheck(OfSession):
     #: What the run met with: library versions, hints, striping, hosts.
     conditions = variable(dict, value={}, loggable=True)
 
-    #: The case and its filesystem; set when the place is known.
+    #: The case and its filesystem; from the setup on.
     case = None
     filesystem = None
 
-    #: When the job was made.
+    #: When the job was made; from the run on.
     made = None
 
     #: The folder and the record of the job that is taken up; None: it has one of its own.
@@ -388,8 +396,12 @@ class CaseCheck(OfSession):
         self.end(Verdict(Outcome(State.FAILED, reason), f"{self.case}: {why}"), SanityError)
 
 
-class BenchioJob(CaseCheck):
-    """One job of benchio; every backend but mpiio runs with mpiio as its control."""
+class BenchioCheck(CaseCheck):
+    """One job of benchio, judged by the site's reference values and by the case's own past.
+
+    Of an acceptance test it is only verified: the contract judges, and neither may be in its way. A
+    check without metrics says its verdict itself, once its job has ended.
+    """
 
     outputs = (
         *("result*.json", "exit_code", run_directory.BUSY, run_directory.NO_QUOTA),
@@ -419,8 +431,15 @@ class BenchioJob(CaseCheck):
     #: What else went on then, :data:`iowatch.context.SystemContext`; it is no metric.
     system_context = variable(dict, value={}, loggable=True)
 
-    #: What the run came to, :class:`iowatch.metrics.Measured`; set when it satisfies the law.
+    #: The site's bounds on the case; from its setup on, None of what has no metrics.
+    references = None
+
+    #: What the run came to, :class:`iowatch.metrics.Measured`; from the sanity on, if the run
+    #: satisfies the law.
     measured = None
+
+    #: What is on record of the case, :class:`iowatch.judge.Past`; from the performance on.
+    case_past = None
 
     def asked(self):
         return setting_of(self)
@@ -532,26 +551,18 @@ class BenchioJob(CaseCheck):
     def said(self):
         return Path(str(self.stderr)).read_text(errors="replace")
 
-
-class BenchioCheck(BenchioJob):
-    """One job of benchio, judged by the site's reference values and by the case's own past.
-
-    Of an acceptance test it is only verified: the contract judges, and neither may be in its way.
-    """
-
-    #: The site's bounds on the case; set before the job runs.
-    references = None
-
-    #: What is on record of the case, :class:`iowatch.judge.Past`; set when the run is verified.
-    case_past = None
-
     @property
     def is_of_contract(self):
         return self.sweep == ACCEPTANCE
 
+    @property
+    def has_rate(self):
+        """Is there, or will there be, something to judge?"""
+        return bool(self.case.check.metrics) and not self.is_dry_run()
+
     @run_after("setup")
     def set_references(self):
-        if self.is_of_contract:
+        if self.is_of_contract or not self.case.check.metrics:
             return
         try:
             self.references = site_record.reference_file().of(self.case)
@@ -560,7 +571,7 @@ class BenchioCheck(BenchioJob):
 
     @run_before("performance")
     def set_metrics(self):
-        if self.is_dry_run():
+        if not self.has_rate:
             return
         metrics = dict(self.measured.metrics)
         with suppress(UserError):  # said when the metrics are on record
@@ -582,7 +593,7 @@ class BenchioCheck(BenchioJob):
 
     @run_after("performance")
     def set_verdict(self):
-        if self.is_dry_run():
+        if not self.has_rate:
             return
         if self.is_of_contract:
             verdict = by_contract(self.case, self.measured.metrics, self.filesystem.peak)

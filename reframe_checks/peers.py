@@ -18,7 +18,7 @@ from iowatch.result import InvalidResult, conditions
 from iowatch.site import DARSHAN, IOR, MDTEST
 from iowatch.verdict import OK, Outcome, Reason, State, Verdict
 
-from .base import BenchioJob
+from .base import BenchioCheck
 from .parameters import swept
 from .programs import Found
 from .rounds import InRounds
@@ -119,12 +119,12 @@ class MdtestPeer(InRounds):
 
 
 @swept
-class IoProfile(BenchioJob):
+class IoProfile(BenchioCheck):
     """benchio under Darshan, which counts the calls of MPI-IO; there is no bandwidth in it."""
 
     descr = "Collective and independent writes of each library"
 
-    outputs = (*BenchioJob.outputs, DARSHAN_LOG)
+    outputs = (*BenchioCheck.outputs, DARSHAN_LOG)
 
     darshan = fixture(FoundDarshan, scope="environment")
 
