@@ -138,7 +138,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
 
     # If none can be measured, the job says why.
     (test,) = tests["failing"]
-    assert verdict_of(test) == "failed (no_output)"
+    assert verdict_of(test) == "failed (io_error)"
     assert not any(value for value, *_ in test["metrics"].values())
     assert "error: no such OST" in test["sentence"]
 
