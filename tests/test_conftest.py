@@ -63,7 +63,7 @@ def test_golden_file_is_written_only_on_demand(pytester):
 @pytest.mark.parametrize(
     ("changed", "concerned", "spared"),
     [
-        ("src/iowatch/mdtest.py", "iowatch/test_mdtest.py", "iowatch/test_case.py"),
+        ("src/iowatch/night/blame.py", "iowatch/test_blame.py", "iowatch/test_case.py"),
         # cases.py imports it, and many tests cases.py.
         ("src/iowatch/case.py", "iowatch/test_acceptance.py", "benchio/test_signals.py"),
         ("bench/acceptance.py", "iowatch/test_acceptance.py", "iowatch/test_case.py"),
