@@ -95,10 +95,10 @@ def test_scheduler_and_launcher(commands, texts, is_open_mpi_4, expected):
     assert len(jobs.others) == (5 if "scontrol" in texts else 0)
 
 
-@pytest.mark.parametrize("program", ["qsub", "bsub"])
-def test_other_schedulers_are_refused(commands, program):
-    commands(**{program: ""}, qstat="Version: 6.1.2")
-    with pytest.raises(UserError, match=rf"^{program} is here, which is not of PBS Professional"):
+@pytest.mark.parametrize(("program", "says"), [("qstat", "Version: 6.1.2"), ("bsub", "")])
+def test_other_schedulers_are_refused(commands, program, says):
+    commands(**{program: says})
+    with pytest.raises(UserError, match=rf"^\S*{program} is of a scheduler that site new does not"):
         machine.find_jobs(False)
 
 

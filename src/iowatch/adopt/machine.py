@@ -87,16 +87,18 @@ def find_jobs(is_open_mpi_4: bool) -> Jobs:
         launcher = "mpirun" if no_pmi else "srun"
         return Jobs("Slurm", scheduler, launcher, nodes[0], tuple(nodes[1:]))
     here = Nodes(1, os.cpu_count() or 1)
-    if re.search("pbs_version|pbspro|openpbs", ask("qstat", "--version"), re.IGNORECASE):
+    asked = question("qstat", "--version")  # Torque answers on standard error
+    version = "" if asked.trouble else asked.text + asked.errors
+    if re.search("pbs_version|pbspro|openpbs", version, re.IGNORECASE):
         pbs_nodes = parse_pbsnodes(ask("pbsnodes", "-a"))
         launcher = "alps" if shutil.which("aprun") else "mpirun"
         are_nodes_known = pbs_nodes is not None
         return Jobs("PBS Professional", "pbs", launcher, pbs_nodes or here, (), are_nodes_known)
-    if other := next(filter(shutil.which, ("qsub", "bsub")), None):
+    if other := "qstat" if version else shutil.which("bsub"):
         raise UserError(
-            f"{other} is here, which is not of PBS Professional: site new knows Slurm, PBS "
-            "Professional and a machine without a scheduler; site_configs/cosma5.py is a site with "
-            "LSF and ulysses.py one with Torque to begin with"
+            f"{other} is of a scheduler that site new does not know: it knows Slurm and PBS "
+            "Professional; begin with site_configs/cosma5.py, a site with LSF, or ulysses.py, with "
+            "Torque"
         )
     return Jobs("No scheduler", "local", "mpirun", here)
 
