@@ -415,12 +415,12 @@ def test_cells(tmp_path, open_page):
             ["close", "3.2000", "0.0200", "-"],
         ]
         assert table(1, "Repetitions, MiB/s") == [
-            ["stable, best", "2100", "7700"],
-            ["stable, median", "2000", "7600"],
             ["total, best", "2200", "8000"],
             ["total, median", "2150", "7900"],
             ["total, mean", "1900", "7850"],
             ["total, slowest", "1800", "7800"],
+            ["stable, best", "2100", "7700"],
+            ["stable, median", "2000", "7600"],
         ]
         assert table(1, "Changed since the last good night, 2026-11-19") == [
             ["hdf5", "1.10.8", "1.8.14"]
